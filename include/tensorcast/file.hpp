@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/export.hpp"
 
@@ -31,7 +32,16 @@ struct ConvertRule {
   std::uint64_t smaller = 0;             // if not 0: only tensors with fewer elements
   bool keep = false;                     // the tensors stay as they are; `to` is ignored
   std::optional<double> scale = {};      // in the place of options.scale
+  std::string scheme = {};               // in the place of `to`: as TensorTargets::scheme
 };
+
+// A type or a scheme, as `--to` and rules name them.
+struct ConvertTarget {
+  DType to = DType::undefined;  // undefined: a scheme
+  std::string scheme = {};
+};
+// Reads "bfloat16" or "nvfp4". Errors: invalid_argument.
+[[nodiscard]] TENSORCAST_API Result<ConvertTarget> parse_target(std::string_view text);
 
 // What a tensor is, by its name: the names that common model definitions use.
 enum class TensorKind : std::uint8_t {
@@ -128,8 +138,31 @@ struct TensorSelection {
   OutputFilter filter = {};
 };
 
+// Whether weights that loaders join (q, k and v; gate and up) get one scale of the whole tensor.
+enum class Fuse : std::uint8_t {
+  automatic,  // where the loaders of the spelling want it
+  never,
+};
+
+// How weights are quantized.
+struct QuantizeTargets {
+  // A scheme of quantize_recipes(), such as "nvfp4" or "q4_k", for matrices of layers that no rule names; the output's
+  // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision towers are no such matrices.
+  // Layers that are quantized already are decoded first. Empty: nothing is quantized, unless a rule says so.
+  std::string scheme = {};
+  std::string recipe = {};    // the tool whose bytes are made; empty: the scheme's default
+  std::string spelling = {};  // whose names, packing and configuration; empty: those of the scheme
+  // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
+  // float32).
+  DType compute_dtype = DType::undefined;
+  std::uint64_t group_size = 0;  // int4-group: 32, 64 or 128; 0: 128
+  bool symmetric = true;         // int4-group: false stores zero points
+  Fuse fuse = Fuse::automatic;
+  NonFiniteWeights nonfinite = NonFiniteWeights::error;
+};
+
 // What the tensors become.
-struct TensorTargets {
+struct TensorTargets : QuantizeTargets {
   DType to = DType::undefined;          // for floating-point tensors that no rule names; undefined: rules only
   std::vector<ConvertRule> rules = {};  // first match wins; a rule that matches nothing is an error
   // Converts tensors whose rows would not fill whole bytes, which readers of safetensors do not accept.
@@ -209,6 +242,7 @@ enum class TypeReason : std::uint8_t {
   demanded,         // the output's format wants this type for it
   unaligned,        // it is left, as its rows fill no whole bytes; `allow_odd`
   respelled,        // it is of a quantized layer that gets another spelling
+  quantized,        // it is of a weight that is quantized
 };
 
 struct TensorOutcome {
@@ -232,6 +266,9 @@ struct TensorOutcome {
   std::string file = {};  // of a checkpoint: the output file with the tensor, relative to OUT
   // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32.
   std::string scheme = {};
+  // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's type,
+  // and bytes_in its bytes at its codes, and 0 at its other tensors.
+  std::string becomes = {};
 };
 
 struct ShardOutcome {

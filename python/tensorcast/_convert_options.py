@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from ._option_list import CastOptions
+from ._options import DTypeLike
 from ._requests import Patterns, Preset, Renames, Rules
+
+Fuse: TypeAlias = Literal["auto", "never"]
+Nonfinite: TypeAlias = Literal["error", "tool"]
 
 
 class FilterOptions(TypedDict, total=False):
@@ -38,6 +42,13 @@ class PlanOptions(FilterOptions, CastOptions, total=False):
     verify: bool
     allow_odd: bool
     raw_codes: bool
+    recipe: str | None
+    spelling: str | None
+    compute_dtype: ComputeDtype | None
+    group_size: int
+    symmetric: bool
+    fuse: Fuse | None
+    nonfinite: Nonfinite | None
     respell: str | None
     exact: bool
     overwrite: bool
@@ -75,6 +86,16 @@ class ConvertOptions(PlanOptions, total=False):
             cannot load such files (default: leave them as they are).
         raw_codes: convert the codes of quantized weights as plain numbers, and leave their scales (default: decode
             the weights).
+        recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
+        spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
+            gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf.
+        compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
+            quantized layers bfloat16).
+        group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
+        symmetric: int4-group: no zero points.
+        fuse: one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's
+            loaders want it).
+        nonfinite: with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of them.
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
             modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded

@@ -32,7 +32,7 @@ class Rule:
     __module__ = "tensorcast"
 
     match: Pattern = ""  # a regular expression (RE2) that any part of the name may match; "": all names
-    to: DTypeLike | None = None  # None: the tensors stay as they are
+    to: DTypeLike | str | None = None  # a type, or a scheme such as "nvfp4"; None: the tensors stay as they are
     rank: int | tuple[int, ...] = ()  # only tensors with one of these numbers of dimensions; (): any
     smaller: int = 0  # only tensors with fewer elements; 0: any
     scale: float | None = None  # in the place of that of the call; None: that
@@ -178,13 +178,17 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "max_shard_size": _shard_bytes,
     "zero_limit": _share,
     "respell": _text,
+    "recipe": _text,
+    "spelling": _text,
+    "group_size": _elements,
 }
 
 
 def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULTS)) -> dict[str, Any]:
     """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
     taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
-    return {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
+    read = {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
+    return {name: value for name, value in read.items() if value is not None}  # None: the library's default
 
 
 def loss_may_raise() -> bool:

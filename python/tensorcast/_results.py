@@ -240,6 +240,7 @@ class ConvertedTensor(Result):
     file: str = ""  # of a checkpoint: the output file with the tensor, relative to the output
     output_name: str = ""  # after rename=; else the same as `name`
     scale: float = 1.0  # what its elements were multiplied by; 1 if it was copied
+    becomes: str = ""  # the spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"
     scheme: str = ""  # the spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32"
 
 

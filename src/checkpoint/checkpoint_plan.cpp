@@ -15,8 +15,8 @@
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "convert/quantization_claim.hpp"
-#include "convert/respelled_plan.hpp"
 #include "convert/scale_record.hpp"
+#include "convert/tensor_selection.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
@@ -104,9 +104,8 @@ class Planning {
     const std::string claim = claims_.of(model);
     ShardReader reader;
     add_model(source_, model, reader);
-    const quantized::FoundLayers layers = layers_of(claims_, model, reader);
-    Result<quantized::Respelling> respelling =
-        file_conversion::respelling_of(request_, layers, claims_.texts_of(model), reader);
+    quantized::FoundLayers layers = layers_of(claims_, model, reader);
+    Result<quantized::Respelling> respelling = planner_.new_spelling(layers, claims_.texts_of(model), reader);
     if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
     Result<std::vector<file_conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
@@ -256,7 +255,7 @@ class Planning {
   [[nodiscard]] bool names_change() const noexcept {
     const OutputFilter& filter = request_.filter;
     const auto decodes = [](const auto& folder) { return !folder.second.decoded.empty(); };
-    return !request_.respell.empty() || std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() ||
+    return !respelled_.empty() || std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() ||
            !filter.only.empty() || !filter.rename.empty();
   }
 
@@ -297,7 +296,7 @@ class Planning {
     Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
     if (!metadata) return std::move(metadata).error();
     shard.metadata = std::move(metadata).value();
-    if (decodes || !request_.respell.empty()) file_conversion::remove_config_texts(shard.metadata);
+    if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
     if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
       // Without a config.json beside them, the files themselves say how they are quantized.
       const bool config =
@@ -472,7 +471,7 @@ Result<void> check_request(const ConvertRequest& request) {
   const OutputFilter& filter = request.filter;
   const bool filters = !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
   const bool cuts = request.single_file || request.max_shard_bytes != 0;
-  if (request.to == DType::undefined && request.rules.empty() && !cuts && !filters && request.respell.empty()) {
+  if (!file_conversion::has_target(request) && !cuts && !filters && request.respell.empty()) {
     return fail("there is no type to convert to",
                 "`to` names one; `max_shard_size`, `only`, `drop` and `rename` work without");
   }
@@ -484,6 +483,14 @@ Result<void> check_request(const ConvertRequest& request) {
 std::uint64_t PlannedShard::bytes_in() const noexcept {
   std::uint64_t sum = 0;
   for (const ShardTensor& tensor : tensors) sum += tensor.planned.bytes_in;
+  return sum;
+}
+
+std::uint64_t PlannedShard::source_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) {
+    sum += tensor.planned.becomes.empty() ? tensor.planned.bytes_in : tensor.planned.weight_bytes;
+  }
   return sum;
 }
 
@@ -543,7 +550,7 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
   outcome.output_format = "safetensors";
   for (const PlannedShard& shard : plan.shards) {
     outcome.shards.push_back(
-        {.file = shard.name, .bytes_in = shard.bytes_in(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
+        {.file = shard.name, .bytes_in = shard.source_bytes(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
     for (const ShardTensor& tensor : shard.tensors) {
       outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
       outcome.tensors.back().file = shard.name;

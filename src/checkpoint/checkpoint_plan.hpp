@@ -29,12 +29,20 @@ struct ShardTensor {
   std::uint64_t begin = 0;            // of its bytes in that file
   // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.
   std::shared_ptr<const DecodedLayer> decoded = nullptr;
-  // Of a layer that gets another spelling; `input` and `begin` are those of the tensor that it comes from.
+  // Of a layer that gets another spelling or scheme; `input` and `begin` are those of the tensor that it comes from.
   std::shared_ptr<const WrittenPart> written = nullptr;
 
   // The tensors of a layer that are read; null: `planned` is read as it is.
   [[nodiscard]] const DecodedLayer* layer() const noexcept {
     return written != nullptr ? &written->source : decoded.get();
+  }
+  // The same, and those that share its tensor scale.
+  [[nodiscard]] std::vector<const DecodedLayer*> layers() const {
+    std::vector<const DecodedLayer*> all;
+    if (layer() != nullptr) all.push_back(layer());
+    if (written == nullptr) return all;
+    for (const DecodedLayer& sibling : written->siblings) all.push_back(&sibling);
+    return all;
   }
 };
 
@@ -45,7 +53,8 @@ struct PlannedShard {
   std::uint64_t bytes = 0;           // of the whole file
   std::string fingerprint;           // SHA-256 of all that decides its bytes
 
-  [[nodiscard]] std::uint64_t bytes_in() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_in() const noexcept;      // that a conversion copies or converts
+  [[nodiscard]] std::uint64_t source_bytes() const noexcept;  // of tensors of the input
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
 };
 

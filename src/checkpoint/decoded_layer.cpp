@@ -96,7 +96,7 @@ std::shared_ptr<DecodedLayer> layer_from_json(const nlohmann::json& json) {
   bool known = coding.bits >= 1 && coding.bits <= 8 && coding.offset >= 0 && coding.offset <= most_offset &&
                coding.zero_added >= 0 && coding.zero_added <= 1;
   known = known && read_choice(json.at("element"), quantized::Element::table, coding.element);
-  known = known && read_choice(json.at("packing"), quantized::Packing::flat, coding.packing);
+  known = known && read_choice(json.at("packing"), quantized::Packing::numbers, coding.packing);
   known = known && read_choice(json.at("scales"), quantized::ScaleType::e4m3, coding.scales);
   known = known && read_choice(json.at("global"), quantized::GlobalScale::divisor, coding.global);
   layer.block_rows = json.at("block").at(0).get<std::int64_t>();

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 1;
+constexpr int plan_version = 2;
 
 template <class Option>
 void append_json(OrderedJson& json, const Option& option, typename Option::Type value) {
@@ -176,17 +176,20 @@ void parse_written(const Json& json, const CheckpointPlan& plan, ShardTensor& te
   const std::shared_ptr<WrittenPart> part = written_from_json(json.at("written"));
   require(part != nullptr, "a layer has no such spelling");
   require_inside(part->source, plan);
+  for (const DecodedLayer& sibling : part->siblings) require_inside(sibling, plan);
   const formats::TensorInfo& info = part->layer->written.tensors[part->tensor].info;
   const formats::TensorInfo& target = tensor.planned.target;
   require(info.name == target.name && info.dtype == target.dtype && info.shape == target.shape,
           "a tensor is not the one that its layer becomes");
   tensor.written = part;
+  tensor.planned.written = part->tensor;
+  file_conversion::set_weight(tensor.planned, *part->layer, part->source.bytes());
 }
 
 // Reads how a layer is decoded; its decoder checks that its parts fit.
 void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
   const std::shared_ptr<DecodedLayer> layer = layer_from_json(json.at("layer"));
-  require(layer != nullptr, "a layer is of no kind that is known");
+  require(layer != nullptr && layer->layer.is_quantized(), "a layer is of no kind that is known");
   require_inside(*layer, plan);
   layer->layer.name = tensor.planned.target.name;
   layer->layer.shape = tensor.planned.target.shape;
@@ -338,8 +341,9 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   std::set<std::size_t> inputs;
   for (const ShardTensor& tensor : shard.tensors) {
     inputs.insert(tensor.input);
-    if (tensor.layer() == nullptr) continue;
-    for (const LayerPart& part : tensor.layer()->parts) inputs.insert(part.input);
+    for (const DecodedLayer* layer : tensor.layers()) {
+      for (const LayerPart& part : layer->parts) inputs.insert(part.input);
+    }
   }
   for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
   append_shard(text, shard, plan.settings);

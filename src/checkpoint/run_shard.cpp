@@ -93,21 +93,24 @@ class ShardRun {
  private:
   // Opens the files of the shard's tensors, which must be those that were planned.
   Result<void> open_inputs() {
-    std::vector<quantized::Layer> layers;
-    std::vector<std::pair<std::size_t, quantized::Layer>> respelled;  // of which tensor of the shard
+    std::vector<quantized::Layer> decoded;
+    std::vector<std::pair<std::size_t, std::vector<quantized::Layer>>> written;  // of which tensor of the shard
     for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
       const ShardTensor& tensor = shard_.tensors[i];
-      if (const DecodedLayer* read = tensor.layer(); read != nullptr) {
-        quantized::Layer layer = read->layer;
-        for (quantized::Part& part : layer.parts) {
-          const LayerPart& place = read->parts[part.tensor];
-          part.tensor = reader_.tensors().size();
-          if (Result<void> added = add_range(place.info, place.input, place.begin); !added) return added;
+      if (tensor.layer() != nullptr) {
+        std::vector<quantized::Layer> layers;
+        for (const DecodedLayer* read : tensor.layers()) {
+          quantized::Layer& layer = layers.emplace_back(read->layer);
+          for (quantized::Part& part : layer.parts) {
+            const LayerPart& place = read->parts[part.tensor];
+            part.tensor = reader_.tensors().size();
+            if (Result<void> added = add_range(place.info, place.input, place.begin); !added) return added;
+          }
         }
         if (tensor.written != nullptr) {
-          respelled.emplace_back(i, std::move(layer));
+          written.emplace_back(i, std::move(layers));
         } else {
-          layers.push_back(std::move(layer));
+          decoded.push_back(std::move(layers.front()));
         }
         continue;
       }
@@ -117,19 +120,21 @@ class ShardRun {
       work_[i].source = reader_.tensors().size();
       if (Result<void> added = add_range(std::move(info), tensor.input, tensor.begin); !added) return added;
     }
-    if (!respelled.empty()) {
-      respelled_ = std::make_unique<quantized::RespelledReader>(reader_);
-      for (const auto& [i, layer] : respelled) {
-        const WrittenPart& part = *shard_.tensors[i].written;
-        work_[i].source = respelled_->add(layer, part.layer, part.tensor);
+    if (!decoded.empty()) {
+      std::size_t source = reader_.tensors().size();
+      for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
+        if (shard_.tensors[i].decoded != nullptr) work_[i].source = source++;
       }
+      decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(decoded));
     }
-    if (layers.empty()) return {};
-    std::size_t decoded = reader_.tensors().size();
-    for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
-      if (shard_.tensors[i].decoded != nullptr) work_[i].source = decoded++;
+    if (written.empty()) return {};
+    respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);
+    for (auto& [i, layers] : written) {
+      const WrittenPart& part = *shard_.tensors[i].written;
+      quantized::Layer own = std::move(layers.front());
+      layers.erase(layers.begin());
+      work_[i].source = respelled_->add(std::move(own), std::move(layers), part.layer, part.tensor);
     }
-    decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(layers));
     return {};
   }
 
@@ -201,9 +206,10 @@ class ShardRun {
     for (const ShardTensor& tensor : shard_.tensors) {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
-      if (tensor.layer() == nullptr) continue;
-      for (const LayerPart& part : tensor.layer()->parts) {
-        if (part.info.name == error.tensor) error.file = plan_.source + "/" + plan_.inputs[part.input].name;
+      for (const DecodedLayer* layer : tensor.layers()) {
+        for (const LayerPart& part : layer->parts) {
+          if (part.info.name == error.tensor) error.file = plan_.source + "/" + plan_.inputs[part.input].name;
+        }
       }
     }
     return error;
@@ -217,7 +223,7 @@ class ShardRun {
   std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
   std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded
-  std::unique_ptr<quantized::RespelledReader> respelled_;  // of reader_, if layers get another spelling
+  std::unique_ptr<quantized::RespelledReader> respelled_;  // of these, if layers get another spelling or scheme
   unsigned mode_ = 0;                                      // of the output
   std::map<std::size_t, std::size_t> files_;               // input of the plan, file of the reader
 };

@@ -9,8 +9,8 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/file_plan.hpp"
+#include "convert/tensor_selection.hpp"
 #include "convert/quantized/layer_summary.hpp"
-#include "convert/respelled_plan.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -37,7 +37,9 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   const bool gguf = request.respell == "gguf" && format.name == std::string_view("gguf");
   if (format.many_tensors && &format != &safetensors_format && !gguf) {
     return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
-                "a file of one array, such as .npy, takes one tensor out");
+                file_conversion::quantizes(request)
+                    ? "a folder's names of tensors are not GGUF's: make a GGUF of the model with llama.cpp first"
+                    : "a file of one array, such as .npy, takes one tensor out");
   }
   if (format.many_tensors && !request.single_file && !gguf) {
     return fail("a checkpoint is written to a folder, and this is the name of a file",
@@ -65,9 +67,8 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
-    const quantized::FoundLayers layers = layers_of(claims, model, reader);
-    const Result<quantized::Respelling> respelling =
-        file_conversion::respelling_of(request, layers, claims.texts_of(model), reader);
+    quantized::FoundLayers layers = layers_of(claims, model, reader);
+    const Result<quantized::Respelling> respelling = planner->new_spelling(layers, claims.texts_of(model), reader);
     if (!respelling) return at_input(respelling.error(), request);
     const Result<std::vector<file_conversion::PlannedTensor>> planned =
         planner->plan(reader.tensors(), claims.of(model), layers, *respelling);

@@ -239,7 +239,7 @@ class Verification {
         quantized::plan_respelling(layers, Claims(source_).texts_of(model), encoded, request);
     if (!plan) return std::move(plan).error();
     Expected expected;
-    auto reader = std::make_unique<quantized::RespelledReader>(encoded);
+    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
       const std::string& name = encoded.tensors()[i].name;
       if (layers.layer_of[i] == SIZE_MAX && written.writes(name)) expected.by_name.emplace(name, i);
@@ -249,7 +249,7 @@ class Verification {
       const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan->layers[i]));
       for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
         expected.by_name.emplace(layer->written.tensors[tensor].info.name,
-                                 reader->add(layers.layers[i], layer, tensor));
+                                 reader->add(layers.layers[i], {}, layer, tensor));
       }
     }
     expected.reader = std::move(reader);

@@ -33,12 +33,48 @@ nlohmann::ordered_json content_json(const LayerContent& content) {
           {"beside_mxfp4", content.beside_mxfp4}};
 }
 
+nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
+  nlohmann::ordered_json json = {{"scheme", quantizing.scheme},
+                                 {"recipe", quantizing.recipe},
+                                 {"numbers", name(quantizing.numbers)},
+                                 {"group_size", quantizing.group_size},
+                                 {"symmetric", quantizing.symmetric},
+                                 {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
+  if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
+  return json;
+}
+
 template <class Choice>
 bool read_choice(const nlohmann::json& json, Choice last, Choice& choice) {
   const auto number = json.get<std::int64_t>();
   if (number < 0 || number > static_cast<std::int64_t>(last)) return false;
   choice = static_cast<Choice>(number);
   return true;
+}
+
+// Folders have no GGUF. The quantizer checks the names and numbers.
+bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizing) {
+  quantizing.scheme = json.at("scheme").get<std::string>();
+  quantizing.recipe = json.at("recipe").get<std::string>();
+  quantizing.group_size = json.at("group_size").get<std::int64_t>();
+  quantizing.symmetric = json.at("symmetric").get<bool>();
+  const Result<DType> numbers = parse_dtype(json.at("numbers").get<std::string>());
+  const Result<DType> compute =
+      json.contains("compute") ? parse_dtype(json.at("compute").get<std::string>()) : Result<DType>(DType::undefined);
+  if (!numbers || !compute) return false;
+  quantizing.numbers = *numbers;
+  quantizing.compute = *compute;
+  return read_choice(json.at("nonfinite"), NonFiniteWeights::tool, quantizing.nonfinite);
+}
+
+// Reads a layer with its name and shape, which those of another spelling have in their content.
+std::shared_ptr<DecodedLayer> read_sibling(const nlohmann::json& json) {
+  std::shared_ptr<DecodedLayer> sibling = layer_from_json(json.at("layer"));
+  if (sibling == nullptr) return nullptr;
+  sibling->layer.name = json.at("name").get<std::string>();
+  sibling->layer.shape = json.at("shape").get<std::vector<std::int64_t>>();
+  const Result<std::size_t> count = element_count(sibling->layer.shape);
+  return count && *count < (std::size_t{1} << 56) ? sibling : nullptr;
 }
 
 bool read_content(const nlohmann::json& json, LayerContent& content) {
@@ -96,6 +132,11 @@ nlohmann::ordered_json written_json(const WrittenPart& part) {
                                  {"change", static_cast<int>(layer.change.kind)},
                                  {"exponents", layer.change.exponents},
                                  {"source", layer_json(part.source)}};
+  if (layer.quantizing) json["quantizing"] = quantizing_json(*layer.quantizing);
+  for (const DecodedLayer& sibling : part.siblings) {
+    json["siblings"].push_back(
+        {{"name", sibling.layer.name}, {"shape", sibling.layer.shape}, {"layer", layer_json(sibling)}});
+  }
   const std::vector<std::byte>& constant = layer.written.tensors[part.tensor].constant;
   if (!constant.empty()) json["constant"] = hexadecimal(constant);
   return json;
@@ -112,6 +153,15 @@ std::shared_ptr<WrittenPart> written_from_json(const nlohmann::json& json) {
   known = known && read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, layer->change.kind);
   layer->change.exponents = json.at("exponents").get<std::vector<int>>();
   for (const int exponent : layer->change.exponents) known = known && std::abs(exponent) < most_exponent;
+  if (json.contains("quantizing")) known = known && read_quantizing(json.at("quantizing"), layer->quantizing.emplace());
+  if (json.contains("siblings")) {
+    for (const nlohmann::json& entry : json.at("siblings")) {
+      const std::shared_ptr<DecodedLayer> sibling = read_sibling(entry);
+      if (sibling == nullptr) return nullptr;
+      part->siblings.push_back(*sibling);
+    }
+  }
+  known = known && (layer->quantizing || source->layer.is_quantized());
   if (!known) return nullptr;
   // What is read is what the layer was, perhaps with other scales.
   known = layer->content.shape == layer->becomes.shape && layer->content.bits == layer->becomes.bits;
@@ -133,10 +183,13 @@ std::shared_ptr<WrittenPart> written_from_json(const nlohmann::json& json) {
   if (!known || !layer->written.ok() || part->tensor >= layer->written.tensors.size()) return nullptr;
   quantized::WrittenTensor& tensor = layer->written.tensors[part->tensor];
   if (json.contains("constant")) tensor.constant = bytes_of(json.at("constant").get<std::string>());
-  const bool computed = tensor.role == quantized::PartRole::codes || tensor.role == quantized::PartRole::scales;
+  const bool computed = tensor.role == quantized::PartRole::codes || tensor.role == quantized::PartRole::scales ||
+                        (layer->quantizing && (tensor.role == quantized::PartRole::global_scale ||
+                                               tensor.role == quantized::PartRole::zero_points));
   if ((!computed || !tensor.constant.empty()) && tensor.constant.size() != tensor.info.bytes) return nullptr;
   part->source = *source;
   part->source.layer.name = layer->content.name;
+  if (layer->quantizing) part->source.layer.shape = layer->content.shape;
   part->layer = std::move(layer);
   return part;
 }

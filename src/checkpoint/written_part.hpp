@@ -1,8 +1,9 @@
-// A tensor of a layer that gets another spelling, in a plan.
+// A tensor of a layer that gets another spelling or scheme, in a plan.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "checkpoint/decoded_layer.hpp"
 #include "convert/quantized/respelling.hpp"
@@ -10,7 +11,8 @@
 namespace tensorcast::checkpoint {
 
 struct WrittenPart {
-  DecodedLayer source;  // codes and scales as they are
+  DecodedLayer source;                 // codes and scales as they are, or a weight that is quantized
+  std::vector<DecodedLayer> siblings;  // layers that share its tensor scale
   std::shared_ptr<const quantized::RespelledLayer> layer;
   std::size_t tensor = 0;  // in layer->written.tensors
 };

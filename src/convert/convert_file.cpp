@@ -200,18 +200,28 @@ quantized::FoundLayers layers_of(const std::vector<quantized::ConfigText>& texts
   return quantized::find_layers(input.reader->tensors(), texts, quantized::read_with(*input.reader));
 }
 
-// Puts a reader around that of the input, which has written tensors, too; sets the sources of the plan's tensors.
-void respell(const quantized::FoundLayers& layers, quantized::Respelling& respelling, Plan& plan, OpenedInput& input) {
-  input.encoded = std::exchange(input.reader, nullptr);
-  auto reader = std::make_unique<quantized::RespelledReader>(*input.encoded);
-  std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(respelling.layers.size());
+// Puts readers around that of the input, which have decoded weights and written tensors, too; sets the sources of the
+// plan's tensors.
+void read_layers(Plan& plan, const Execution& execution, OpenedInput& input) {
+  const bool decodes = std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
+  if (!decodes && !plan.respelling.any()) return;
+  formats::Reader* inner = input.reader.get();
+  input.encoded.push_back(std::move(input.reader));
+  if (decodes) {
+    input.reader = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
+    if (!plan.respelling.any()) return;
+    inner = input.reader.get();
+    input.encoded.push_back(std::move(input.reader));
+  }
+  auto reader = std::make_unique<quantized::RespelledReader>(*inner, execution);
+  std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(plan.respelling.layers.size());
   for (PlannedTensor& tensor : plan.tensors) {
     if (tensor.written == SIZE_MAX) continue;
     auto& layer = shared[tensor.layer];
-    if (layer == nullptr) {
-      layer = std::make_shared<quantized::RespelledLayer>(std::move(respelling.layers[tensor.layer]));
-    }
-    tensor.source = reader->add(layers.layers[tensor.layer], layer, tensor.written);
+    if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[tensor.layer]);
+    std::vector<quantized::Layer> siblings;
+    for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
+    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.written);
   }
   input.reader = std::move(reader);
 }
@@ -226,19 +236,13 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   if (!format) return format.error();
   const std::vector<quantized::ConfigText> texts = texts_of(request, input);
   const quantized::FoundLayers layers = layers_of(texts, input);
-  Result<quantized::Respelling> respelling = respelling_of(request, layers, texts, *input.reader);
-  if (!respelling) return at_file(std::move(respelling).error(), request.input);
-  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, *respelling);
+  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, texts);
   if (!plan) return at_file(plan.error(), request.input);
-  if (respelling->any()) {
-    respell(layers, *respelling, *plan, input);
-  } else if (std::ranges::any_of(plan->tensors, &PlannedTensor::decodes)) {
-    input.encoded = std::exchange(input.reader, nullptr);
-    input.reader = std::make_unique<quantized::DecodedReader>(*input.encoded, layers.layers);
-  }
+  read_layers(*plan, request.execution, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
   outcome.warnings = input.reader->warnings();
-  outcome.warnings.insert(outcome.warnings.end(), respelling->warnings.begin(), respelling->warnings.end());
+  outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(),
+                          plan->respelling.warnings.end());
   if (!input.reader->other_data().empty() && (*format)->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};

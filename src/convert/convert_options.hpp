@@ -14,7 +14,11 @@ namespace tensorcast::options {
 // ConversionSettings.
 inline constexpr std::tuple request_options{
     option("to", &TensorTargets::to,
-           {.in_python = false, .help = "type for floating-point tensors that no rule names", .metavar = "DTYPE"}),
+           {.in_python = false,
+            .help = "type for floating-point tensors that no rule names; or a scheme such as nvfp4, to which matrices of "
+                    "layers are quantized",
+            .flag = nullptr,
+            .metavar = "DTYPE|SCHEME"}),
     option("rules", &TensorTargets::rules,
            {.help = "types for tensors whose name matches; the first match wins",
             .more = "``{regular expression: dtype}``, where ``None`` keeps a tensor as it is; a list of :class:`Rule` "
@@ -85,6 +89,36 @@ inline constexpr std::tuple request_options{
            {.c_flag = TC_CONVERT_RAW_CODES,
             .help = "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode "
                     "the weights)"}),
+    option("scheme", &QuantizeTargets::scheme, {.in_python = false, .flag = nullptr}),
+    option("recipe", &QuantizeTargets::recipe,
+           {.of_files = true,
+            .help = "with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil",
+            .metavar = "RECIPE"}),
+    option("spelling", &QuantizeTargets::spelling,
+           {.of_files = true,
+            .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
+                    "gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf",
+            .metavar = "SPELLING"}),
+    option("compute_dtype", &QuantizeTargets::compute_dtype,
+           {.of_files = true,
+            .help = "with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of "
+                    "quantized layers bfloat16)",
+            .metavar = "DTYPE"}),
+    option("group_size", &QuantizeTargets::group_size,
+           {.of_files = true, .help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "N"}),
+    option("symmetric", &QuantizeTargets::symmetric,
+           {.of_files = true,
+            .help = "int4-group: no zero points"}),
+    option("fuse", &QuantizeTargets::fuse,
+           {.words = {"auto", "never"},
+            .of_files = true,
+            .help = "one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's "
+                    "loaders want it)"}),
+    option("nonfinite", &QuantizeTargets::nonfinite,
+           {.words = {"error", "tool"},
+            .of_files = true,
+            .help = "with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of "
+                    "them"}),
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
@@ -107,7 +141,7 @@ inline constexpr bool is_filter = std::is_same_v<typename Option::Owner, OutputF
 template <class Option>
 inline constexpr bool is_choice_of_tensors =
     is_filter<Option> || std::is_same_v<typename Option::Owner, TensorSelection> ||
-    std::is_same_v<typename Option::Owner, TensorTargets>;
+    std::is_same_v<typename Option::Owner, TensorTargets> || std::is_same_v<typename Option::Owner, QuantizeTargets>;
 template <class Option>
 inline constexpr bool is_setting = std::is_same_v<typename Option::Owner, ConversionSettings>;
 

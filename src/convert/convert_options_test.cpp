@@ -21,7 +21,8 @@ std::size_t listed() {
 }
 
 TEST(RequestOptions, EveryMemberIsListed) {
-  EXPECT_EQ(listed<TensorTargets>(), member_count<TensorTargets>());
+  EXPECT_EQ(listed<TensorTargets>() + 1, member_count<TensorTargets>()) << "all but its base";
+  EXPECT_EQ(listed<QuantizeTargets>(), member_count<QuantizeTargets>());
   EXPECT_EQ(listed<OutputFilter>(), member_count<OutputFilter>());
   EXPECT_EQ(listed<TensorSelection>() + 1, member_count<TensorSelection>()) << "all but `filter`";
   EXPECT_EQ(listed<ConversionSettings>() + 1, member_count<ConversionSettings>()) << "all but `options`";

@@ -15,8 +15,10 @@
 #include "convert/pattern_list.hpp"
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_decoder.hpp"
+#include "convert/quantized/quantizing_plan.hpp"
 #include "convert/quantized_tensors.hpp"
 #include "convert/respelled_plan.hpp"
+#include "convert/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
@@ -26,131 +28,6 @@ namespace {
 
 using formats::Format;
 using formats::TensorInfo;
-
-struct Decision {
-  DType to = DType::undefined;  // undefined: copied
-  Reason reason = {};
-  bool included = true;
-  bool left = false;  // a conversion was requested and is not done
-  double scale = 1.0;
-};
-
-// The request's patterns, compiled.
-class Selection {
- public:
-  static Result<Selection> compile(const ConvertRequest& request) {
-    std::vector<std::string> rule_patterns;
-    for (const ConvertRule& rule : request.rules) {
-      if (!rule.keep && !is_castable(rule.to)) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
-      }
-      if (rule.keep && rule.scale) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale",
-                                            rule.pattern)};
-      }
-      rule_patterns.push_back(rule.pattern);
-    }
-    Selection selection;
-    for (const auto& [list, texts] :
-         {std::pair(&selection.rules_, &std::as_const(rule_patterns)), std::pair(&selection.include_, &request.include),
-          std::pair(&selection.exclude_, &request.exclude)}) {
-      Result<PatternList> compiled = PatternList::compile(*texts);
-      if (!compiled) return std::move(compiled).error();
-      *list = std::move(compiled).value();
-    }
-    return selection;
-  }
-
-  // The array of a format without names is converted whatever its type.
-  Result<Decision> decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
-                          bool optimizer_state) {
-    const std::size_t rule = first_rule(request, tensor);
-    const std::size_t include = include_.first_match(tensor.name);
-    const std::size_t exclude = exclude_.first_match(tensor.name);
-    if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
-    if (include_.size() != 0 && include == include_.size()) {
-      return Decision{.reason = {TypeReason::not_included}, .included = false};
-    }
-    if (rule < rules_.size() && request.rules[rule].keep) {
-      return Decision{.reason = {TypeReason::rule, rule + 1}};
-    }
-    if (rule < rules_.size()) {
-      if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
-      return Decision{.to = request.rules[rule].to,
-                      .reason = {TypeReason::rule, rule + 1},
-                      .scale = request.rules[rule].scale.value_or(request.options.scale)};
-    }
-    if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
-    if (request.to == DType::undefined)
-      return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
-    switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
-      case Family::boolean:
-        return Decision{.reason = {TypeReason::not_floating, 0, "bool"}};
-      case Family::integer:
-        return Decision{.reason = {TypeReason::not_floating, 0, "integer"}};
-      case Family::text:
-        return Decision{.reason = {TypeReason::not_floating, 0, "string"}};
-      case Family::floating:
-        break;
-    }
-    if (std::optional<Reason> kept = reason_to_keep(request, tensor)) return Decision{.reason = *std::move(kept)};
-    // Rounded, a count of 1001 steps is 1000, and second moments are zero.
-    if (optimizer_state && request.to != tensor.dtype)
-      return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
-    return Decision{.to = request.to, .reason = {TypeReason::to}, .scale = request.options.scale};
-  }
-
-  bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
-
-  [[nodiscard]] Result<void> check_all_matched() const {
-    for (const auto& [list, kind] :
-         {std::pair(&rules_, "rule"), std::pair(&include_, "include"), std::pair(&exclude_, "exclude")}) {
-      if (Result<void> matched = list->check_all_matched(kind); !matched) return matched;
-    }
-    return {};
-  }
-
- private:
-  // Returns the index of the first rule that matches by name and conditions; the number of rules if none does.
-  std::size_t first_rule(const ConvertRequest& request, const TensorInfo& tensor) {
-    const auto rank = static_cast<std::int64_t>(tensor.shape.size());
-    return rules_.first_match(tensor.name, [&](std::size_t index) {
-      const ConvertRule& rule = request.rules[index];
-      const bool has_rank = rule.ranks.empty() || std::ranges::find(rule.ranks, rank) != rule.ranks.end();
-      return has_rank && (rule.smaller == 0 || tensor.count < rule.smaller);
-    });
-  }
-
-  // Returns why the request leaves a tensor that no rule names; nullopt if it does not.
-  static std::optional<Reason> reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
-    const std::size_t rank = tensor.shape.size();
-    if (std::ranges::find(request.keep_rank, static_cast<std::int64_t>(rank)) != request.keep_rank.end()) {
-      return Reason{TypeReason::rank, rank};
-    }
-    if (tensor.count < request.keep_smaller) return Reason{TypeReason::smaller, request.keep_smaller};
-    if (request.preset == Preset::none) return std::nullopt;
-    if (rank < 2) return Reason{TypeReason::not_a_matrix};
-    const TensorKind kind = tensor_kind(tensor.name, rank);
-    const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
-                      kind == TensorKind::router || kind == TensorKind::state_space || kind == TensorKind::scale;
-    return kept ? std::optional(Reason{TypeReason::kind, 0, std::string(name(kind))}) : std::nullopt;
-  }
-
-  static Error cannot_convert(const TensorInfo& tensor, const Format& input) {
-    if (tensor.problem) return *tensor.problem;
-    const std::string kind = input.foreign_kind.empty() ? "" : fmt::format("is {}: it ", input.foreign_kind);
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} {}cannot be converted, only copied", tensor.foreign_dtype, kind),
-                 .hint = "exclude the tensor",
-                 .tensor = tensor.name};
-  }
-
-  PatternList rules_;
-  PatternList include_;
-  PatternList exclude_;
-};
 
 std::string formats_holding(DType dtype) {
   const std::vector<std::string_view> names = file_formats_for(dtype);
@@ -197,6 +74,12 @@ std::string name_from_path(const std::string& path) {
 // Reports whether `include` extracts one tensor of many.
 bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
   return input.many_tensors && !output.many_tensors && !request.include.empty();
+}
+
+Error not_quantized(const std::string& tensor) {
+  return Error{.code = ErrorCode::unsupported,
+               .message = "it cannot be quantized here, only in files and folders of tensors with names",
+               .tensor = tensor};
 }
 
 // `tensors` is the number of tensors to write.
@@ -270,7 +153,8 @@ class TensorPlanner::Implementation {
 
   [[nodiscard]] Result<void> check_request() const {
     if (Result<void> fits = check_respelling(request_); !fits) return fits;
-    const bool has_type = request_.to != DType::undefined || !request_.rules.empty();
+    if (Result<void> fits = check_quantizing(request_); !fits) return fits;
+    const bool has_type = has_target(request_);
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
       return Error{.code = ErrorCode::invalid_argument,
@@ -298,13 +182,15 @@ class TensorPlanner::Implementation {
     if (!of_layers) return std::move(of_layers).error();
     for (std::size_t index = 0; index < tensors.size(); ++index) {
       const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
-      if (layer != SIZE_MAX && respelling.any()) {
+      // Layers that do not change are as if nothing was respelled.
+      if (layer != SIZE_MAX && respelling.any() && !respelling.layers[layer].written.tensors.empty()) {
         if (!written_.writes(layers.layers[layer].name)) continue;
         Result<void> planned = plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan);
         if (!planned) return std::move(planned).error();
         continue;
       }
       if (layer != SIZE_MAX && (*of_layers)[layer]) {
+        if (!(*of_layers)[layer]->scheme.empty()) return not_quantized(layers.layers[layer].name);
         Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *(*of_layers)[layer], plan);
         if (!planned) return std::move(planned).error();
         continue;
@@ -313,6 +199,7 @@ class TensorPlanner::Implementation {
       Result<Decision> decision = selection_.decide(request_, tensors[index], input_, optimizer_state[index]);
       if (!written) continue;
       if (!decision) return std::move(decision).error();
+      if (!decision->scheme.empty()) return not_quantized(tensors[index].name);
       if (extracting_ && !decision->included) continue;
       Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
       if (!planned) return std::move(planned).error();
@@ -327,6 +214,20 @@ class TensorPlanner::Implementation {
     return plan;
   }
 
+  Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers, std::span<const quantized::ConfigText> texts,
+                                             formats::Reader& reader) {
+    const auto writes = [this](const std::string& name) { return written_.writes(name); };
+    if (!request_.respell.empty()) {
+      return quantized::plan_respelling(layers, texts, reader,
+                                        {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
+    }
+    if (!quantizes(request_)) return quantized::Respelling{};
+    const Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), layers);
+    if (!chosen) return chosen.error();
+    return quantized::plan_quantizing(layers, *chosen, reader.tensors(),
+                                      {.targets = request_, .to_gguf = to_gguf(), .writes = writes});
+  }
+
   [[nodiscard]] Result<void> check_all_matched() const {
     if (Result<void> matched = selection_.check_all_matched(); !matched) return matched;
     return written_.check_all_matched();
@@ -337,15 +238,52 @@ class TensorPlanner::Implementation {
   }
 
  private:
+  [[nodiscard]] bool to_gguf() const noexcept { return output_.name == std::string_view("gguf"); }
+
+  // Chooses the weights that are quantized, and makes plain ones layers.
+  Result<std::vector<quantized::ChosenWeight>> choose_weights(std::span<const TensorInfo> tensors,
+                                                              quantized::FoundLayers& layers) {
+    std::vector<quantized::ChosenWeight> chosen;
+    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
+    Result<std::vector<std::optional<Decision>>> of_layers = decide_layers(tensors, layers);
+    if (!of_layers) return std::move(of_layers).error();
+    std::string kept;  // a layer that stays in its spelling
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      if (!written_.writes(layers.layers[i].name)) continue;
+      if (!(*of_layers)[i]->scheme.empty()) chosen.push_back({i, (*of_layers)[i]->scheme});
+      if (!(*of_layers)[i]->changes()) kept = layers.layers[i].name;
+    }
+    layers.layer_of.resize(tensors.size(), SIZE_MAX);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (layers.layer_of[i] != SIZE_MAX || !written_.writes(tensors[i].name)) continue;
+      const Result<Decision> decision = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
+      if (!decision) return decision.error();
+      if (!decision->scheme.empty()) chosen.push_back({add_weight(layers, tensors[i], i), decision->scheme});
+    }
+    if (!chosen.empty() && !kept.empty() && !to_gguf()) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "it is quantized and would stay as it is, while others get another scheme, and a model's "
+                              "configuration has one spelling",
+                   .hint = "a rule can make it bfloat16; `drop` leaves it out",
+                   .tensor = kept};
+    }
+    if (chosen.empty()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "no tensor is a weight that can be quantized",
+                   .hint = "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them"};
+    }
+    return chosen;
+  }
+
   // Decides for the weight of each layer, whose tensors then follow it. Layers are left to their names and types if
   // codes are converted as numbers, or nothing is.
   Result<std::vector<std::optional<Decision>>> decide_layers(std::span<const TensorInfo> tensors,
                                                              const quantized::FoundLayers& layers) {
     std::vector<std::optional<Decision>> decisions(layers.layers.size());
-    const bool converts = request_.to != DType::undefined || !request_.rules.empty();
-    if (request_.raw_codes || !converts || extracting_) return decisions;
+    if (request_.raw_codes || !has_target(request_) || extracting_) return decisions;
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       const quantized::Layer& layer = layers.layers[i];
+      if (!layer.is_quantized()) continue;  // a weight that was chosen
       TensorInfo weight = quantized::decoded_info(layer);
       Result<Decision> decision = selection_.decide(request_, weight, input_, false);
       if (!decision) return std::move(decision).error();
@@ -354,7 +292,7 @@ class TensorPlanner::Implementation {
         if (selection_.excludes(tensors[part.tensor].name))
           *decision = {.reason = {TypeReason::excluded}, .included = false};
       }
-      if (decision->to != DType::undefined && !layer.problem.empty()) {
+      if (decision->changes() && !layer.problem.empty()) {
         return Error{
             .code = ErrorCode::unsupported,
             .message = layer.problem,
@@ -520,6 +458,12 @@ Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInf
   return implementation_->plan(tensors, claim, layers, respelling);
 }
 
+Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers& layers,
+                                                          std::span<const quantized::ConfigText> texts,
+                                                          formats::Reader& reader) {
+  return implementation_->new_spelling(layers, texts, reader);
+}
+
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
 
 Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
@@ -539,14 +483,16 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
   return layout;
 }
 
-Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input, const Format& input_format,
-                       const Format& output_format, std::string claim, const quantized::FoundLayers& layers,
-                       const quantized::Respelling& respelling) {
+Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
+                       const Format& output_format, std::string claim, quantized::FoundLayers layers,
+                       std::span<const quantized::ConfigText> texts) {
   Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
   if (!planner) return std::move(planner).error();
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers, respelling);
+  Result<quantized::Respelling> respelling = planner->new_spelling(layers, texts, input);
+  if (!respelling) return std::move(respelling).error();
+  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers, *respelling);
   if (!tensors) return std::move(tensors).error();
   for (PlannedTensor& tensor : *tensors) {
     if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
@@ -563,9 +509,11 @@ Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& inp
   Result<formats::Metadata> metadata = planner->metadata_of(input.metadata());
   if (!metadata) return std::move(metadata).error();
   plan.metadata = std::move(metadata).value();
-  if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
+  if (respelling->any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
     remove_config_texts(plan.metadata);
-  if (respelling.any()) add_config_text(respelling.config, plan.metadata);
+  if (respelling->any()) add_config_text(respelling->config, plan.metadata);
+  plan.respelling = std::move(respelling).value();
+  plan.layers = std::move(layers.layers);
   return plan;
 }
 
@@ -575,20 +523,30 @@ CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& 
   return options;
 }
 
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
+  if (!layer.quantizing) return;
+  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
+  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
+  tensor.weight_type = layer.quantizing->numbers;
+  tensor.weight_bytes = written.role == quantized::PartRole::codes ? bytes : 0;
+}
+
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
+  const bool quantizes = !tensor.becomes.empty();
   return {.name = tensor.name(),
           .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
-          .from = tensor.from,
+          .from = quantizes ? tensor.weight_type : tensor.from,
           .to = tensor.target.dtype,
           .shape = tensor.target.shape,
-          .bytes_in = tensor.bytes_in,
+          .bytes_in = quantizes ? tensor.weight_bytes : tensor.bytes_in,
           .bytes_out = tensor.target.bytes,
           .why = tensor.reason.why,
           .number = tensor.reason.number,
           .reason = tensor.reason.text(),
           .left = tensor.left,
           .scale = tensor.scale,
-          .scheme = tensor.scheme};
+          .scheme = tensor.scheme,
+          .becomes = tensor.becomes};
 }
 
 }  // namespace tensorcast::file_conversion

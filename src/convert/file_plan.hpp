@@ -32,6 +32,10 @@ struct PlannedTensor {
   std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
   // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
   std::size_t written = SIZE_MAX;
+  // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and its bytes, at its codes.
+  std::string becomes = {};
+  DType weight_type = DType::undefined;
+  std::uint64_t weight_bytes = 0;
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 
@@ -45,10 +49,15 @@ struct PlannedTensor {
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
 
+// Sets what the plan says of the weight. `bytes`: of all tensors that it is.
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes);
+
 struct Plan {
   std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
   formats::Metadata metadata = {};     // of the output
+  quantized::Respelling respelling = {};
+  std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
 
   [[nodiscard]] std::vector<const PlannedTensor*> in_layout() const;
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
@@ -66,6 +75,11 @@ class TensorPlanner {
   TensorPlanner& operator=(TensorPlanner&& other) noexcept;
   ~TensorPlanner();
 
+  // Plans the layers that get another spelling, or are quantized; weights that are quantized become layers. `texts`:
+  // what the model's files say. Errors: as plan_respelling() and plan_quantizing().
+  [[nodiscard]] Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                                           std::span<const quantized::ConfigText> texts,
+                                                           formats::Reader& reader);
   // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
   // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
   // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
@@ -89,11 +103,11 @@ class TensorPlanner {
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
 // input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
 // layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
-// `respelling` is SIZE_MAX.
-[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const formats::Reader& input,
+// Plan::respelling is SIZE_MAX. `texts`: what the model's files say.
+[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
-                                     std::string claim = {}, const quantized::FoundLayers& layers = {},
-                                     const quantized::Respelling& respelling = {});
+                                     std::string claim = {}, quantized::FoundLayers layers = {},
+                                     std::span<const quantized::ConfigText> texts = {});
 
 // Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
 // Errors: unsupported, invalid_argument (the format cannot hold them together).

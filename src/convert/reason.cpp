@@ -32,6 +32,7 @@ constexpr auto rows = std::to_array<Row>({
     {TypeReason::demanded, "demanded", "{1}"},
     {TypeReason::unaligned, "unaligned", "{1}"},
     {TypeReason::respelled, "respelled", "{1}"},
+    {TypeReason::quantized, "quantized", "{1}"},
 });
 
 constexpr bool is_in_order() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "convert/output_names.hpp"
+#include "convert/tensor_selection.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -16,11 +17,39 @@ Result<void> check_respelling(const ConvertRequest& request) {
   if (request.respell.empty()) {
     return request.exact ? fail("`exact` is of use with `respell` only", "") : Result<void>();
   }
-  if (request.to != DType::undefined || !request.rules.empty() || request.raw_codes) {
+  if (has_target(request) || request.raw_codes) {
     return fail("`respell` changes no numbers, so it has no type to convert to", "convert what it writes");
   }
   if (!request.include.empty() || !request.exclude.empty() || !request.filter.rename.empty()) {
     return fail("`respell` is for all quantized layers, under their names", "`drop` and `only` choose what is written");
+  }
+  return {};
+}
+
+Result<void> check_quantizing(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint = {}) {
+    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+  };
+  if (!quantizes(request)) {
+    const QuantizeTargets none;
+    const char* option = !request.recipe.empty()                      ? "recipe"
+                         : !request.spelling.empty()                  ? "spelling"
+                         : request.compute_dtype != none.compute_dtype ? "compute_dtype"
+                         : request.group_size != none.group_size       ? "group_size"
+                         : request.symmetric != none.symmetric         ? "symmetric"
+                         : request.fuse != none.fuse                   ? "fuse"
+                         : request.nonfinite != none.nonfinite         ? "nonfinite"
+                                                                       : nullptr;
+    if (option == nullptr) return {};
+    return fail(fmt::format("`{}` is of use with a scheme only", option), "`to` names one, such as nvfp4");
+  }
+  if (request.to != DType::undefined && !request.scheme.empty()) {
+    return fail("there are a type and a scheme to convert to", "rules name types for some of the tensors");
+  }
+  if (request.options.scale != 1.0) return fail("schemes have scales of their own, and `scale` is another");
+  if (request.raw_codes) return fail("`raw_codes` converts codes as plain numbers, which are then not quantized");
+  if (!request.filter.rename.empty()) {
+    return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");
   }
   return {};
 }
@@ -41,7 +70,10 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
     kept.layer = place;
   }
   if (index != layer.codes()) return {};
-  const std::string words = fmt::format("{} {}", layer.spelling, layer.scheme);
+  const bool quantizes = respelled.quantizing.has_value();
+  const std::string words = quantizes ? fmt::format("{} by {} as {}", respelled.becomes.scheme, respelled.recipe,
+                                                    respelling.spelling)
+                                      : fmt::format("{} {}", layer.spelling, layer.scheme);
   for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
     const formats::TensorInfo& target = respelled.written.tensors[i].info;
     const bool held = target.dtype == DType::undefined
@@ -59,26 +91,16 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
     planned.source = SIZE_MAX;
     planned.from = target.dtype;
     planned.bytes_in = target.bytes;
-    planned.reason = {TypeReason::respelled, 0, words};
+    planned.reason = {quantizes ? TypeReason::quantized : TypeReason::respelled, 0, words};
     planned.quantized = true;
     if (source != target.name) planned.source_name = source;
     planned.layer = place;
     planned.written = i;
+    std::uint64_t bytes = 0;
+    for (const quantized::Part& part : layer.parts) bytes += tensors[part.tensor].bytes;
+    set_weight(planned, respelled, bytes);
   }
   return {};
-}
-
-Result<quantized::Respelling> respelling_of(const ConvertRequest& request, const quantized::FoundLayers& layers,
-                                            std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
-  if (request.respell.empty()) return quantized::Respelling{};
-  if (Result<void> fits = check_respelling(request); !fits) return std::move(fits).error();
-  Result<OutputNames> written = OutputNames::compile(request.filter);
-  if (!written) return std::move(written).error();
-  const quantized::RespellRequest respell{
-      .spelling = request.respell, .exact = request.exact, .writes = [&written](const std::string& name) {
-        return written->writes(name);
-      }};
-  return quantized::plan_respelling(layers, texts, reader, respell);
 }
 
 }  // namespace tensorcast::file_conversion

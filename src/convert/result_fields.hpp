@@ -19,6 +19,7 @@ inline constexpr auto fields<TensorOutcome> = std::tuple{
     Field{"output_name", &TensorOutcome::output_name, Empty::left_out},
     Field{"left", &TensorOutcome::left, Empty::left_out},
     Field{"scheme", &TensorOutcome::scheme, Empty::left_out},
+    Field{"becomes", &TensorOutcome::becomes, Empty::left_out},
     Field{"scale", &TensorOutcome::scale, Empty::left_out},
     Field{"damage", &TensorOutcome::damage, Empty::left_out},
     Field{"remedy", &TensorOutcome::remedy, Empty::python_only},

@@ -302,8 +302,9 @@ class CommandTest(SelectTest):
         self.assertIn("nonexist: cannot open", self.refused("plan", "nonexist", "-o", self.out, "--to", "bfloat16"))
 
     def test_what_other_words_of_types_mean(self):
-        for word in ("nf4", "q4_k", "Q8_0", "mxfp4", "nvfp4"):
-            message = self.refused("convert", "x", "-o", "y", "--to", word, status=2)
+        for words in (["convert", "x", "-o", "y", "--to", "nf4"], ["explain", "1", "--to", "q4_k"],
+                      ["explain", "1", "--to", "mxfp4"], ["explain", "1", "--to", "nvfp4"]):
+            message = self.refused(*words, status=2)
             self.assertIn("share a scale", message)
             self.assertNotIn("did you mean", message)
 

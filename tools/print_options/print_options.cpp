@@ -45,6 +45,7 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) return "str | None";
+    if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);
@@ -108,7 +109,8 @@ std::string default_in_python(const Option& option) {
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
     if (Option::is_choice || is_text || std::string_view(option.metavar) == "SIZE") return "None";
-    if constexpr (std::is_same_v<typename Option::Type, bool>) return "False";
+    if constexpr (std::is_same_v<typename Option::Type, bool>) return option.usual() ? "True" : "False";
+    if constexpr (std::is_same_v<typename Option::Type, tensorcast::DType>) return "None";
   }
   return python_default(option);
 }
@@ -202,11 +204,19 @@ void print_files() {
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from ._option_list import CastOptions
+from ._options import DTypeLike
 from ._requests import Patterns, Preset, Renames, Rules
 
+)");
+  for_each(request_options, [](const auto& option) {
+    if (option.in_python && std::decay_t<decltype(option)>::is_choice && std::string_view(option.name) != "preset") {
+      print_words(type_name(option.name), option.words);
+    }
+  });
+  print(R"(
 
 class FilterOptions(TypedDict, total=False):
     """What of the input is written, and under which names; :class:`ConvertOptions` describes them."""

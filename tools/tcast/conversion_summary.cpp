@@ -1,6 +1,7 @@
 #include "conversion_summary.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ constexpr std::size_t longest_name = 60;
 
 struct Total {
   DType from = DType::undefined;
-  std::string scheme;  // of layers that were decoded
+  std::string scheme;   // of layers that were decoded
+  std::string becomes;  // of weights that were quantized
   DType to = DType::undefined;
   std::uint64_t tensors = 0;
   std::uint64_t bytes_in = 0;
@@ -42,11 +44,13 @@ std::vector<Total> totals_of(const ConvertOutcome& outcome) {
   std::vector<Total> totals;
   for (const TensorOutcome& tensor : outcome.tensors) {
     auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) {
-      return known.from == tensor.from && known.scheme == tensor.scheme && known.to == tensor.to;
+      return known.from == tensor.from && known.scheme == tensor.scheme && known.becomes == tensor.becomes &&
+             (known.to == tensor.to || !tensor.becomes.empty());
     });
     if (total == totals.end()) {
       totals.push_back({.from = tensor.from,
                         .scheme = tensor.scheme,
+                        .becomes = tensor.becomes,
                         .to = tensor.to,
                         .tensors = 0,
                         .bytes_in = 0,
@@ -105,6 +109,11 @@ std::string totals_table(const ConvertOutcome& outcome) {
                {"lost"}});
   for (const Total& total : totals_of(outcome)) {
     const bool copied = total.from == total.to && total.scheme.empty() && total.report.count == 0;
+    if (!total.becomes.empty()) {  // codes and scales, which are not measured
+      table.add_row({std::string(name(total.from)), total.becomes, grouped(total.tensors), grouped(total.bytes_in),
+                     grouped(total.bytes_out)});
+      continue;
+    }
     std::vector<std::string> cells = {total.scheme.empty() ? std::string(name(total.from)) : printable(total.scheme),
                                       copied ? "(copied)" : std::string(name(total.to)), grouped(total.tensors),
                                       grouped(total.bytes_in), grouped(total.bytes_out)};
@@ -166,7 +175,9 @@ std::string from_text(const TensorOutcome& tensor) {
   return tensor.scheme.empty() ? std::string(name(tensor.from)) : printable(tensor.scheme);
 }
 
-bool is_copied(const TensorOutcome& tensor) { return tensor.from == tensor.to && tensor.scheme.empty(); }
+bool is_copied(const TensorOutcome& tensor) {
+  return tensor.from == tensor.to && tensor.scheme.empty() && tensor.becomes.empty();
+}
 
 std::string qualified_name(const TensorOutcome& tensor) {
   return tensor.file.substr(0, tensor.file.rfind('/') + 1) + tensor.name;
@@ -188,8 +199,13 @@ std::string plan_table(const ConvertOutcome& outcome) {
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
   std::vector<std::pair<const TensorOutcome*, std::uint64_t>> left;  // the first for a reason, count
+  std::map<std::string, std::uint64_t> quantized;  // weights, by what they become
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
+    if (!tensor.becomes.empty()) {
+      quantized[tensor.reason] += tensor.bytes_in != 0 ? 1 : 0;
+      continue;
+    }
     if (tensor.left) {
       auto known = std::find_if(left.begin(), left.end(),
                                 [&](const auto& entry) { return entry.first->reason == tensor.reason; });
@@ -207,6 +223,9 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
     ++known->second;
   }
   std::vector<std::string> parts;
+  for (const auto& [becomes, count] : quantized) {
+    parts.push_back(fmt::format("{} quantized to {}", count_text(count, "weight"), becomes));
+  }
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
   for (const auto& [first, count] : left) {
@@ -234,6 +253,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"bytes_in", total.bytes_in},
                   {"bytes_out", total.bytes_out}};
     if (!total.scheme.empty()) entry["scheme"] = total.scheme;
+    if (!total.becomes.empty()) entry["becomes"] = total.becomes;
     if (total.report.count != 0) entry["report"] = to_json(total.report);
     totals.push_back(std::move(entry));
   }

@@ -63,6 +63,9 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert folder/ -o folder-bf16 --to bfloat16
       a checkpoint: all shards, the index, config.json's torch_dtype; other files are copied. After a crash the same
       command goes on where it stopped
+  tcast convert folder/ -o folder-nvfp4 --to nvfp4 --dry-run
+      quantize the matrices of layers as ModelOpt does; show which stay, and why
+  tcast convert model-f16.gguf -o model-q4_k.gguf --to q4_k
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
   tcast convert folder/ -o head.npy --only '^lm_head.weight$'
       one tensor of a checkpoint, whatever its shard
@@ -296,7 +299,7 @@ int convert(ConvertArguments& arguments) {
 bool asks_for_something(const ConvertArguments& arguments) {
   const ConvertRequest& request = arguments.request;
   const tensorcast::OutputFilter& filter = request.filter;
-  return request.to != tensorcast::DType::undefined || !arguments.rules.empty() || !arguments.rule_files.empty() ||
+  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || !arguments.rules.empty() || !arguments.rule_files.empty() ||
          !request.include.empty() || request.single_file || request.max_shard_bytes != 0 || !filter.only.empty() ||
          !filter.drop.empty() || !filter.rename.empty() || !request.respell.empty();
 }
@@ -367,6 +370,9 @@ void add_loss_flags(CLI::App& command, ConvertArguments& arguments) {
 void add_request_options(CLI::App& command, ConvertArguments& arguments) {
   options::for_each(options::request_options, [&](const auto& option) {
     const std::string_view option_is = option.name;
+    if (option_is == "to") {
+      add_target(command, "--to", arguments.request, options::help_text(option))->option_text(option.metavar);
+    }
     if (option_is == "rules") add_rule_flags(command, arguments);
     if (option_is == "report") {
       command

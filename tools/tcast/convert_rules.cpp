@@ -36,9 +36,11 @@ Result<ConvertRule> parse_rule(std::string_view text) {
   if (std::string complaint = regex_complaint(pattern); !complaint.empty()) {
     return Error{.code = ErrorCode::invalid_argument, .message = std::move(complaint)};
   }
-  const auto dtype = tensorcast::parse_dtype(text.substr(split + 1));
-  if (!dtype) return dtype.error();
-  return ConvertRule{.pattern = std::move(pattern), .to = *dtype};
+  Result<tensorcast::ConvertTarget> target = tensorcast::parse_target(text.substr(split + 1));
+  if (!target) return std::move(target).error();
+  ConvertRule rule{.pattern = std::move(pattern), .to = target->to};
+  rule.scheme = std::move(target->scheme);
+  return rule;
 }
 
 Result<void> add_rules(const std::string& path, tensorcast::ConvertRequest& request) {
@@ -103,6 +105,26 @@ CLI::Option* add_renames(CLI::App& app, const std::string& name, std::vector<ten
         const Result<tensorcast::Rename> parsed = parse_rename(text);
         if (parsed) return std::string();
         const Error& error = parsed.error();
+        return error.hint.empty() ? error.message : fmt::format("{}; {}", error.message, error.hint);
+      },
+      ""));
+}
+
+CLI::Option* add_target(CLI::App& app, const std::string& name, tensorcast::TensorTargets& targets,
+                        const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::string>(
+      name,
+      [&targets](const std::string& text) {
+        tensorcast::ConvertTarget target = *tensorcast::parse_target(text);
+        targets.to = target.to;
+        targets.scheme = std::move(target.scheme);
+      },
+      help);
+  return option->check(CLI::Validator(
+      [](std::string& text) {
+        const Result<tensorcast::ConvertTarget> target = tensorcast::parse_target(text);
+        if (target) return std::string();
+        const Error& error = target.error();
         return error.hint.empty() ? error.message : fmt::format("{}; {}", error.message, error.hint);
       },
       ""));

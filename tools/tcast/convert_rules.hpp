@@ -27,6 +27,10 @@ CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<st
 // Parses 'REGEX=NEW', split at the last '='. Errors: invalid_argument.
 [[nodiscard]] tensorcast::Result<tensorcast::Rename> parse_rename(std::string_view text);
 
+// Adds an option that names a type or a scheme.
+CLI::Option* add_target(CLI::App& app, const std::string& name, tensorcast::TensorTargets& targets,
+                        const std::string& help);
+
 // Adds a repeatable option that takes REGEX=NEW.
 CLI::Option* add_renames(CLI::App& app, const std::string& name, std::vector<tensorcast::Rename>& target,
                          const std::string& help);

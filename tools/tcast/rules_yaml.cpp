@@ -90,6 +90,13 @@ void for_each(const YAML::Node& node, Add add) {
   for (const YAML::Node& element : node) add(element);
 }
 
+// A type or a scheme.
+tensorcast::ConvertTarget target_of(const YAML::Node& node) {
+  auto target = tensorcast::parse_target(word_of(node));
+  if (!target) throw Mistake{target.error().message, node.Mark()};
+  return *std::move(target);
+}
+
 ConvertRule rule_of(const YAML::Node& node) {
   if (node.IsScalar()) {
     const auto rule = parse_rule(node.Scalar());
@@ -112,7 +119,9 @@ ConvertRule rule_of(const YAML::Node& node) {
     } else if (key == "keep") {
       rule.keep = truth_of(entry.second);
     } else if (key == "to") {
-      rule.to = type_of(entry.second);
+      const tensorcast::ConvertTarget target = target_of(entry.second);
+      rule.to = target.to;
+      rule.scheme = target.scheme;
     } else if (key == "scale") {
       rule.scale = scale_of(entry.second);
     } else {
@@ -121,7 +130,7 @@ ConvertRule rule_of(const YAML::Node& node) {
     }
   }
   if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
-  if (rule.keep == (rule.to != DType::undefined)) throw Mistake{"a rule has either to or keep", node.Mark()};
+  if (rule.keep == (rule.to != DType::undefined || !rule.scheme.empty())) throw Mistake{"a rule has either to or keep", node.Mark()};
   if (rule.keep && rule.scale) throw Mistake{"a rule with keep has no use for scale", node.Mark()};
   return rule;
 }
@@ -152,6 +161,8 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
   } else if constexpr (std::is_same_v<Value, DType>) {
     const DType dtype = type_of(node);
     if (value == DType::undefined) value = dtype;
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    if (value.empty()) value = word_of(node);
   } else if constexpr (std::is_same_v<Value, bool>) {
     value = truth_of(node);
   } else if constexpr (Option::is_choice) {
@@ -178,6 +189,13 @@ bool all_choices(Visit&& visit) {
 }
 
 void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& node, ConvertRequest& request) {
+  if (key == "to") {
+    const tensorcast::ConvertTarget target = target_of(node);
+    if (request.to != DType::undefined || !request.scheme.empty()) return;  // the command line's
+    request.to = target.to;
+    request.scheme = target.scheme;
+    return;
+  }
   const bool unknown = all_choices([&](const auto& option) {
     if (key != dashed(option.name) && !(key == "rule" && std::string_view(option.name) == "rules")) return true;
     read(node, option, value_of(request, option));

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "convert/quantized/part_reader.hpp"
+
 namespace tensorcast::quantized {
 
 DecodedReader::DecodedReader(formats::Reader& inner, std::vector<Layer> layers)
@@ -16,16 +18,8 @@ Result<void> DecodedReader::read(std::size_t index, std::uint64_t offset, std::s
     decoder_.reset();  // if the next one cannot be made, the last one is of another layer
     open_ = index - count;
     const Layer& layer = layers_[open_];
-    std::vector<formats::TensorInfo> parts;
-    std::vector<std::size_t> places;
-    for (const Part& part : layer.parts) {
-      parts.push_back(inner_.tensors()[part.tensor]);
-      places.push_back(part.tensor);
-    }
-    const auto read = [this, places](std::size_t part, std::uint64_t at, std::span<std::byte> bytes) {
-      return inner_.read(places[part], at, bytes);
-    };
-    auto decoder = LayerDecoder::create(layer, std::move(parts), read);
+    LayerParts parts = parts_of(inner_, layer);
+    auto decoder = LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read));
     if (!decoder) return std::move(decoder).error();
     decoder_ = std::move(decoder).value();
   }

@@ -1,5 +1,6 @@
-// Writes MXFP4 and NVFP4 as ggml's blocks, with their scales inside; a scale of the whole tensor is a tensor of its
-// own.
+// Writes ggml's blocks, which have their scales inside; a scale of the whole tensor is a tensor of its own.
+#include <cctype>
+
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/written_layer.hpp"
@@ -8,9 +9,9 @@
 namespace tensorcast::quantized {
 
 void spell_gguf(const LayerContent& content, WrittenLayer& written) {
-  const bool nv = content.scheme == "nvfp4";
-  if (!nv && content.scheme != "mxfp4") return refuse_scheme(content, written, "mxfp4 and nvfp4");
-  const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
+  const BlockFormat* format = find_block_format(content.scheme, "gguf");
+  if (format == nullptr) return refuse_scheme(content, written, "types of ggml such as mxfp4, nvfp4 and q4_k");
+  const GgufBlockSize size = block_size(format->coding.gguf);
   need_whole_groups(content, size.elements, written);
   constexpr std::size_t most_dimensions = 4;
   if (content.shape.size() > most_dimensions && written.ok()) {
@@ -23,9 +24,9 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
   written.layer.block_columns = size.elements;
   WrittenTensor& codes = add_tensor(written, PartRole::codes, content.name, DType::uint8, content.shape);
   codes.info.dtype = DType::undefined;
-  codes.info.foreign_dtype = nv ? "NVFP4" : "MXFP4";
+  codes.info.foreign_dtype = content.scheme;
+  for (char& c : codes.info.foreign_dtype) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   codes.info.bytes = codes.info.count / size.elements * size.bytes;
-  if (!nv) return;
   if (content.global != GlobalScale::none) {
     const auto globals = static_cast<std::int64_t>(content.globals);
     add_tensor(written, PartRole::global_scale, module + ".scale", DType::float32, {globals});

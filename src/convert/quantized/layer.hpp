@@ -41,6 +41,7 @@ enum class Packing : std::uint8_t {
   awq,         // AWQ: eight columns a word, in the order 0 2 4 6 1 3 5 7; the transpose is the weight
   gguf,        // ggml's blocks, with their scales inside; the scheme names the kind
   flat,        // bitsandbytes: two codes a byte, high first, blocks over the whole tensor
+  numbers,     // no codes: a weight as it is, which is to be quantized
 };
 
 enum class ScaleType : std::uint8_t {
@@ -85,6 +86,7 @@ struct Layer {
   // The problem is a tensor beside the codes, such as a change of the basis, that other spellings have, too.
   bool other_basis = false;
 
+  [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
   // Returns the tensor of a role; SIZE_MAX: none.
   [[nodiscard]] std::size_t find(PartRole role) const noexcept {

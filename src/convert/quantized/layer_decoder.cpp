@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "convert/quantized/part_reader.hpp"
 #include "tensorcast/cast.hpp"
@@ -107,6 +108,19 @@ std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
   return numbers;
 }
 
+LayerParts parts_of(formats::Reader& reader, const Layer& layer) {
+  LayerParts parts;
+  std::vector<std::size_t> places;
+  for (const Part& part : layer.parts) {
+    parts.infos.push_back(reader.tensors()[part.tensor]);
+    places.push_back(part.tensor);
+  }
+  parts.read = [&reader, places = std::move(places)](std::size_t part, std::uint64_t at, std::span<std::byte> bytes) {
+    return reader.read(places[part], at, bytes);
+  };
+  return parts;
+}
+
 formats::TensorInfo decoded_info(const Layer& layer) {
   const Result<std::size_t> count = element_count(layer.shape);
   formats::TensorInfo info{.name = layer.name, .dtype = DType::float32, .shape = layer.shape};
@@ -119,7 +133,7 @@ Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vec
                                                            ReadPart read) {
   const Result<std::size_t> count = element_count(layer.shape);
   constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
-  const bool fits = count && *count <= most_elements;
+  const bool fits = count && *count <= most_elements && layer.is_quantized();
   if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }

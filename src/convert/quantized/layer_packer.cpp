@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tensorcast/block.hpp"
 
@@ -93,8 +94,11 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     case PartRole::zero_points:
       return read_zero_points(offset, out);
     case PartRole::global_scale: {
-      const Result<std::vector<float>> numbers = codes_.global_scales();
-      if (!numbers) return numbers.error();
+      Result<std::vector<float>> numbers = codes_.global_scales();
+      if (!numbers) return std::move(numbers).error();
+      if (written_.layer.coding.global != content_.global) {  // one has factors, the other divisors
+        for (float& number : *numbers) number = 1.0F / number;
+      }
       copy_part(std::as_bytes(std::span(*numbers)), 0, offset, out);
       return {};
     }
@@ -155,6 +159,9 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
 
 // MXFP4: a scale and 16 bytes; NVFP4: four scales and 32 bytes. The low nibbles of a scale's bytes are the first half.
 Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> out) {
+  const Result<bool> done = codes_.packed(written_.layer.coding, offset, out);
+  if (!done) return done.error();
+  if (*done) return {};
   const bool nv = content_.scheme == "nvfp4";
   const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
   const std::uint64_t run = nv ? 16 : 32, runs = size.elements / run;

@@ -17,7 +17,7 @@ class LayerCodes {
   [[nodiscard]] virtual Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) = 0;
   // Scales of whole rows of blocks from `first_row` on, in the type LayerContent::scales, without padding.
   [[nodiscard]] virtual Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) = 0;
-  // As many as LayerContent::globals, and as it says: factors or divisors.
+  // As many as LayerContent::globals, and as it says: factors or divisors; the packer inverts what a spelling wants.
   [[nodiscard]] virtual Result<std::vector<float>> global_scales() { return std::vector<float>(); }
   // Zero points of whole rows of blocks, as two's complement in bytes.
   [[nodiscard]] virtual Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out);

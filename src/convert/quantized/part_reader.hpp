@@ -49,6 +49,13 @@ class PartReader {
   std::vector<std::byte> buffer_;
 };
 
+// The tensors of a layer, and how they are read. `reader` outlives it.
+struct LayerParts {
+  std::vector<formats::TensorInfo> infos;
+  ReadPart read;
+};
+[[nodiscard]] LayerParts parts_of(formats::Reader& reader, const Layer& layer);
+
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
 [[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);
 

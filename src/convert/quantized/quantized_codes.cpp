@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "convert/quantized/layer_packer.hpp"
+#include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/written_layer.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/spelling.hpp"
@@ -16,42 +17,6 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::string_view module_prefix = "m.";  // of the name that the writers are given
-
-Element element_of(DType dtype) {
-  switch (dtype) {
-    case DType::float8_e4m3fn:
-      return Element::e4m3;
-    case DType::float8_e5m2:
-      return Element::e5m2;
-    case DType::float6_e2m3fn:
-      return Element::e2m3;
-    case DType::float6_e3m2fn:
-      return Element::e3m2;
-    case DType::float4_e2m1fn:
-      return Element::e2m1;
-    default:
-      return Element::integer;
-  }
-}
-
-LayerContent content_of(const QuantizedTensor& weight) {
-  LayerContent content;
-  content.name = std::string(module_prefix) + "weight";
-  content.scheme = weight.recipe->scheme;
-  content.shape.assign(weight.shape.begin(), weight.shape.end());
-  content.element = element_of(weight.coding.element);
-  content.bits = weight.coding.bits;
-  content.block_rows = weight.block_rows;
-  content.block_columns = weight.block_columns;
-  if (weight.block_rows != 0 && weight.block_columns == 0) content.block_columns = weight.shape.back();
-  content.scales = weight.scales_dtype;
-  if (content.scheme == "nvfp4") {
-    content.global =
-        weight.coding.global == tensorcast::GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
-  }
-  content.zero_points = !weight.zero_points.empty();
-  return content;
-}
 
 // The parts as a packer asks for them.
 class QuantizedCodes final : public LayerCodes {
@@ -74,11 +39,8 @@ class QuantizedCodes final : public LayerCodes {
   }
   // Recipes without a tensor scale have scale 1.
   Result<std::vector<float>> global_scales() override {
-    const float global = weight_.global_scale.value_or(1.0f);
-    return std::vector<float>{turns_global ? 1.0f / global : global};
+    return std::vector<float>{weight_.global_scale.value_or(1.0f)};
   }
-
-  bool turns_global = false;
 
  private:
   const QuantizedTensor& weight_;
@@ -101,14 +63,13 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
     return Error{.code = ErrorCode::invalid_argument,
                  .message = fmt::format("no spelling \"{}\"; there are {}", asked, known)};
   }
-  const LayerContent content = content_of(weight);
+  const LayerContent content =
+      content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
   Result<std::vector<std::byte>> codes = element_codes(weight);
   if (!codes) return std::move(codes).error();
   QuantizedCodes source(weight, *std::move(codes), content);
-  const GlobalScale stored = written.layer.coding.global;
-  source.turns_global = stored != GlobalScale::none && stored != content.global && weight.global_scale.has_value();
   LayerPacker packer(content, written, source);
   std::vector<SpelledTensor> made;
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {

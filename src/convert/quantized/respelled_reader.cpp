@@ -1,12 +1,15 @@
 #include "convert/quantized/respelled_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 namespace tensorcast::quantized {
 
-std::size_t RespelledReader::add(const Layer& source, std::shared_ptr<const RespelledLayer> layer, std::size_t tensor) {
+std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings,
+                                 std::shared_ptr<const RespelledLayer> layer, std::size_t tensor) {
   tensors_.push_back(layer->written.tensors[tensor].info);
-  entries_.push_back({.source = source, .layer = std::move(layer), .tensor = tensor});
+  entries_.push_back(
+      {.source = std::move(source), .siblings = std::move(siblings), .layer = std::move(layer), .tensor = tensor});
   return tensors_.size() - 1;
 }
 
@@ -15,24 +18,97 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
   if (index < count) return inner_.read(index, offset, out);
   const Entry& entry = entries_[index - count];
   if (open_ != index - count) {
-    std::vector<formats::TensorInfo> parts;
-    std::vector<std::size_t> places;
-    for (const Part& part : entry.source.parts) {
-      parts.push_back(inner_.tensors()[part.tensor]);
-      places.push_back(part.tensor);
-    }
-    PartReader reader(entry.source, std::move(parts),
-                      [this, places](std::size_t part, std::uint64_t at, std::span<std::byte> bytes) {
-                        return inner_.read(places[part], at, bytes);
-                      });
-    auto codes = RespelledCodes::create(std::move(reader), entry.layer->content, entry.layer->change);
-    if (!codes) return std::move(codes).error();
     packer_.reset();
-    codes_ = std::move(codes).value();
+    open_ = SIZE_MAX;
+    if (Result<void> opened = open(index - count); !opened) return opened;
     packer_ = std::make_unique<LayerPacker>(entry.layer->becomes, entry.layer->written, *codes_);
     open_ = index - count;
   }
-  return packer_->read(entry.tensor, offset, out);
+  Result<void> done = packer_->read(entry.tensor, offset, out);
+  if (!done && entry.layer->quantizing && done.error().tensor.empty()) done.error().tensor = entry.layer->becomes.name;
+  return done;
+}
+
+Result<void> RespelledReader::open(std::size_t index) {
+  const Entry& entry = entries_[index];
+  const RespelledLayer& layer = *entry.layer;
+  if (layer.quantizing && quantized_ == layer.becomes.name) return {};
+  quantized_.clear();
+  if (layer.quantizing) {
+    auto codes = quantizer(index);
+    if (!codes) return std::move(codes).error();
+    codes_ = std::move(codes).value();
+    quantized_ = layer.becomes.name;
+    return {};
+  }
+  LayerParts parts = parts_of(inner_, entry.source);
+  auto codes = RespelledCodes::create(PartReader(entry.source, std::move(parts.infos), std::move(parts.read)),
+                                      layer.content, layer.change);
+  if (!codes) return std::move(codes).error();
+  codes_ = std::move(codes).value();
+  return {};
+}
+
+Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type) {
+  if (!layer.is_quantized()) {
+    const std::size_t tensor = layer.codes();
+    type = inner_.tensors()[tensor].dtype;
+    return ReadNumbers([this, tensor, type](std::uint64_t first, std::span<std::byte> out) {
+      return inner_.read(tensor, storage_bytes(type, first), out);
+    });
+  }
+  LayerParts parts = parts_of(inner_, layer);
+  auto decoder = LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read));
+  if (!decoder) return std::move(decoder).error();
+  type = DType::float32;
+  return ReadNumbers([shared = std::shared_ptr<LayerDecoder>(std::move(decoder).value())](std::uint64_t first,
+                                                                                         std::span<std::byte> out) {
+    // Buffers of quantizers are those of vectors, which are aligned.
+    return shared->read(first, std::span(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)));
+  });
+}
+
+Result<float> RespelledReader::maximum_of(std::size_t index) {
+  const Entry& entry = entries_[index];
+  std::vector<const Layer*> weights = {&entry.source};
+  for (const Layer& sibling : entry.siblings) weights.push_back(&sibling);
+  float largest = 0.0F;
+  for (const Layer* weight : weights) {
+    auto known = magnitudes_.find(weight->name);
+    if (known == magnitudes_.end()) {
+      Quantizing quantizing = *entry.layer->quantizing;
+      const Result<ReadNumbers> read = numbers_of(*weight, quantizing.numbers);
+      if (!read) return read.error();
+      const Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(weight->shape));
+      if (!quantizer) return quantizer.error();
+      const std::uint64_t count = decoded_info(*weight).count;
+      Result<float> found = largest_magnitude(*quantizer, quantizing.numbers, count, *read, execution_);
+      if (!found) {
+        found.error().tensor = weight->name;
+        return found;
+      }
+      known = magnitudes_.emplace(weight->name, *found).first;
+    }
+    largest = std::max(largest, known->second);
+  }
+  return largest;
+}
+
+Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index) {
+  const Entry& entry = entries_[index];
+  const RespelledLayer& layer = *entry.layer;
+  DType type = DType::undefined;
+  Result<ReadNumbers> read = numbers_of(entry.source, type);
+  if (!read) return std::move(read).error();
+  const bool plain = !entry.source.is_quantized();
+  if (type != layer.quantizing->numbers || entry.source.shape != layer.becomes.shape ||
+      (plain && inner_.tensors()[entry.source.codes()].shape != entry.source.shape)) {
+    return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
+  }
+  auto codes = NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read).value(),
+                                   [this, index] { return maximum_of(index); }, execution_);
+  if (!codes) return std::move(codes).error();
+  return std::unique_ptr<LayerCodes>(std::move(codes).value());
 }
 
 }  // namespace tensorcast::quantized

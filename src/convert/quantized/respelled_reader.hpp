@@ -1,10 +1,13 @@
 // A reader whose quantized layers are also there in another spelling.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "convert/quantized/layer_packer.hpp"
+#include "convert/quantized/part_reader.hpp"
 #include "convert/quantized/respelling.hpp"
 
 namespace tensorcast::quantized {
@@ -13,9 +16,12 @@ namespace tensorcast::quantized {
 class RespelledReader final : public formats::Reader {
  public:
   // `inner` outlives it.
-  explicit RespelledReader(formats::Reader& inner) : inner_(inner), tensors_(inner.tensors()) {}
-  // Adds a written tensor of a layer; returns its index. Parts of `source` are tensors of `inner`.
-  std::size_t add(const Layer& source, std::shared_ptr<const RespelledLayer> layer, std::size_t tensor);
+  RespelledReader(formats::Reader& inner, const Execution& execution)
+      : inner_(inner), execution_(execution), tensors_(inner.tensors()) {}
+  // Adds a written tensor of a layer; returns its index. Parts of `source` are tensors of `inner`, as are those of
+  // `siblings`, with which it shares its tensor scale.
+  std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
+                  std::size_t tensor);
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
   [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
@@ -32,14 +38,25 @@ class RespelledReader final : public formats::Reader {
  private:
   struct Entry {
     Layer source;
+    std::vector<Layer> siblings;
     std::shared_ptr<const RespelledLayer> layer;
     std::size_t tensor = 0;
   };
 
+  // Makes the codes of an entry.
+  [[nodiscard]] Result<void> open(std::size_t index);
+  [[nodiscard]] Result<std::unique_ptr<LayerCodes>> quantizer(std::size_t index);
+  // Reads the numbers of a weight, or of a layer that is decoded; sets their type.
+  [[nodiscard]] Result<ReadNumbers> numbers_of(const Layer& layer, DType& type);
+  [[nodiscard]] Result<float> maximum_of(std::size_t index);
+
   formats::Reader& inner_;
+  Execution execution_;
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
-  std::size_t open_ = SIZE_MAX;  // the entry of packer_
+  std::size_t open_ = SIZE_MAX;             // the entry of packer_
+  std::string quantized_;                   // the weight of codes_, if they are made of its numbers
+  std::map<std::string, float> magnitudes_;  // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   std::unique_ptr<LayerPacker> packer_;
 };

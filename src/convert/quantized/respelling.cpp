@@ -32,14 +32,9 @@ class Planner {
       : found_(found), texts_(texts), reader_(reader), tensors_(reader.tensors()), request_(request) {}
 
   Result<Respelling> run() {
-    writer_ = find_writer(request_.spelling);
-    if (writer_ == nullptr) {
-      std::vector<std::string_view> names;
-      for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("\"{}\" is not a spelling that can be written", request_.spelling),
-                   .hint = fmt::format("the spellings are {}", fmt::join(names, ", "))};
-    }
+    const Result<const SpellingWriter*> writer = writer_named(request_.spelling);
+    if (!writer) return writer.error();
+    writer_ = *writer;
     if (!found_.refusal.empty()) return Error{.code = ErrorCode::unsupported, .message = found_.refusal};
     if (!found_.any()) {
       return Error{.code = ErrorCode::unsupported, .message = "no layer is quantized, so there is nothing to respell"};
@@ -259,26 +254,7 @@ class Planner {
     WrittenModel model;
     model.dynamic_activations = dynamic_;
     model.scale_format = scale_format_;
-    for (const RespelledLayer& layer : plan_.layers) {
-      if (!layer.written.tensors.empty()) model.layers.push_back(&layer.written);
-    }
-    if (model.layers.empty()) return;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const formats::TensorInfo& tensor = tensors_[i];
-      if (!request_.writes(tensor.name)) continue;
-      if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
-      const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && tensor.name.ends_with(".weight");
-      if (!plain || found_.layer_of[i] != SIZE_MAX) continue;
-      const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
-      if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
-      model.unquantized.push_back(module_of(tensor.name));
-    }
-    // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
-    const bool has_head = std::ranges::any_of(
-        model.layers, [](const WrittenLayer* written) { return module_of(written->layer.name).ends_with("lm_head"); });
-    const bool listed = std::ranges::find(model.unquantized, "lm_head") != model.unquantized.end();
-    if (!has_head && !listed) model.unquantized.emplace_back("lm_head");
-    plan_.config = describe(*writer_, model);
+    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, std::move(model));
   }
 
   const FoundLayers& found_;
@@ -295,6 +271,40 @@ class Planner {
 };
 
 }  // namespace
+
+Result<const SpellingWriter*> writer_named(const std::string& spelling) {
+  if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
+  std::vector<std::string_view> names;
+  for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("\"{}\" is not a spelling that can be written", spelling),
+               .hint = fmt::format("the spellings are {}", fmt::join(names, ", "))};
+}
+
+WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+                              std::span<const formats::TensorInfo> tensors, const Respelling& plan,
+                              const std::function<bool(const std::string&)>& writes, WrittenModel model) {
+  for (const RespelledLayer& layer : plan.layers) {
+    if (!layer.written.tensors.empty()) model.layers.push_back(&layer.written);
+  }
+  if (model.layers.empty()) return {};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const formats::TensorInfo& tensor = tensors[i];
+    if (!writes(tensor.name)) continue;
+    if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
+    const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && tensor.name.ends_with(".weight");
+    if (!plain || found.layer_of[i] != SIZE_MAX) continue;
+    const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
+    if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
+    model.unquantized.push_back(module_of(tensor.name));
+  }
+  // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
+  const bool has_head = std::ranges::any_of(
+      model.layers, [](const WrittenLayer* written) { return module_of(written->layer.name).ends_with("lm_head"); });
+  const bool listed = std::ranges::find(model.unquantized, "lm_head") != model.unquantized.end();
+  if (!has_head && !listed) model.unquantized.emplace_back("lm_head");
+  return describe(writer, model);
+}
 
 Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
                                    const RespellRequest& request) {

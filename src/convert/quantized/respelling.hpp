@@ -3,9 +3,11 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/respelled_codes.hpp"
 #include "convert/quantized/spelling.hpp"
 #include "convert/quantized/written_layer.hpp"
@@ -13,7 +15,11 @@
 namespace tensorcast::quantized {
 
 struct RespelledLayer {
-  LayerContent content;  // as it was
+  // Its numbers are quantized, whatever it was; none: its codes stay.
+  std::optional<Quantizing> quantizing;
+  std::string recipe;                 // its name, also if it is the default
+  std::vector<std::size_t> siblings;  // layers that share its tensor scale, indices into FoundLayers::layers
+  LayerContent content;               // as it was, if its codes stay
   LayerContent becomes;  // what is written: other scales if they change
   ScaleChange change;
   WrittenLayer written;              // scales of whole tensors are constants
@@ -23,7 +29,7 @@ struct RespelledLayer {
 
 struct Respelling {
   std::string spelling;                // "": nothing is respelled
-  std::vector<RespelledLayer> layers;  // as FoundLayers::layers; those that are not written have no tensors
+  std::vector<RespelledLayer> layers;  // as FoundLayers::layers; those that do not change have no tensors
   WrittenConfig config;
   std::vector<std::string> warnings;
 
@@ -36,6 +42,14 @@ struct RespellRequest {
   // Whether a tensor or weight of this name is written.
   std::function<bool(const std::string&)> writes;
 };
+
+// What the configuration says of the layers of `plan` that are written.
+[[nodiscard]] WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+                                            std::span<const formats::TensorInfo> tensors, const Respelling& plan,
+                                            const std::function<bool(const std::string&)>& writes, WrittenModel model);
+
+// The spelling of a name. Errors: invalid_argument (there is none).
+[[nodiscard]] Result<const SpellingWriter*> writer_named(const std::string& spelling);
 
 // `texts`: what the model's files say. Reads scales of whole tensors, and all scales of layers between MXFP4 and NVFP4.
 // Errors: invalid_argument (no such spelling), unsupported (what the spelling cannot hold, naming the tensor), those of

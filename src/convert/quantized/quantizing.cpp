@@ -1,0 +1,268 @@
+#include "convert/quantized/quantizing.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "block/code_packing.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t window_elements = std::uint64_t{1} << 21;
+constexpr std::uint64_t most_kept_bytes = std::uint64_t{32} << 20;  // of scales and zero points
+
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::float8_e4m3fn:
+      return Element::e4m3;
+    case DType::float8_e5m2:
+      return Element::e5m2;
+    case DType::float6_e2m3fn:
+      return Element::e2m3;
+    case DType::float6_e3m2fn:
+      return Element::e3m2;
+    case DType::float4_e2m1fn:
+      return Element::e2m1;
+    default:
+      return Element::integer;
+  }
+}
+
+GgufBlock gguf_block_of(const Quantizing& quantizing) {
+  const BlockFormat* format = quantizing.gguf ? find_block_format(quantizing.scheme, "gguf") : nullptr;
+  return format == nullptr ? GgufBlock::none : format->coding.gguf;
+}
+
+}  // namespace
+
+Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape) {
+  QuantizeOptions options;
+  options.recipe = quantizing.recipe;
+  options.group_size = quantizing.group_size;
+  options.symmetric = quantizing.symmetric;
+  options.compute_dtype = quantizing.compute;
+  options.nonfinite = quantizing.nonfinite;
+  return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
+}
+
+LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points) {
+  LayerContent content;
+  content.name = std::move(name);
+  content.scheme = layout.recipe->scheme;
+  content.shape.assign(layout.shape.begin(), layout.shape.end());
+  content.element = element_of(layout.coding.element);
+  content.bits = layout.coding.bits;
+  content.block_rows = layout.block_rows;
+  content.block_columns = layout.block_columns;
+  if (layout.coding.gguf != tensorcast::GgufBlock::none) {
+    content.block_rows = 1;
+    content.block_columns = block_size(layout.coding.gguf).elements;
+    return content;
+  }
+  if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
+  content.scales = layout.scales_dtype;
+  if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
+    content.global =
+        layout.coding.global == tensorcast::GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+  }
+  content.zero_points = zero_points;
+  return content;
+}
+
+Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
+                                const ReadNumbers& read, const Execution& execution) {
+  std::vector<std::byte> buffer;
+  float largest = 0.0F;
+  for (std::uint64_t first = 0; first < count; first += window_elements) {
+    const std::uint64_t elements = std::min(window_elements, count - first);
+    buffer.resize(storage_bytes(numbers, elements));
+    if (Result<void> got = read(first, buffer); !got) return std::move(got).error();
+    Result<float> part = quantizer.maximum(buffer.data(), elements, execution);
+    if (!part) {
+      if (part.error().element) *part.error().element += first;
+      return part;
+    }
+    largest = std::max(largest, *part);
+  }
+  return largest;
+}
+
+NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content,
+                         ReadNumbers read, std::function<Result<float>()> maximum, const Execution& execution)
+    : quantizer_(std::move(quantizer)),
+      numbers_(quantizing.numbers),
+      symmetric_(quantizing.symmetric),
+      content_(content),
+      read_(std::move(read)),
+      maximum_(std::move(maximum)),
+      execution_(execution),
+      rows_(content_.rows()),
+      matrix_rows_(std::max<std::uint64_t>(rows_ / std::max<std::uint64_t>(content_.matrices(), 1), 1)),
+      band_(quantizer_.band_rows()),
+      scale_bytes_(static_cast<std::uint64_t>(bit_width(content_.scales)) / 8) {
+  const std::uint64_t scales = content_.grid_rows() * content_.grid_columns();
+  if (quantizer_.layout().scales_dtype == DType::undefined) return;
+  if (scales > most_kept_bytes / (scale_bytes_ + 1)) return;
+  all_scales_.resize(scales * scale_bytes_);
+  if (!symmetric_) all_zeros_.resize(scales);
+}
+
+Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quantizing, const LayerContent& content,
+                                                         ReadNumbers read, std::function<Result<float>()> maximum,
+                                                         const Execution& execution) {
+  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(content.shape));
+  if (!quantizer) return std::move(quantizer).error();
+  // A plan may lie about what is made.
+  const LayerContent made = content_of(quantizer->layout(), content.name, !quantizing.symmetric);
+  if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
+      made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
+      made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points) {
+    return Error{.code = ErrorCode::parse,
+                 .message = "its plan does not fit what the scheme makes",
+                 .tensor = content.name};
+  }
+  return std::unique_ptr<NumberCodes>(new NumberCodes(std::move(quantizer).value(), quantizing, content,
+                                                      std::move(read), std::move(maximum), execution));
+}
+
+Result<bool> NumberCodes::all_zero() const {
+  std::vector<std::byte> buffer;
+  const std::uint64_t count = rows_ * content_.columns();
+  std::uint64_t step = std::uint64_t{1} << 12;  // nearly always, the first numbers tell
+  for (std::uint64_t first = 0; first < count; first += buffer.size() / storage_bytes(numbers_, 1)) {
+    const std::uint64_t elements = std::min(step, count - first);
+    buffer.resize(storage_bytes(numbers_, elements));
+    if (Result<void> got = read_(first, buffer); !got) return std::move(got).error();
+    Result<float> part = quantizer_.maximum(buffer.data(), elements, execution_);
+    if (!part) {
+      if (part.error().element) *part.error().element += first;
+      return std::move(part).error();
+    }
+    if (*part != 0.0F) return false;
+    step = window_elements;
+  }
+  return true;
+}
+
+Result<void> NumberCodes::prepare() {
+  if (prepared_) return {};
+  if (quantizer_.needs_maximum()) {
+    const Result<float> largest = maximum_();
+    if (!largest) return largest.error();
+    quantizer_.set_maximum(*largest);
+    is_zero_ = quantizer_.maximum_is_zero();
+  } else if (quantizer_.has_unit_scales_of_zeros()) {
+    const Result<bool> zero = all_zero();
+    if (!zero) return zero.error();
+    is_zero_ = *zero;
+  }
+  prepared_ = true;
+  return {};
+}
+
+Result<void> NumberCodes::quantize_around(std::uint64_t row) {
+  if (row >= window_begin_ && row < window_end_) return {};
+  if (Result<void> ready = prepare(); !ready) return ready;
+  const std::uint64_t columns = content_.columns();
+  const std::uint64_t matrix = row / matrix_rows_ * matrix_rows_;
+  const std::uint64_t begin = matrix + (row - matrix) / band_ * band_;
+  const std::uint64_t most = std::max(band_, window_elements / std::max<std::uint64_t>(columns, 1) / band_ * band_);
+  // Whole blocks of rows: within a matrix if its last block is shorter.
+  const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
+  const std::uint64_t count = std::min(most, last - begin);
+  source_.resize(storage_bytes(numbers_, count * columns));
+  if (Result<void> got = read_(begin * columns, source_); !got) return got;
+  codes_.resize(count * quantizer_.codes_row_bytes());
+  const bool has_scales = scale_bytes_ != 0 && quantizer_.layout().scales_dtype != DType::undefined;
+  const std::uint64_t scales_begin = quantizer_.scales_before(begin);
+  const std::uint64_t scales = begin + count == rows_ ? content_.grid_rows() * content_.grid_columns() - scales_begin
+                                                      : quantizer_.scales_before(begin + count) - scales_begin;
+  scales_.resize(has_scales ? std::max<std::uint64_t>(scales, 1) * scale_bytes_ : 0);
+  zeros_.resize(symmetric_ ? 0 : scales);
+  const block::QuantizedRows out{.codes = codes_.data(),
+                                 .scales = scales_.data(),
+                                 .zero_points = symmetric_ ? nullptr : reinterpret_cast<std::int8_t*>(zeros_.data())};
+  const Result<bool> done = quantizer_.run(begin, count, source_.data(), out, execution_);
+  if (!done) return done.error();
+  window_begin_ = begin;
+  window_end_ = begin + count;
+  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
+  if (begin == kept_rows_ && content_.block_rows != 0 && !all_scales_.empty()) {
+    std::ranges::copy(scales_, all_scales_.begin() + static_cast<std::ptrdiff_t>(scales_begin * scale_bytes_));
+    if (!symmetric_) std::ranges::copy(zeros_, all_zeros_.begin() + static_cast<std::ptrdiff_t>(scales_begin));
+    kept_rows_ = window_end_;
+  }
+  return {};
+}
+
+Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.columns(), row_bytes = quantizer_.codes_row_bytes();
+  const bool offset = quantizer_.layout().coding.element == DType::uint8;  // stored with 8 added
+  for (std::uint64_t done = 0; done < out.size(); done += columns) {
+    const std::uint64_t row = first_row + done / columns;
+    if (Result<void> ready = quantize_around(row); !ready) return ready;
+    const std::span<std::uint8_t> codes(reinterpret_cast<std::uint8_t*>(out.data() + done), columns);
+    block::unpack_stream(content_.bits, codes_.data() + (row - window_begin_) * row_bytes, codes);
+    if (!offset) continue;
+    for (std::uint8_t& code : codes) code ^= 8;
+  }
+  return {};
+}
+
+Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const bool is_float = content_.element != Element::integer;
+  const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
+  const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
+  if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
+  const std::uint64_t row_bytes = quantizer_.codes_row_bytes();
+  while (!out.empty()) {
+    if (Result<void> ready = quantize_around(offset / row_bytes); !ready) return std::move(ready).error();
+    const std::uint64_t at = offset - window_begin_ * row_bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(out.size(), codes_.size() - at);
+    std::memcpy(out.data(), codes_.data() + at, bytes);
+    out = out.subspan(bytes);
+    offset += bytes;
+  }
+  return true;
+}
+
+std::uint64_t NumberCodes::row_of_grid(std::uint64_t grid_row) const noexcept {
+  const std::uint64_t bands = (matrix_rows_ + band_ - 1) / band_;
+  return grid_row / bands * matrix_rows_ + grid_row % bands * band_;
+}
+
+Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, const std::vector<std::byte>& window,
+                                    const std::vector<std::byte>& all, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), bytes = columns * item;
+  for (std::uint64_t done = 0; done < out.size(); done += bytes) {
+    const std::uint64_t grid_row = first_row + done / bytes, row = row_of_grid(grid_row);
+    if (row < kept_rows_) {
+      std::memcpy(out.data() + done, all.data() + grid_row * bytes, bytes);
+      continue;
+    }
+    if (Result<void> ready = quantize_around(row); !ready) return ready;
+    const std::uint64_t begin = quantizer_.scales_before(window_begin_) * item;
+    std::memcpy(out.data() + done, window.data() + (grid_row * bytes - begin), bytes);
+  }
+  return {};
+}
+
+Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
+  if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, scales_, all_scales_, out);
+  if (Result<void> ready = prepare(); !ready) return ready;
+  quantizer_.put_tensor_scale(out);
+  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(out);
+  return {};
+}
+
+Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
+  return copy_grid(first_row, 1, zeros_, all_zeros_, out);
+}
+
+Result<std::vector<float>> NumberCodes::global_scales() {
+  if (Result<void> ready = prepare(); !ready) return std::move(ready).error();
+  return std::vector<float>{quantizer_.layout().global_scale.value_or(1.0F)};
+}
+
+}  // namespace tensorcast::quantized

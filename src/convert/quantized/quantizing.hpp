@@ -1,0 +1,84 @@
+// Quantizes the weights of a file, range by range, as a packer asks for codes and scales.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "block/quantizer.hpp"
+#include "convert/quantized/layer_packer.hpp"
+#include "tensorcast/execution.hpp"
+
+namespace tensorcast::quantized {
+
+// How the numbers of a weight become codes: quantize()'s arguments, in a plan.
+struct Quantizing {
+  std::string scheme;
+  std::string recipe;               // "": the scheme's default, in which a tensor of zeros has scale 1
+  bool gguf = false;                // ggml's blocks, whatever else the scheme may be
+  DType numbers = DType::float32;   // the type of the numbers that are read
+  DType compute = DType::undefined;  // they are rounded to it first; undefined: their own type
+  std::int64_t group_size = 0;
+  bool symmetric = true;
+  NonFiniteWeights nonfinite = NonFiniteWeights::error;
+};
+
+// Errors: as quantize(), except of elements.
+[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape);
+
+// What a layer is that a quantizer makes; `layout` may lack the bytes.
+[[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
+
+// Reads elements of a weight from `first` on, in the type Quantizing::numbers.
+using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
+
+// The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
+[[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
+                                              const ReadNumbers& read, const Execution& execution);
+
+class NumberCodes final : public LayerCodes {
+ public:
+  // `maximum` gives the largest magnitude for the tensor's scale, and is called if there is one. Memory: 2 Mi elements
+  // or the rows of a block if these are more, and up to 32 MiB of scales.
+  [[nodiscard]] static Result<std::unique_ptr<NumberCodes>> create(const Quantizing& quantizing,
+                                                                   const LayerContent& content, ReadNumbers read,
+                                                                   std::function<Result<float>()> maximum,
+                                                                   const Execution& execution);
+  [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::vector<float>> global_scales() override;
+  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+
+ private:
+  NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
+              std::function<Result<float>()> maximum, const Execution& execution);
+  // Sets the tensor's scale, or finds out whether all numbers are zero, once.
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<bool> all_zero() const;
+  // Quantizes the rows around `row`, unless they are at hand.
+  [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
+  [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
+  // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
+  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, const std::vector<std::byte>& window,
+                                       const std::vector<std::byte>& all, std::span<std::byte> out);
+
+  block::Quantizer quantizer_;
+  DType numbers_;
+  bool symmetric_;
+  LayerContent content_;
+  ReadNumbers read_;
+  std::function<Result<float>()> maximum_;
+  Execution execution_;
+  std::uint64_t rows_, matrix_rows_, band_, scale_bytes_;
+  bool prepared_ = false, is_zero_ = false;
+  std::uint64_t window_begin_ = 0, window_end_ = 0;  // rows at hand
+  std::vector<std::byte> source_, codes_, scales_, zeros_;
+  std::uint64_t kept_rows_ = 0;  // whose scales are in the following
+  std::vector<std::byte> all_scales_, all_zeros_;
+};
+
+}  // namespace tensorcast::quantized

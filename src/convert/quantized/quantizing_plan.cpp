@@ -1,0 +1,168 @@
+#include "convert/quantized/quantizing_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "convert/quantized/joined_modules.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+class Planner {
+ public:
+  Planner(const FoundLayers& found, std::span<const ChosenWeight> chosen, std::span<const TensorInfo> tensors,
+          const QuantizeRequest& request)
+      : found_(found), chosen_(chosen), tensors_(tensors), request_(request) {}
+
+  Result<Respelling> run() {
+    if (Result<void> used = check_options(); !used) return std::move(used).error();
+    if (Result<void> chosen = choose_spelling(); !chosen) return std::move(chosen).error();
+    plan_.layers.resize(found_.layers.size());
+    for (const ChosenWeight& weight : chosen_) {
+      if (Result<void> planned = plan_layer(weight.layer, weight.scheme); !planned) {
+        if (planned.error().tensor.empty()) planned.error().tensor = found_.layers[weight.layer].name;
+        return std::move(planned).error();
+      }
+    }
+    share_scales();
+    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
+    return std::move(plan_);
+  }
+
+ private:
+  // Options are for the schemes that have them; one must.
+  [[nodiscard]] Result<void> check_options() const {
+    const QuantizeTargets& targets = request_.targets;
+    std::string known;
+    bool has_recipe = targets.recipe.empty(), has_groups = targets.group_size == 0 && targets.symmetric;
+    for (const ChosenWeight& weight : chosen_) {
+      has_recipe = has_recipe || find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
+      has_groups = has_groups || weight.scheme == "int4-group";
+    }
+    const auto fail = [](std::string message) {
+      return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
+    };
+    if (!has_groups) return fail("`group_size` and `symmetric` are of use with int4-group only, which has groups");
+    if (has_recipe) return {};
+    for (const QuantizeRecipe& row : quantize_recipes()) {
+      if (row.scheme == chosen_.front().scheme) known += (known.empty() ? "" : ", ") + std::string(row.recipe);
+    }
+    return fail(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
+  }
+
+  // The spelling that was asked for, or that of the scheme, if all schemes have the same.
+  Result<void> choose_spelling() {
+    std::string& spelling = plan_.spelling;
+    spelling = request_.targets.spelling;
+    if (spelling.empty() && request_.to_gguf) spelling = "gguf";
+    for (const ChosenWeight& weight : chosen_) {
+      const QuantizeRecipe* recipe = find_quantize_recipe(weight.scheme);
+      if (recipe == nullptr) continue;  // the quantizer says so
+      if (spelling.empty()) spelling = recipe->spelling;
+      if (request_.targets.spelling.empty() && spelling != recipe->spelling && spelling != "gguf") {
+        spelling = "compressed-tensors";  // it can mix most
+        break;
+      }
+    }
+    const Result<const SpellingWriter*> writer = writer_named(spelling);
+    if (!writer) return writer.error();
+    writer_ = *writer;
+    if ((spelling == "gguf") == request_.to_gguf) return {};
+    return Error{.code = ErrorCode::unsupported,
+                 .message = request_.to_gguf ? fmt::format("GGUF has no layout of \"{}\"", spelling)
+                                             : "these are layouts of GGUF, and the output is no GGUF",
+                 .hint = request_.to_gguf
+                             ? "leave `spelling` out"
+                             : "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
+  }
+
+  Result<void> plan_layer(std::size_t place, const std::string& scheme) {
+    const Layer& layer = found_.layers[place];
+    RespelledLayer& plan = plan_.layers[place];
+    const QuantizeTargets& targets = request_.targets;
+    const bool has_recipe = find_quantize_recipe(scheme, targets.recipe) != nullptr;
+    const bool has_groups = scheme == "int4-group";
+    Quantizing quantizing{.scheme = scheme,
+                          .recipe = has_recipe ? targets.recipe : std::string(),
+                          .gguf = request_.to_gguf,
+                          .numbers = layer.is_quantized() ? DType::float32 : tensors_[layer.codes()].dtype,
+                          .compute = targets.compute_dtype,
+                          .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
+                          .symmetric = !has_groups || targets.symmetric,
+                          .nonfinite = targets.nonfinite};
+    if (request_.to_gguf && find_block_format(scheme, "gguf") == nullptr) {
+      return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", scheme)};
+    }
+    // As if the weight was converted to the type that models are trained in, and then quantized.
+    if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
+      quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+    }
+    const Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape));
+    if (!quantizer) return quantizer.error();
+    plan.becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
+    plan.becomes.beside_mxfp4 =
+        std::ranges::any_of(chosen_, [](const ChosenWeight& weight) { return weight.scheme == "mxfp4"; });
+    plan.content = plan.becomes;
+    plan.recipe = quantizer->layout().recipe->recipe;
+    plan.written = spell(*writer_, plan.becomes);
+    if (!plan.written.ok()) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = plan.written.refusal,
+                   .hint = "`exclude` leaves the tensor as it is"};
+    }
+    if (quantizer->needs_maximum()) scaled_.push_back(place);
+    plan.quantizing = std::move(quantizing);
+    plan.sources.assign(plan.written.tensors.size(), layer.codes());
+    return {};
+  }
+
+  // Loaders of these spellings join q, k and v, and gate and up, and have one tensor scale for the whole.
+  void share_scales() {
+    const bool joins = plan_.spelling == "compressed-tensors" || plan_.spelling == "modelopt";
+    if (request_.targets.fuse == Fuse::never || !joins) return;
+    std::map<std::string, std::vector<std::size_t>> joined;
+    for (const std::size_t layer : scaled_) {
+      const LayerContent& becomes = plan_.layers[layer].becomes;
+      const std::string whole = joined_module(becomes.name);
+      if (!whole.empty()) joined[whole + " " + becomes.scheme].push_back(layer);
+    }
+    for (const auto& [name, members] : joined) {
+      for (const std::size_t own : members) {
+        for (const std::size_t other : members) {
+          if (other != own) plan_.layers[own].siblings.push_back(other);
+        }
+      }
+    }
+  }
+
+  const FoundLayers& found_;
+  std::span<const ChosenWeight> chosen_;
+  std::span<const TensorInfo> tensors_;
+  const QuantizeRequest& request_;
+  const SpellingWriter* writer_ = nullptr;
+  std::vector<std::size_t> scaled_;  // layers with a scale of the tensor
+  Respelling plan_;
+};
+
+}  // namespace
+
+std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t index) {
+  Layer layer;
+  layer.name = tensor.name;
+  layer.shape = tensor.shape;
+  layer.coding.packing = Packing::numbers;
+  layer.parts.push_back({.role = PartRole::codes, .tensor = index});
+  found.layers.push_back(std::move(layer));
+  found.layer_of[index] = found.layers.size() - 1;
+  return found.layers.size() - 1;
+}
+
+Result<Respelling> plan_quantizing(const FoundLayers& found, std::span<const ChosenWeight> chosen,
+                                   std::span<const TensorInfo> tensors, const QuantizeRequest& request) {
+  return Planner(found, chosen, tensors, request).run();
+}
+
+}  // namespace tensorcast::quantized

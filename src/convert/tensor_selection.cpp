@@ -1,0 +1,169 @@
+#include "convert/tensor_selection.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "dtype/dtype_table.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using formats::Format;
+using formats::TensorInfo;
+
+Error cannot_convert(const TensorInfo& tensor, const Format& input) {
+  if (tensor.problem) return *tensor.problem;
+  const std::string kind = input.foreign_kind.empty() ? "" : fmt::format("is {}: it ", input.foreign_kind);
+  return Error{.code = ErrorCode::unsupported,
+               .message = fmt::format("{} {}cannot be converted, only copied", tensor.foreign_dtype, kind),
+               .hint = "exclude the tensor",
+               .tensor = tensor.name};
+}
+
+// Towers of multimodal models, which loaders of quantized models expect as they are.
+bool is_vision(std::string_view name) {
+  constexpr std::string_view words[] = {"vision", "visual.", "image_encoder", "mm_projector", "multi_modal_projector"};
+  return std::ranges::any_of(words, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
+// Returns why a tensor is no matrix of a layer; nullopt if it is one.
+std::optional<Reason> reason_no_layer(const TensorInfo& tensor) {
+  const std::size_t rank = tensor.shape.size();
+  if (rank < 2) return Reason{TypeReason::not_a_matrix};
+  const TensorKind kind = tensor_kind(tensor.name, rank);
+  const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
+                    kind == TensorKind::router || kind == TensorKind::state_space || kind == TensorKind::scale;
+  return kept ? std::optional(Reason{TypeReason::kind, 0, std::string(name(kind))}) : std::nullopt;
+}
+
+// The same for a tensor that a scheme is for.
+std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
+  if (std::optional<Reason> kept = reason_no_layer(tensor)) return kept;
+  if (tensor_kind(tensor.name, tensor.shape.size()) == TensorKind::convolution) {
+    return Reason{TypeReason::kind, 0, std::string(name(TensorKind::convolution))};
+  }
+  if (is_vision(tensor.name)) return Reason{TypeReason::kind, 0, "vision tower"};
+  return std::nullopt;
+}
+
+// Returns why the request leaves a tensor that no rule names; nullopt if it does not.
+std::optional<Reason> reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
+  const std::size_t rank = tensor.shape.size();
+  if (std::ranges::find(request.keep_rank, static_cast<std::int64_t>(rank)) != request.keep_rank.end()) {
+    return Reason{TypeReason::rank, rank};
+  }
+  if (tensor.count < request.keep_smaller) return Reason{TypeReason::smaller, request.keep_smaller};
+  if (!request.scheme.empty()) return reason_not_quantized(tensor);
+  return request.preset == Preset::none ? std::nullopt : reason_no_layer(tensor);
+}
+
+}  // namespace
+
+bool has_target(const TensorTargets& targets) {
+  return targets.to != DType::undefined || !targets.scheme.empty() || !targets.rules.empty();
+}
+
+bool quantizes(const TensorTargets& targets) {
+  return !targets.scheme.empty() ||
+         std::ranges::any_of(targets.rules, [](const ConvertRule& rule) { return !rule.scheme.empty(); });
+}
+
+Result<Selection> Selection::compile(const ConvertRequest& request) {
+  std::vector<std::string> rule_patterns;
+  for (const ConvertRule& rule : request.rules) {
+    if (!rule.keep && rule.scheme.empty() && !is_castable(rule.to)) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
+    }
+    if (rule.keep && rule.scale) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale",
+                                          rule.pattern)};
+    }
+    if (!rule.scheme.empty() && (rule.keep || rule.scale || rule.to != DType::undefined)) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("the rule for \"{}\" has a scheme, and so no type, no scale and no keep",
+                                          rule.pattern)};
+    }
+    rule_patterns.push_back(rule.pattern);
+  }
+  Selection selection;
+  for (const auto& [list, texts] :
+       {std::pair(&selection.rules_, &std::as_const(rule_patterns)), std::pair(&selection.include_, &request.include),
+        std::pair(&selection.exclude_, &request.exclude)}) {
+    Result<PatternList> compiled = PatternList::compile(*texts);
+    if (!compiled) return std::move(compiled).error();
+    *list = std::move(compiled).value();
+  }
+  return selection;
+}
+
+// Returns the index of the first rule that matches by name and conditions; the number of rules if none does.
+std::size_t Selection::first_rule(const ConvertRequest& request, const TensorInfo& tensor) {
+  const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+  return rules_.first_match(tensor.name, [&](std::size_t index) {
+    const ConvertRule& rule = request.rules[index];
+    const bool has_rank = rule.ranks.empty() || std::ranges::find(rule.ranks, rank) != rule.ranks.end();
+    return has_rank && (rule.smaller == 0 || tensor.count < rule.smaller);
+  });
+}
+
+Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t rule, const TensorInfo& tensor,
+                                    const Format& input) const {
+  const ConvertRule& wanted = request.rules[rule];
+  const Reason reason{TypeReason::rule, rule + 1};
+  if (wanted.keep) return Decision{.reason = reason};
+  if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
+  if (wanted.scheme.empty()) {
+    return Decision{.to = wanted.to, .reason = reason, .scale = wanted.scale.value_or(request.options.scale)};
+  }
+  // A pattern for modules has their biases, too.
+  if (tensor.shape.size() < 2) return Decision{.reason = {TypeReason::not_a_matrix}};
+  if (family(tensor.dtype) != Family::floating) return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
+  return Decision{.scheme = wanted.scheme, .reason = reason};
+}
+
+Result<Decision> Selection::decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
+                                   bool optimizer_state) {
+  const std::size_t rule = first_rule(request, tensor);
+  const std::size_t include = include_.first_match(tensor.name);
+  const std::size_t exclude = exclude_.first_match(tensor.name);
+  if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
+  if (include_.size() != 0 && include == include_.size()) {
+    return Decision{.reason = {TypeReason::not_included}, .included = false};
+  }
+  if (rule < rules_.size()) return by_rule(request, rule, tensor, input);
+  if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
+  if (request.to == DType::undefined && request.scheme.empty())
+    return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
+  switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
+    case Family::boolean:
+      return Decision{.reason = {TypeReason::not_floating, 0, "bool"}};
+    case Family::integer:
+      return Decision{.reason = {TypeReason::not_floating, 0, "integer"}};
+    case Family::text:
+      return Decision{.reason = {TypeReason::not_floating, 0, "string"}};
+    case Family::floating:
+      break;
+  }
+  if (std::optional<Reason> kept = reason_to_keep(request, tensor)) return Decision{.reason = *std::move(kept)};
+  // Rounded, a count of 1001 steps is 1000, and second moments are zero.
+  if (optimizer_state && (request.to != tensor.dtype || !request.scheme.empty()))
+    return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
+  if (!request.scheme.empty()) return Decision{.scheme = request.scheme, .reason = {TypeReason::to}};
+  return Decision{.to = request.to, .reason = {TypeReason::to}, .scale = request.options.scale};
+}
+
+Result<void> Selection::check_all_matched() const {
+  for (const auto& [list, kind] :
+       {std::pair(&rules_, "rule"), std::pair(&include_, "include"), std::pair(&exclude_, "exclude")}) {
+    if (Result<void> matched = list->check_all_matched(kind); !matched) return matched;
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tcast convert --to SCHEME: what is chosen and said; python/tests/test_quantize_files.py compares the bytes."""
+
+import json
+import random
+import struct
+
+import checkpoints
+import fixtures
+import quantized_models
+import running
+
+HIDDEN = 64
+
+
+def bf16(rows, columns, seed):
+    numbers = random.Random(seed)
+    words = [struct.unpack("<I", struct.pack("<f", numbers.gauss(0, 0.05)))[0] >> 16 for _ in range(rows * columns)]
+    return "BF16", [rows, columns], struct.pack(f"<{len(words)}H", *words)
+
+
+def model():
+    tensors = {"model.embed_tokens.weight": bf16(8, HIDDEN, 1), "lm_head.weight": bf16(8, HIDDEN, 2),
+               "model.norm.weight": ("BF16", [HIDDEN], b"\x80\x3f" * HIDDEN)}
+    for i, name in enumerate(["self_attn.q_proj", "self_attn.k_proj", "mlp.gate_proj", "mlp.down_proj", "mlp.gate"]):
+        tensors[f"model.layers.0.{name}.weight"] = bf16(HIDDEN, HIDDEN, 10 + i)
+    tensors["model.vision_tower.layers.0.fc1.weight"] = bf16(HIDDEN, HIDDEN, 30)
+    return tensors
+
+
+class QuantizeTest(running.CommandTest):
+    def setUp(self):
+        super().setUp()
+        written = quantized_models.Model(1, {})
+        written.tensors.update(model())
+        written.write(self.folder / "in", shards=2)
+
+    def read(self, folder):
+        tensors = {}
+        for path in sorted((self.folder / folder).glob("*.safetensors")):
+            tensors.update(checkpoints.read(path)[0])
+        return tensors
+
+    def layers(self, folder):
+        return json.loads(self.done("inspect", folder, "--json"))["layers"]
+
+    def test_the_plan_says_what_stays_and_why(self):
+        plan = self.done("convert", "in", "-o", "out", "--to", "nvfp4", "--dry-run")
+        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "vision tower", "not a matrix",
+                      "4 weights quantized to"):
+            self.assertIn(words, plan)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_steps_on_many_machines_make_the_same_files(self):
+        for scheme, spelling in (("nvfp4", "compressed-tensors"), ("fp8-block", "deepseek"), ("int4-group", "compressed-tensors")):
+            with self.subTest(scheme):
+                said = self.done("convert", "in", "-o", f"a-{scheme}", "--to", scheme, "--spelling", spelling, "--verify")
+                self.assertIn("verified", said)
+                self.done("plan", "in", "-o", f"b-{scheme}", "--to", scheme, "--spelling", spelling)
+                for part in ("0/2", "1/2"):
+                    self.done("run-shard", f"b-{scheme}", "--shard-of", part)
+                self.done("finish", f"b-{scheme}")
+                self.assertEqual(self.read(f"a-{scheme}"), self.read(f"b-{scheme}"))
+                self.assertEqual({layer["scheme"] for layer in self.layers(f"a-{scheme}")}, {scheme})
+                self.assertEqual(len(self.layers(f"a-{scheme}")), 4)
+                self.done("verify", f"a-{scheme}")
+
+    def test_a_plan_that_lies_is_refused(self):
+        self.done("plan", "in", "-o", "out", "--to", "mxfp8")
+        path = self.folder / "out/.tcast/plan.json"
+        text = path.read_text()
+        for old, new in (('"scheme":"mxfp8","recipe"', '"scheme":"fp8-block","recipe"'),
+                         ('"numbers":"bfloat16"', '"numbers":"float32"'), ('"packing":8', '"packing":9')):
+            self.assertIn(old, text)
+            path.write_text(text.replace(old, new))
+            self.refused("run-shard", "out")
+        path.write_text(text)
+        self.done("run-shard", "out")
+
+    def test_rules_and_a_scheme_of_ones_own(self):
+        (self.folder / "mine.yaml").write_text(
+            "to: int4-group\ngroup-size: 32\nsymmetric: false\nrules:\n  - {match: down_proj, to: int8-channel}\n"
+            "  - lm_head=float16\n")
+        self.done("convert", "in", "-o", "out", "--rules", "mine.yaml")
+        schemes = {layer["name"]: layer["scheme"] for layer in self.layers("out")}
+        self.assertEqual(schemes["model.layers.0.mlp.down_proj.weight"], "int8-channel")
+        self.assertEqual(schemes["model.layers.0.self_attn.q_proj.weight"], "int4-group")
+        tensors = self.read("out")
+        self.assertEqual(tensors["lm_head.weight"][0], "F16")
+        self.assertIn("model.layers.0.self_attn.q_proj.weight_zero_point", tensors)
+
+    def test_mistakes_are_errors_that_help(self):
+        for more, words in (
+            (["--to", "nvfp4", "--recipe", "floor"], "there are modelopt"),
+            (["--to", "q4_k"], "llama.cpp"),
+            (["--to", "nvfp4", "--spelling", "gguf"], "GGUF"),
+            (["--to", "bfloat16", "--spelling", "modelopt"], "--spelling"),
+            (["--to", "nvfp4", "--raw-codes"], "--raw-codes"),
+            (["--to", "nvfp4", "--exclude", "."], "no tensor"),
+        ):
+            with self.subTest(more):
+                self.assertIn(words, self.refused("convert", "in", "-o", "out", *more))
+                self.assertFalse((self.folder / "out").exists())
+
+        self.assertIn("schemes: nvfp4", self.exits(2, "convert", "in", "-o", "out", "--to", "nvfp5").stderr)
+
+    def test_layers_that_would_stay_in_another_spelling_are_refused(self):
+        self.done("convert", "in", "-o", "fp8", "--to", "fp8-block")
+        said = self.refused("convert", "fp8", "-o", "out", "--to", "nvfp4", "--exclude", "q_proj")
+        self.assertIn("q_proj", said)
+        self.done("convert", "fp8", "-o", "out", "--to", "nvfp4", "--rule", "q_proj=bfloat16")
+        self.assertEqual(len(self.layers("out")), 3)
+        self.assertEqual(self.read("out")["model.layers.0.self_attn.q_proj.weight"][0], "BF16")
+
+    def test_gguf_to_gguf(self):
+        numbers = random.Random(3)
+        data = struct.pack("<512f", *(numbers.gauss(0, 1) for _ in range(512)))
+        (self.folder / "in.gguf").write_bytes(fixtures.gguf(
+            [("blk.0.attn_q.weight", [256, 2], 0, data), ("blk.0.attn_norm.weight", [256], 0, data[:1024])], file_type=0))
+        self.done("convert", "in.gguf", "-o", "out.gguf", "--to", "q4_k")
+        listed = json.loads(self.done("inspect", "out.gguf", "--json"))
+        self.assertEqual(listed["metadata"]["general.file_type"], "14")
+        self.assertEqual(listed["layers"][0]["scheme"], "q4_k")
+        self.done("convert", "out.gguf", "-o", "again.gguf", "--to", "q8_0")
+        listed = json.loads(self.done("inspect", "again.gguf", "--json"))
+        self.assertEqual((listed["metadata"]["general.file_type"], listed["layers"][0]["scheme"]), ("7", "q8_0"))
+        self.assertIn("llama.cpp", self.refused("convert", "in", "-o", "x.gguf", "--to", "q4_k"))
+
+
+if __name__ == "__main__":
+    running.main(__doc__)
