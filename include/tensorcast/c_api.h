@@ -315,6 +315,45 @@ typedef struct tc_block_tensor {
 TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
                                const tc_cast_options* options);
 
+/* How a weight is quantized. Fill it with zeros first: zero is the default of every field but struct_size. */
+typedef struct tc_quantize_options {
+  size_t struct_size;          /* sizeof(tc_quantize_options): lets the struct grow */
+  const char* recipe;          /* whose bytes: "rceil", "modelopt"; NULL: the scheme's default */
+  int64_t group_size;          /* int4-group: 32, 64 or 128; 0: 128 */
+  tc_dtype compute_dtype;      /* round the weights to it first; 0: their own type */
+  int32_t is_asymmetric;       /* int4-group: store zero points */
+  int32_t power_of_two_scales; /* fp8-block */
+  int32_t allows_nonfinite;    /* NaN and infinity become what the recipe's tool makes of them; 0: an error */
+  int32_t to_gguf;             /* ggml's blocks, for schemes that GGUF has, too */
+  int32_t threads;             /* 0: automatic */
+} tc_quantize_options;
+
+typedef struct tc_quantized tc_quantized;
+
+/* The parts of a quantized weight. Pointers are valid until tc_quantized_free(). Grows as tc_cast_options do. */
+typedef struct tc_quantized_parts {
+  size_t struct_size;        /* sizeof(tc_quantized_parts) */
+  const char* recipe;        /* its name */
+  tc_array codes;            /* packed, as the recipe's spelling stores them */
+  tc_array scales;           /* data == NULL: inside of the codes */
+  tc_array zero_points;      /* int8, one for each scale; data == NULL: none */
+  float global_scale;        /* as the recipe's tool stores it */
+  int32_t has_global_scale;  /* 0: there is none */
+  int32_t global_is_divisor; /* 0: it is a factor of the scales */
+} tc_quantized_parts;
+
+/* Quantizes float32, bfloat16 or float16 weights in blocks along the last dimension, byte for byte as the recipe's tool
+   does. docs/recipes.md lists schemes and recipes.
+   Options  NULL means the defaults.
+   Results  *quantized belongs to the caller, who gives it to tc_quantized_free().
+   Errors   TC_INVALID_ARGUMENT: no such scheme or recipe, options that it lacks, sizes, types; TC_OUT_OF_RANGE: NaN or
+            infinity; *quantized is unchanged. */
+TC_API tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quantize_options* options,
+                             tc_quantized** quantized);
+TC_API void tc_quantized_free(tc_quantized* quantized); /* NULL is allowed */
+/* Fills the struct, whose struct_size is set. */
+TC_API tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* parts);
+
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,10 @@ TC_API tc_status tc_convert_request_set_input(tc_convert_request* request, const
 TC_API tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path);
 /* The type of floating-point tensors that no rule names. */
 TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to);
+/* Quantizes the matrices of layers to a scheme of tc_quantize(), such as "nvfp4", in the place of a type. "" or NULL: the
+   scheme's default recipe, and the recipe's spelling. */
+TC_API tc_status tc_convert_request_set_scheme(tc_convert_request* request, const char* scheme, const char* recipe,
+                                               const char* spelling);
 TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);
 /* "tensors whose name matches `pattern`, in RE2's syntax, become `to`": the first match wins. */
 TC_API tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to);

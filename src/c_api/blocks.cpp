@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <string>
+#include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
 #include "tensorcast/block.hpp"
@@ -65,9 +66,79 @@ Result<BlockTensor> read_tensor(const tc_block_tensor& given) {
   return tensor;
 }
 
+tensorcast::QuantizeOptions quantize_options(const tc_quantize_options& given) {
+  return {.recipe = given.recipe == nullptr ? "" : given.recipe,
+          .group_size = given.group_size,
+          .symmetric = given.is_asymmetric == 0,
+          .power_of_two_scales = given.power_of_two_scales != 0,
+          .compute_dtype = static_cast<DType>(given.compute_dtype),
+          .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
+                                                   : tensorcast::NonFiniteWeights::error};
+}
+
+tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
+  return {data, shape.begin(), shape.size(), static_cast<tc_dtype>(dtype)};
+}
+
 }  // namespace
 
+struct tc_quantized {
+  tensorcast::QuantizedTensor tensor;
+  std::string recipe;
+};
+
 extern "C" {
+
+tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quantize_options* options,
+                      tc_quantized** quantized) {
+  return run([&]() -> Result<void> {
+    if (weight == nullptr || scheme == nullptr || quantized == nullptr) return invalid("a pointer is null");
+    if (weight->data == nullptr) return invalid("a buffer is null");
+    Result<tc_quantize_options> given = tc_quantize_options{};
+    if (options != nullptr) {
+      given = read_struct(tc_quantize_options{}, options, sizeof(tc_quantize_options), "tc_quantize_options");
+      if (!given) return given.error();
+    }
+    const Result<TensorView> view = view_of(*weight);
+    if (!view) return view.error();
+    const BlockFormat* format = given->to_gguf == 0 ? nullptr : tensorcast::find_block_format(scheme, "gguf");
+    if (given->to_gguf != 0 && format == nullptr) return invalid("GGUF has no such scheme");
+    const tensorcast::Execution execution{.threads = given->threads};
+    const tensorcast::QuantizeOptions chosen = quantize_options(*given);
+    Result<tensorcast::QuantizedTensor> made = format == nullptr
+                                                   ? tensorcast::quantize(*view, scheme, chosen, execution)
+                                                   : tensorcast::quantize(*view, *format, chosen, execution);
+    if (!made) return std::move(made).error();
+    const std::string recipe(made->recipe->recipe);
+    *quantized = new tc_quantized{*std::move(made), recipe};
+    return {};
+  });
+}
+
+void tc_quantized_free(tc_quantized* quantized) { delete quantized; }
+
+tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* parts) {
+  return run([&]() -> Result<void> {
+    if (quantized == nullptr || parts == nullptr) return invalid("a pointer is null");
+    const std::size_t size = parts->struct_size;
+    if (Result<void> known = check_size(size, sizeof(tc_quantized_parts), "tc_quantized_parts"); !known) return known;
+    const tensorcast::QuantizedTensor& tensor = quantized->tensor;
+    tc_quantized_parts filled{};
+    filled.recipe = quantized->recipe.c_str();
+    filled.codes = array_of(tensor.codes_dtype, tensor.codes_shape, tensor.codes.data());
+    if (tensor.scales_dtype != DType::undefined) {
+      filled.scales = array_of(tensor.scales_dtype, tensor.scales_shape, tensor.scales.data());
+    }
+    if (!tensor.zero_points.empty()) {
+      filled.zero_points = array_of(DType::int8, tensor.scales_shape, tensor.zero_points.data());
+    }
+    filled.global_scale = tensor.global_scale.value_or(0.0f);
+    filled.has_global_scale = tensor.global_scale ? 1 : 0;
+    filled.global_is_divisor = tensor.coding.global == tensorcast::GlobalScale::divisor ? 1 : 0;
+    write_struct(parts, size, sizeof(tc_quantized_parts), filled);
+    return {};
+  });
+}
 
 tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
                         const tc_cast_options* options) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -187,6 +188,63 @@ TEST(CApi, Dequantize) {
   EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
   weight.struct_size = 8;
   EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, Quantize) {
+  std::vector<float> numbers(2 * 32);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) - 20.0f;
+  const int64_t shape[2] = {2, 32};
+  const tc_array weight{numbers.data(), shape, 2, TC_FLOAT32};
+  tc_quantized* quantized = nullptr;
+  ASSERT_EQ(tc_quantize(&weight, "mxfp8", nullptr, &quantized), TC_OK) << tc_last_error();
+  tc_quantized_parts parts = {};
+  parts.struct_size = sizeof(parts);
+  ASSERT_EQ(tc_quantized_get(quantized, &parts), TC_OK);
+  EXPECT_STREQ(parts.recipe, "rceil");
+  EXPECT_EQ(parts.codes.dtype, TC_FLOAT8_E4M3FN);
+  EXPECT_EQ(parts.scales.shape[0] * parts.scales.shape[1], 2);
+  EXPECT_EQ(parts.has_global_scale, 0);
+  EXPECT_EQ(parts.zero_points.data, nullptr);
+  // 20 and 43 fit 448 at scales of 2^-4 and 2^-3.
+  EXPECT_EQ(static_cast<const unsigned char*>(parts.scales.data)[0], 127 - 4);
+  EXPECT_EQ(static_cast<const unsigned char*>(parts.scales.data)[1], 127 - 3);
+  tc_block_tensor read = {};
+  read.struct_size = sizeof(read);
+  read.scheme = "mxfp8";
+  read.shape = shape;
+  read.rank = 2;
+  read.codes = parts.codes;
+  read.scales = parts.scales;
+  std::vector<float> out(64);
+  ASSERT_EQ(tc_dequantize(&read, 0, 2, out.data(), TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(out[0], -20.0f);
+  EXPECT_EQ(out[63], 44.0f) << "43 is no float8";
+  tc_quantized_free(quantized);
+  tc_quantized_free(nullptr);
+
+  tc_quantize_options options = {};
+  options.struct_size = sizeof(options);
+  options.to_gguf = 1;
+  quantized = nullptr;
+  ASSERT_EQ(tc_quantize(&weight, "q8_0", &options, &quantized), TC_OK) << tc_last_error();
+  ASSERT_EQ(tc_quantized_get(quantized, &parts), TC_OK);
+  EXPECT_EQ(parts.scales.data, nullptr);
+  EXPECT_EQ(parts.codes.shape[1], 34);
+  tc_quantized_free(quantized);
+  quantized = nullptr;
+  options = {};
+  options.struct_size = sizeof(options);
+  options.recipe = "floor";
+  EXPECT_EQ(tc_quantize(&weight, "nvfp4", &options, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantize(&weight, "fp9", nullptr, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantize(nullptr, "nvfp4", nullptr, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantize(&weight, "nvfp4", nullptr, nullptr), TC_INVALID_ARGUMENT);
+  numbers[40] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(tc_quantize(&weight, "mxfp8", nullptr, &quantized), TC_OUT_OF_RANGE);
+  EXPECT_EQ(tc_last_error_element(), 40);
+  EXPECT_EQ(quantized, nullptr);
+  parts.struct_size = 3;
+  EXPECT_EQ(tc_quantized_get(nullptr, &parts), TC_INVALID_ARGUMENT);
 }
 
 TEST(CApiTest, DescribesTheInterface) {

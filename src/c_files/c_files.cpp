@@ -187,6 +187,17 @@ tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag,
   });
 }
 
+tc_status tc_convert_request_set_scheme(tc_convert_request* request, const char* scheme, const char* recipe,
+                                        const char* spelling) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (scheme == nullptr) return invalid("a string is null");
+    changed.request.scheme = scheme;
+    changed.request.recipe = recipe == nullptr ? "" : recipe;
+    changed.request.spelling = spelling == nullptr ? "" : spelling;
+    return {};
+  });
+}
+
 tc_status tc_convert_request_set_zero_limit(tc_convert_request* request, double share) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     if (!(share >= 0.0 && share <= 1.0)) return invalid("the share is not between 0 and 1");
