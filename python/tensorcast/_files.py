@@ -73,8 +73,7 @@ def convert(
         src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; ``src`` also checkpoints of PyTorch. A
             folder, or ``NAME.safetensors.index.json``, is converted to a folder. Both may be URLs of fsspec, such as
             ``s3://bucket/model`` and ``hf://org/model``; see :func:`set_storage_options`.
-        to: type of the floating-point tensors that no rule names; or a scheme such as ``"nvfp4"`` or ``"q4_k"``
-            (:func:`recipes` lists them), to which the matrices of layers are quantized.
+        to: type of floating-point tensors that no rule names; or a scheme of :func:`recipes`, for matrices of layers.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a ``src`` of raw elements.
         strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
