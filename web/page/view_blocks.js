@@ -93,8 +93,9 @@ function resultOf(recipe) {
 function render(engine, state) {
   const weights = weightsOf(state);
   useWeights(weights);
-  const find = text => kept.recipes.find(recipe => nameOf(recipe) === text);
-  const [first, second] = [find(state.get("scheme")) ?? find("nvfp4:modelopt"), find(state.get("other")) ?? find("mxfp4:rceil")].map(resultOf);
+  // "nvfp4:modelopt", or "nvfp4": the default recipe of the scheme, its first.
+  const find = text => kept.recipes.find(recipe => nameOf(recipe) === text || recipe.scheme === text);
+  const [first, second] = [find(state.get("scheme")) ?? find("nvfp4"), find(state.get("other")) ?? find("mxfp4")].map(resultOf);
   const table = h("section", { "aria-label": "All schemes and recipes" });
   kept.root.replaceChildren(...[
     controls(state, weights),
