@@ -108,7 +108,7 @@ def generated(name: str, arguments: list[str], page: str) -> str:
         "time-against-memcpy": pictures.time_against_memcpy,
         "formats": formats,
         "scheme": scheme,
-        "explorer": lambda *state: explorer(page, " ".join(state)),
+        "explorer": lambda *state: explorer(page, "&amp;".join(state)),
         "readme": lambda *words: readme(" ".join(words)),
     }
     text: str = makers[name](*arguments)
@@ -119,6 +119,11 @@ def _named(nav: Any) -> set[str]:
     if isinstance(nav, str):
         return {nav}
     return set().union(*(_named(part) for part in (nav.values() if isinstance(nav, dict) else nav)))
+
+
+def on_startup(**_: Any) -> None:
+    """Before mkdocstrings looks for its paths."""
+    python_pages.write_cast_module()
 
 
 def on_config(config: Any) -> Any:

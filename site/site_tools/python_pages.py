@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of the Python package: its docstrings, read by mkdocstrings. `cast` has its docstring in C++."""
+"""The reference of the Python package: its docstrings, read by mkdocstrings. `cast` has its docstring in C++, from which
+a module of its own is made for mkdocstrings.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import re
 from site_tools import engine
 
 PACKAGE = engine.ROOT / "python/tensorcast"
+MADE = engine.ROOT / "build/site-python"  # mkdocs.yml has it among the paths of mkdocstrings
 
 
 def _public(module: str) -> list[str]:
@@ -21,8 +24,8 @@ def _public(module: str) -> list[str]:
     return own
 
 
-def cast_doc() -> str:
-    """help(tensorcast.cast), whose options are those of the command."""
+def cast_module() -> str:
+    """A module with the signature of tensorcast.cast and help(tensorcast.cast), whose options are those of the command."""
     source = (engine.ROOT / "python/src/cast_doc.hpp").read_text()
     frame = re.search(r'R"\(cast\((.*?)\n--\n\n(.*?)\)";', source, re.DOTALL)
     if not frame:
@@ -38,7 +41,13 @@ def cast_doc() -> str:
         elif rows and row.strip():
             rows[-1][1] += " " + row.strip()
     options = "".join(f"    {name}: {' '.join(text.split())}.\n" for name, text in rows if not name.startswith("no_"))
-    return f"cast({frame[1].replace('{signature}', '**options')}\n\n{frame[2].replace('{options}', options)}"
+    doc = frame[2].replace("{options}", options).replace("\n", "\n    ")
+    return f'def cast({frame[1].replace("{signature}", "**options")}:\n    r"""{doc}\n    """\n'
+
+
+def write_cast_module() -> None:
+    MADE.mkdir(parents=True, exist_ok=True)
+    (MADE / "tensorcast_cast.py").write_text(cast_module())
 
 
 def _members(module: str, names: list[str]) -> str:
@@ -49,7 +58,7 @@ def _members(module: str, names: list[str]) -> str:
 def pages() -> dict[str, str]:
     modules = ("checkpoint", "graph", "onnx", "mdf", "onnx_backend", "openvino", "ort", "ray", "torch")
     top = [name for name in _public("__init__.py") if name not in (*modules, "__version__", "cast", "CastReport")]
-    head = f"# tensorcast\n\n## cast\n\n```text\n{cast_doc()}\n```\n\n::: tensorcast._core.CastReport\n\n"
+    head = "# tensorcast\n\n::: tensorcast_cast.cast\n\n::: tensorcast._core.CastReport\n\n"
     runtimes = "\n".join(f"::: tensorcast.{name}\n" for name in ("torch", "ort", "openvino", "onnx_backend", "mdf", "ray"))
     return {
         "reference/python/tensorcast.md": head + _members("tensorcast", top),

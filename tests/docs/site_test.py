@@ -38,6 +38,7 @@ def test_each_scheme_is_listed(source_dir):
     assert len(pages) >= 15
     for name in pages:
         assert f" schemes/{name}\n" in listed
+        assert "<!-- site: explorer view=blocks " in (source_dir / "docs/schemes" / name).read_text()
         assert name == "index.md" or "-or-" in name or f"]({name})" in index
 
 
@@ -88,7 +89,12 @@ def test_the_command_is_described_by_its_help(tools):
 def test_python_pages_name_the_public_functions(tools):
     pages = tools["python_pages"].pages()
     text = pages["reference/python/tensorcast.md"]
-    assert "::: tensorcast.convert\n" in text and "out_of_range: " in text and "{options}" not in text
+    assert "::: tensorcast.convert\n" in text and "::: tensorcast_cast.cast\n" in text
+    module = tools["python_pages"].cast_module()
+    assert "out_of_range: " in module and "{options}" not in module and "{signature}" not in module
+    names = {}
+    exec(module, names)
+    assert names["cast"].__doc__.startswith("Converts every element")
 
 
 def test_links_to_the_project_become_links_of_the_site(tools):
