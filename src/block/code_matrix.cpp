@@ -16,9 +16,11 @@ constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
 // A place in words for each of eight columns.
 constexpr std::array<unsigned, 8> awq_places = {0, 4, 1, 5, 2, 6, 3, 7};
 
-void convert(DType from, const std::byte* src, std::span<float> out) noexcept {
+template <class Number>
+void convert(DType from, const std::byte* src, std::span<Number> out) noexcept {
   static const codec::Policy policy{};
-  const kernels::Kernel* kernel = kernels::find_kernel(active_target(), from, DType::float32);
+  constexpr DType to = sizeof(Number) == sizeof(float) ? DType::float32 : DType::bfloat16;
+  const kernels::Kernel* kernel = kernels::find_kernel(active_target(), from, to);
   kernel->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
 }
 
@@ -55,19 +57,6 @@ DType stream_type(DType element, int bits) noexcept {
   }
 }
 
-template <std::size_t run>
-void put_runs(const GgufRuns& runs, std::size_t count, float* out) noexcept {
-  for (std::size_t k = 0; k < count / run; ++k) {
-    const std::int8_t* const q = runs.q.data() + k * run;
-    float* const numbers = out + k * run;
-    const float scale = runs.scale[k];
-    for (std::size_t i = 0; i < run; ++i) numbers[i] = static_cast<float>(q[i]) * scale;
-    if (!runs.has_bias) continue;
-    const float bias = runs.bias[k];
-    for (std::size_t i = 0; i < run; ++i) numbers[i] += bias;
-  }
-}
-
 }  // namespace
 
 // Codes one a byte, in the low bits.
@@ -93,19 +82,6 @@ void CodeMatrices::read_bytes(const std::byte* from, std::span<float> out) const
     return;
   }
   convert(element == DType::undefined ? DType::uint8 : element, from, out);
-}
-
-void CodeMatrices::read_gguf(const std::byte* from, std::span<float> out) const noexcept {
-  const GgufRow& format = block::row(gguf);
-  GgufRuns runs;
-  for (std::size_t done = 0; done < out.size(); done += format.size.elements, from += format.size.bytes) {
-    format.read(reinterpret_cast<const std::uint8_t*>(from), runs);
-    if (runs.run == 16) {
-      put_runs<16>(runs, format.size.elements, out.data() + done);
-    } else {
-      put_runs<32>(runs, format.size.elements, out.data() + done);
-    }
-  }
 }
 
 // Packings in which the codes of a row are not a stream: one code a byte first.
@@ -155,19 +131,17 @@ void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std:
   }
 }
 
-void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
-  const std::byte* const from = data + matrix * matrix_bytes;
-  if (packing == BlockPacking::gguf) {
-    const GgufBlockSize size = block::row(gguf).size;
-    return read_gguf(from + row * row_bytes + column / size.elements * size.bytes, out);
-  }
+bool CodeMatrices::is_stream() const noexcept {
+  const bool is_in_order =
+      packing == BlockPacking::stream || packing == BlockPacking::high_nibble_first || packing == BlockPacking::flat;
+  return is_in_order && stream_type(element, bits) != DType::undefined;
+}
+
+template <class Number>
+void CodeMatrices::read_stream(const std::byte* from, std::size_t column, std::span<Number> out) const noexcept {
   const DType stored = stream_type(element, bits);
-  const bool is_nibbles = packing == BlockPacking::high_nibble_first || packing == BlockPacking::flat;
-  if (stored == DType::undefined || (packing != BlockPacking::stream && !is_nibbles)) {
-    return read_single(from, row, column, out);
-  }
-  const std::byte* const begin = from + row * row_bytes + column * static_cast<std::size_t>(bits) / 8;
-  if (!is_nibbles) return convert(stored, begin, out);
+  const std::byte* const begin = from + column * static_cast<std::size_t>(bits) / 8;
+  if (packing == BlockPacking::stream) return convert(stored, begin, out);
   std::array<std::byte, chunk> swapped;
   for (std::size_t done = 0; done < out.size(); done += 2 * chunk) {
     const std::size_t n = std::min(2 * chunk, out.size() - done);
@@ -177,6 +151,24 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
     }
     convert(stored, swapped.data(), out.subspan(done, n));
   }
+}
+
+void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
+  const std::byte* const from = data + matrix * matrix_bytes;
+  if (!is_stream()) return read_single(from, row, column, out);
+  read_stream(from + row * row_bytes, column, out);
+}
+
+bool CodeMatrices::are_bfloat16() const noexcept { return is_stream() && element != DType::undefined; }
+
+void CodeMatrices::read_bfloat16(std::size_t matrix, std::size_t row, std::size_t column,
+                                 std::span<std::uint16_t> out) const noexcept {
+  read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
+}
+
+const std::byte* CodeMatrices::gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept {
+  const GgufBlockSize size = block::row(gguf).size;
+  return data + matrix * matrix_bytes + row * row_bytes + column / size.elements * size.bytes;
 }
 
 Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {

@@ -24,12 +24,23 @@ struct CodeMatrices {
 
   static constexpr std::size_t alignment = 256;
 
-  // Codes of a row, from `column` on, as float32: numbers of float types and of GGUF, integers as they are, indices of
-  // tables. `column` is a multiple of alignment.
+  // Codes of a row, from `column` on, as float32: numbers of float types, integers as they are, indices of tables.
+  // `column` is a multiple of alignment. Not of GGUF.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
+  // Reports whether read_bfloat16() can read them: bfloat16 has all their numbers.
+  [[nodiscard]] bool are_bfloat16() const noexcept;
+  // The same numbers as read(). Precondition: are_bfloat16().
+  void read_bfloat16(std::size_t matrix, std::size_t row, std::size_t column,
+                     std::span<std::uint16_t> out) const noexcept;
+
+  // The block of GGUF that begins at `column`.
+  [[nodiscard]] const std::byte* gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept;
+
  private:
-  void read_gguf(const std::byte* from, std::span<float> out) const noexcept;
+  template <class Number>
+  void read_stream(const std::byte* from, std::size_t column, std::span<Number> out) const noexcept;
+  [[nodiscard]] bool is_stream() const noexcept;
   void read_bytes(const std::byte* from, std::span<float> out) const noexcept;
   void unpack(const std::byte* matrix_data, std::size_t row, std::size_t column,
               std::span<std::byte> codes) const noexcept;

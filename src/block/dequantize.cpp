@@ -6,40 +6,23 @@
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
 #include "block/code_matrix.hpp"
+#include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
+#include "cast/tuning.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t chunk_columns = 2048;  // codes, numbers and results stay in the first-level cache
-constexpr std::size_t tile_edge = 128;       // of a transposed tile
+constexpr std::size_t tile_edge = 128;  // of a transposed tile
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
-
-// A tensor whose sizes fit each other.
-struct Checked {
-  CodeMatrices codes;
-  bool transposed = false;
-  std::size_t rows = 0;     // of a matrix of the weight
-  std::size_t columns = 0;  // of the weight
-  std::size_t block_rows = 1;
-  std::size_t block_columns = 1;
-  ScaleGrid scales, zeros, biases;
-  std::span<const float> globals;
-  std::vector<std::int32_t> group_of_row;
-  const BlockTensor* tensor = nullptr;
-
-  [[nodiscard]] const BlockCoding& coding() const noexcept { return tensor->coding; }
-  [[nodiscard]] std::size_t grid_row(std::size_t code_row) const noexcept {
-    return group_of_row.empty() ? code_row / block_rows : static_cast<std::size_t>(group_of_row[code_row]);
-  }
-};
 
 bool turns(const BlockCoding& coding) noexcept {
   return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
@@ -175,134 +158,65 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
   return CodeRange{begin * codes.row_bytes, end * codes.row_bytes};
 }
 
-// Numbers of a run of codes in one row, with scales that are kept for the next row of the same blocks.
-class RowReader {
- public:
-  explicit RowReader(const Checked& checked) : checked_(checked) {}
-
-  // `column` is a multiple of CodeMatrices::alignment.
-  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) {
-    checked_.codes.read(matrix, row, column, out);
-    const BlockCoding& coding = checked_.coding();
-    if (coding.gguf != GgufBlock::none) return;
-    if (coding.element == DType::undefined) {
-      for (float& number : out) number = checked_.tensor->table[static_cast<std::size_t>(number)];
-    }
-    if (coding.positive_zero) {
-      for (float& number : out) number += 0.0f;
-    }
-    load_scales(matrix, checked_.grid_row(row), column, out.size());
-    if (checked_.block_columns == 1) {
-      apply_each(out);
-    } else if (!has_zeros_ && biases_.empty() && (checked_.block_columns == 16 || checked_.block_columns == 32)) {
-      checked_.block_columns == 16 ? multiply_runs<16>(out) : multiply_runs<32>(out);
-    } else {
-      for (std::size_t done = 0; done < out.size();) {
-        const std::size_t at = column + done;
-        const std::size_t block = at / checked_.block_columns;
-        const std::size_t left = (block + 1) * checked_.block_columns - at;
-        const std::size_t n = std::min(left, out.size() - done);
-        apply(out.subspan(done, n), block - first_block_);
-        done += n;
-      }
-    }
-    if (coding.factor != 1.0f) {
-      for (float& number : out) number *= coding.factor;
-    }
-  }
-
- private:
-  void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count) {
-    const std::size_t first = column / checked_.block_columns;
-    const std::size_t blocks = (column + count - 1) / checked_.block_columns - first + 1;
-    if (is_loaded_ && matrix == matrix_ && grid_row == grid_row_ && first == first_block_ && blocks == scales_.size())
-      return;
-    matrix_ = matrix, grid_row_ = grid_row, first_block_ = first, is_loaded_ = true;
-    scales_.resize(blocks);
-    checked_.scales.read(matrix, grid_row, first, scales_);
-    const BlockCoding& coding = checked_.coding();
-    if (coding.global != GlobalScale::none) {
-      const float global = checked_.globals[checked_.globals.size() == 1 ? 0 : matrix];
-      const bool divides = coding.global == GlobalScale::divisor;
-      for (float& scale : scales_) scale = divides ? scale / global : scale * global;
-    }
-    has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
-    if (has_zeros_) zeros_.assign(blocks, static_cast<float>(coding.offset));
-    if (!checked_.zeros.empty()) {
-      checked_.zeros.read(matrix, grid_row, first, zeros_);
-      for (float& zero : zeros_) zero += static_cast<float>(coding.zero_added);
-    }
-    biases_.resize(checked_.biases.empty() ? 0 : blocks);
-    if (!biases_.empty()) checked_.biases.read(matrix, grid_row, first, biases_);
-  }
-
-  // Short blocks, which begin at the first column that is read.
-  template <std::size_t run>
-  void multiply_runs(std::span<float> out) const {
-    for (std::size_t block = 0; block < out.size() / run; ++block) {
-      float* const numbers = out.data() + block * run;
-      const float scale = scales_[block];
-      for (std::size_t i = 0; i < run; ++i) numbers[i] *= scale;
-    }
-    for (std::size_t i = out.size() / run * run; i < out.size(); ++i) out[i] *= scales_.back();
-  }
-
-  void apply(std::span<float> out, std::size_t block) const {
-    const float scale = scales_[block];
-    if (has_zeros_) {
-      const float zero = zeros_[block];
-      for (float& number : out) number = (number - zero) * scale;
-    } else {
-      for (float& number : out) number *= scale;
-    }
-    if (biases_.empty()) return;
-    for (float& number : out) number += biases_[block];
-  }
-
-  // A block for each column.
-  void apply_each(std::span<float> out) const {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (has_zeros_ ? out[i] - zeros_[i] : out[i]) * scales_[i];
-    for (std::size_t i = 0; i < biases_.size(); ++i) out[i] += biases_[i];
-  }
-
-  const Checked& checked_;
-  bool is_loaded_ = false;
-  bool has_zeros_ = false;
-  std::size_t matrix_ = 0, grid_row_ = 0, first_block_ = 0;
-  std::vector<float> scales_, zeros_, biases_;
-};
-
 // Rows [first, first + rows) of the weight into `out`.
 class Writer {
  public:
-  Writer(const Checked& checked, std::size_t first, DType to, std::byte* out, const codec::Policy& policy)
-      : checked_(checked), first_(first), to_(to), out_(out), policy_(policy) {}
+  Writer(const Checked& checked, std::size_t first, const MutableTensorView& out, const codec::Policy& policy)
+      : checked_(checked),
+        first_(first),
+        to_(out.dtype),
+        out_(out.bytes.data()),
+        policy_(policy),
+        bypasses_cache_(checked.tensor->codes.bytes.size() + out.bytes.size() >= bypass_cache_min_bytes) {}
 
   Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
+    const bool is_fused = report == nullptr && may_be_fused();
     if (checked_.transposed) return write_transposed(begin, end, report);
     RowReader reader(checked_);
-    std::array<float, chunk_columns> numbers;
+    alignas(64) std::array<std::byte, RowReader::max_elements * sizeof(float)> made;
+    const DType type = is_fused ? to_ : DType::float32;
+    const auto item = static_cast<std::size_t>(bit_width(type)) / 8;
     const bool is_flat = checked_.codes.packing == BlockPacking::flat;
     for (std::size_t row = begin; row < end; ++row) {
       const std::size_t from = is_flat ? row * checked_.columns : 0;
       for (std::size_t done = 0; done < checked_.columns;) {
         const std::size_t column = from + done;
         const std::size_t skipped = column % CodeMatrices::alignment;
-        const std::size_t n = std::min(chunk_columns - skipped, checked_.columns - done);
-        const std::span<float> chunk(numbers.data(), skipped + n);
-        if (is_flat) {
-          reader.read(0, 0, column - skipped, chunk);
+        const std::size_t n = std::min(RowReader::max_elements - skipped, checked_.columns - done);
+        const std::size_t matrix = is_flat ? 0 : row / checked_.rows;
+        reader.read(matrix, is_flat ? 0 : row % checked_.rows, column - skipped, skipped + n, type, made.data());
+        if (is_fused) {
+          copy(made.data() + skipped * item, row, done, n * item);
         } else {
-          reader.read(row / checked_.rows, row % checked_.rows, column - skipped, chunk);
+          const auto* const numbers = reinterpret_cast<const float*>(made.data()) + skipped;
+          if (Result<void> put = this->put({numbers, n}, row, done, report); !put) return put;
         }
-        if (Result<void> put = this->put(chunk.subspan(skipped), row, done, report); !put) return put;
         done += n;
       }
     }
+    if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
     return {};
   }
 
  private:
+  // Reports whether the reader rounds to the target itself.
+  [[nodiscard]] bool may_be_fused() const {
+    return RowReader::rounds_to(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
+  }
+
+  void copy(const std::byte* made, std::size_t row, std::size_t column, std::size_t bytes) const {
+    std::byte* const to = place(row, column);
+    if (bypasses_cache_) {
+      ops_.stream_copy(made, to, bytes);
+    } else {
+      std::memcpy(to, made, bytes);
+    }
+  }
+
+  [[nodiscard]] std::byte* place(std::size_t row, std::size_t column) const {
+    return out_ + ((row - first_) * checked_.columns + column) * static_cast<std::size_t>(bit_width(to_) / 8);
+  }
+
   // Tiles of codes, turned.
   Result<void> write_transposed(std::size_t begin, std::size_t end, CastReport* report) const {
     RowReader reader(checked_);
@@ -318,7 +232,8 @@ class Writer {
       for (std::size_t k = 0; k < checked_.columns; k += tile_edge) {
         const std::size_t depth = std::min(tile_edge, checked_.columns - k);
         for (std::size_t i = 0; i < depth; ++i) {
-          reader.read(matrix, k + i, in_matrix - skipped, {&read[i * stride], skipped + n});
+          reader.read(matrix, k + i, in_matrix - skipped, skipped + n, DType::float32,
+                      reinterpret_cast<std::byte*>(&read[i * stride]));
         }
         for (std::size_t j = 0; j < n; ++j) {
           for (std::size_t i = 0; i < depth; ++i) turned[i] = read[i * stride + skipped + j];
@@ -331,8 +246,7 @@ class Writer {
   }
 
   Result<void> put(std::span<const float> numbers, std::size_t row, std::size_t column, CastReport* report) const {
-    const std::size_t place = (row - first_) * checked_.columns + column;
-    std::byte* const to = out_ + place * static_cast<std::size_t>(bit_width(to_) / 8);
+    std::byte* const to = place(row, column);
     const Conversion conversion{reinterpret_cast<const std::byte*>(numbers.data()), DType::float32, to, to_,
                                 numbers.size()};
     if (to_ == DType::float32 && report == nullptr && policy_.scale == 1.0) {
@@ -340,7 +254,7 @@ class Writer {
       return {};
     }
     Result<void> done = run(conversion, policy_, {.threads = 1}, report);
-    if (!done && done.error().element) *done.error().element += place;
+    if (!done && done.error().element) *done.error().element += (row - first_) * checked_.columns + column;
     return done;
   }
 
@@ -349,6 +263,8 @@ class Writer {
   DType to_;
   std::byte* out_;
   const codec::Policy& policy_;
+  const kernels::Ops& ops_ = kernels::ops_of(active_target());
+  bool bypasses_cache_;
 };
 
 Result<void> write_in_tasks(const Writer& writer, const Checked& checked, std::size_t first, std::size_t rows,
@@ -405,7 +321,7 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   const auto data = reinterpret_cast<std::uintptr_t>(tensor.codes.bytes.data());
   checked->codes.data = reinterpret_cast<const std::byte*>(given == all ? data : data - range->begin);
   const codec::Policy policy = codec::policy_of(options, DType::float32, out.dtype);
-  const Writer writer(*checked, static_cast<std::size_t>(first), out.dtype, out.bytes.data(), policy);
+  const Writer writer(*checked, static_cast<std::size_t>(first), out, policy);
   return write_in_tasks(writer, *checked, static_cast<std::size_t>(first), rows, report, execution);
 }
 

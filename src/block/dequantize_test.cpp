@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "codec/reference_cast.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast {
@@ -98,6 +101,44 @@ TEST(Dequantize, AnyPiecesOfAnyFormatAreThoseOfTheWhole) {
       const std::vector<std::byte> made = converted(piece, first, rows, DType::bfloat16);
       EXPECT_TRUE(std::equal(made.begin(), made.end(), whole.begin() + first * 512 * 2));
       first += rows;
+    }
+  }
+}
+
+float exact_number(DType from, std::uint64_t code) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(codec::cast_code(from, code, DType::float32, {}).bits));
+}
+
+// Row r has scale byte r, and each code in turn.
+TEST(Dequantize, AllCodesUnderAllScaleBytesAreOneProductRoundedOnce) {
+  constexpr std::int64_t rows = 256, columns = 256;
+  for (const BlockFormat& format : block_formats()) {
+    const BlockCoding& coding = format.coding;
+    if (coding.scale == DType::undefined || coding.transposed || coding.swizzled) continue;
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 1, rows, columns);
+    const auto code_of = [&](std::int64_t i) { return static_cast<std::uint64_t>(i) % (1U << coding.bits); };
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      codec::store_code(coding.element, sample.codes.data(), static_cast<std::size_t>(i), code_of(i));
+    }
+    const std::size_t grid = sample.scales.size() / rows;
+    for (std::size_t i = 0; i < sample.scales.size(); ++i) sample.scales[i] = static_cast<std::byte>(i / grid);
+    for (const DType to : {DType::float32, DType::float16, DType::bfloat16}) {
+      const std::vector<std::byte> made = converted(sample.tensor, 0, rows, to);
+      for (std::int64_t i = 0; i < rows * columns; ++i) {
+        volatile float scale = exact_number(coding.scale, static_cast<std::uint64_t>(i / columns));
+        if (coding.global == GlobalScale::factor) scale = scale * sample.global;
+        if (coding.global == GlobalScale::divisor) scale = scale / sample.global;
+        volatile float number = exact_number(coding.element, code_of(i));
+        if (coding.positive_zero && number == 0) number = 0;
+        number = number * scale;
+        const auto product = std::bit_cast<std::uint32_t>(static_cast<float>(number));
+        const std::uint64_t right = codec::cast_code(DType::float32, product, to, {}).bits;
+        const std::uint64_t got = codec::load_code(to, made.data(), static_cast<std::size_t>(i));
+        if (std::isnan(exact_number(to, got)) && std::isnan(exact_number(to, right))) continue;
+        ASSERT_EQ(got, right) << name(to) << " scale " << i / columns << " code " << code_of(i);
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
+#include "kernels/runs.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
@@ -29,6 +30,10 @@ struct Ops {
   byte_table::Loops (*table_loops)() noexcept;
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
+  // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
+  ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;
+  // Null for GgufBlock::none.
+  UnpackGgufFn (*find_unpack_gguf)(GgufBlock block) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;

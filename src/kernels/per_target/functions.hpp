@@ -25,6 +25,8 @@ void split_integers(const std::byte* integers, bool is_signed, double* high, dou
 void unpack_six_bits(const std::byte* src, std::byte* dst, std::size_t count) noexcept;
 void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
 void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
+[[nodiscard]] ScaleRunsFn find_scale_runs(DType from, DType to, unsigned run) noexcept;
+[[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept;
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

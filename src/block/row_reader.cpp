@@ -1,0 +1,134 @@
+#include "block/row_reader.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "block/gguf_block.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+constexpr std::size_t up_to_step(std::size_t count) noexcept {
+  return (count + kernels::run_step - 1) / kernels::run_step * kernels::run_step;
+}
+
+}  // namespace
+
+void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
+                     std::byte* out) {
+  const BlockCoding& coding = checked_.coding();
+  if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
+  const DType from = read_numbers(matrix, row, column, count);
+  load_scales(matrix, checked_.grid_row(row), column, count);
+  if (coding.factor == 1.0F) return scale(from, column, count, to, out);
+  alignas(64) std::array<float, max_elements> products;
+  auto* const bytes = reinterpret_cast<std::byte*>(products.data());
+  scale(from, column, count, DType::float32, bytes);
+  const kernels::RunParameters factor{.scales = &coding.factor};
+  ops_.find_scale_runs(DType::float32, to, kernels::run_of_all)(bytes, out, up_to_step(count), factor);
+}
+
+void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out) {
+  const GgufRow& format = row(checked_.codes.gguf);
+  kernels::GgufRuns& runs = numbers_.gguf;
+  static_assert(max_elements <= kernels::GgufRuns::max_elements);
+  ops_.find_unpack_gguf(format.block)(blocks, count / format.size.elements, runs);
+  const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
+  ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
+                                                    by);
+}
+
+// Returns the type of the numbers.
+DType RowReader::read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count) {
+  const CodeMatrices& codes = checked_.codes;
+  const BlockCoding& coding = checked_.coding();
+  if (codes.are_bfloat16()) {
+    constexpr std::uint16_t negative_zero = 0x8000;
+    const std::span numbers(numbers_.halves, count);
+    codes.read_bfloat16(matrix, row, column, numbers);
+    if (coding.positive_zero) {
+      for (std::uint16_t& number : numbers) number = number == negative_zero ? std::uint16_t{0} : number;
+    }
+    return DType::bfloat16;
+  }
+  const std::span numbers(numbers_.floats, count);
+  codes.read(matrix, row, column, numbers);
+  if (coding.element == DType::undefined) {
+    for (float& number : numbers) number = checked_.tensor->table[static_cast<std::size_t>(number)];
+  }
+  if (coding.positive_zero) {
+    for (float& number : numbers) number += 0.0F;
+  }
+  return DType::float32;
+}
+
+void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count) {
+  const std::size_t first = column / checked_.block_columns;
+  const std::size_t blocks = (column + count - 1) / checked_.block_columns - first + 1;
+  if (is_loaded_ && matrix == matrix_ && grid_row == grid_row_ && first == first_block_ && blocks == blocks_) return;
+  matrix_ = matrix, grid_row_ = grid_row, first_block_ = first, blocks_ = blocks, is_loaded_ = true;
+  const std::size_t readable = blocks + kernels::run_step;
+  const auto of_blocks = [&](std::vector<float>& all) { return std::span(all).first(blocks); };
+  scales_.resize(readable);
+  checked_.scales.read(matrix, grid_row, first, of_blocks(scales_));
+  const BlockCoding& coding = checked_.coding();
+  if (coding.global != GlobalScale::none) {
+    const float global = checked_.globals[checked_.globals.size() == 1 ? 0 : matrix];
+    const bool divides = coding.global == GlobalScale::divisor;
+    for (float& scale : of_blocks(scales_)) scale = divides ? scale / global : scale * global;
+  }
+  has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
+  if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
+  if (!checked_.zeros.empty()) {
+    checked_.zeros.read(matrix, grid_row, first, of_blocks(zeros_));
+    for (float& zero : of_blocks(zeros_)) zero += static_cast<float>(coding.zero_added);
+  }
+  if (checked_.biases.empty()) return;
+  biases_.resize(readable);
+  checked_.biases.read(matrix, grid_row, first, of_blocks(biases_));
+}
+
+kernels::RunParameters RowReader::parameters(std::size_t block) const noexcept {
+  return {.scales = scales_.data() + block,
+          .zeros = has_zeros_ ? zeros_.data() + block : nullptr,
+          .biases = biases_.empty() ? nullptr : biases_.data() + block};
+}
+
+// Gives each element the parameters of its block.
+void RowReader::expand(std::size_t column, std::size_t count) {
+  const std::array<const std::vector<float>*, 3> all = {&scales_, &zeros_, &biases_};
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (all[k]->empty()) continue;
+    each_[k].resize(up_to_step(count));
+    for (std::size_t i = 0; i < count; ++i) {
+      each_[k][i] = (*all[k])[(column + i) / checked_.block_columns - first_block_];
+    }
+  }
+}
+
+void RowReader::scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out) {
+  const std::size_t width = checked_.block_columns;
+  const auto* const numbers = reinterpret_cast<const std::byte*>(&numbers_);
+  if (width == 1 || width == 16 || width == 32) {
+    ops_.find_scale_runs(from, to, static_cast<unsigned>(width))(numbers, out, up_to_step(count), parameters(0));
+    return;
+  }
+  if (blocks_ != 1 && width % kernels::run_step != 0) {
+    expand(column, count);
+    const kernels::RunParameters by{.scales = each_[0].data(),
+                                    .zeros = has_zeros_ ? each_[1].data() : nullptr,
+                                    .biases = biases_.empty() ? nullptr : each_[2].data()};
+    ops_.find_scale_runs(from, to, 1)(numbers, out, up_to_step(count), by);
+    return;
+  }
+  // Blocks begin at steps.
+  const kernels::ScaleRunsFn run = ops_.find_scale_runs(from, to, kernels::run_of_all);
+  const auto item = static_cast<std::size_t>(bit_width(from)) / 8, made = static_cast<std::size_t>(bit_width(to)) / 8;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t block = (column + done) / width;
+    const std::size_t n = std::min((block + 1) * width - column, count) - done;
+    run(numbers + done * item, out + done * made, up_to_step(n), parameters(block - first_block_));
+    done += n;
+  }
+}
+
+}  // namespace tensorcast::block

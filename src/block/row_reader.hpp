@@ -1,0 +1,77 @@
+// Rows of codes as numbers, with their scales.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "block/code_matrix.hpp"
+#include "block/scale_grid.hpp"
+#include "kernels/ops.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::block {
+
+// A tensor whose sizes fit each other.
+struct Checked {
+  CodeMatrices codes;
+  bool transposed = false;
+  std::size_t rows = 0;     // of a matrix of the weight
+  std::size_t columns = 0;  // of the weight
+  std::size_t block_rows = 1;
+  std::size_t block_columns = 1;
+  ScaleGrid scales, zeros, biases;
+  std::span<const float> globals;
+  std::vector<std::int32_t> group_of_row;
+  const BlockTensor* tensor = nullptr;
+
+  [[nodiscard]] const BlockCoding& coding() const noexcept { return tensor->coding; }
+  [[nodiscard]] std::size_t grid_row(std::size_t code_row) const noexcept {
+    return group_of_row.empty() ? code_row / block_rows : static_cast<std::size_t>(group_of_row[code_row]);
+  }
+};
+
+// Keeps the scales of a row for the next row of the same blocks.
+class RowReader {
+ public:
+  static constexpr std::size_t max_elements = 2048;  // codes, numbers and results stay in the first-level cache
+
+  explicit RowReader(const Checked& checked) : checked_(checked) {}
+
+  // The types that read() rounds to: float32, float16 and bfloat16.
+  [[nodiscard]] static bool rounds_to(DType to) noexcept {
+    return to == DType::float32 || to == DType::float16 || to == DType::bfloat16;
+  }
+
+  // Reads `count` codes, at most max_elements, of a row from `column` on, a multiple of CodeMatrices::alignment.
+  // `out` has room for `count` rounded up to a multiple of kernels::run_step.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to, std::byte* out);
+
+ private:
+  void read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out);
+  [[nodiscard]] DType read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count);
+  void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count);
+  void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
+  void expand(std::size_t column, std::size_t count);
+  [[nodiscard]] kernels::RunParameters parameters(std::size_t block) const noexcept;
+
+  // Numbers of codes, in one of three types. Zeros fill the last step.
+  union Numbers {
+    float floats[max_elements];
+    std::uint16_t halves[max_elements];
+    kernels::GgufRuns gguf;
+  };
+
+  const Checked& checked_;
+  const kernels::Ops& ops_ = kernels::ops_of(active_target());
+  bool is_loaded_ = false;
+  bool has_zeros_ = false;
+  std::size_t matrix_ = 0, grid_row_ = 0, first_block_ = 0, blocks_ = 0;
+  std::vector<float> scales_, zeros_, biases_;  // of blocks, and kernels::run_step more
+  std::array<std::vector<float>, 3> each_;      // of elements
+  alignas(64) Numbers numbers_ = {};
+};
+
+}  // namespace tensorcast::block

@@ -1,0 +1,342 @@
+// Layouts as in ggml-quants.c and the gguf package; each product and each sum is one float32 operation there.
+#include <bit>
+#include <cstring>
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/per_target/functions.hpp"
+#include "kernels/runs.hpp"
+#include "kernels/simd/environment.hpp"
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+namespace {
+
+using Bytes = const std::uint8_t*;
+
+// Where the numbers of one block go.
+struct Runs {
+  std::int8_t* q;
+  float* scale;
+  float* bias;
+};
+
+// Twice the numbers of float4_e2m1, as ggml stores them; its scales are halves. The code of -0 means 0.
+constexpr std::int8_t doubled_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr std::int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+SIMD_INLINE float half_at(Bytes bytes) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, bytes, sizeof(bits));
+#if defined(__F16C__)
+  return _cvtsh_ss(bits);
+#else
+  // The exponent field as float32 has it, then its bias; a subnormal's mantissa counts 2^-24.
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  if (magnitude < 0x400)
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f) | sign);
+  const std::uint32_t rebias = magnitude >= 0x7c00 ? (255u - 31u) << 23 : (127u - 15u) << 23;
+  return std::bit_cast<float>(((magnitude << 13) + rebias) | sign);
+#endif
+}
+
+// Vectors of bytes, as a compiler does not know that `q` and the blocks are disjoint.
+template <int bytes>
+struct Vector {
+  typedef std::uint8_t Type __attribute__((vector_size(bytes)));
+};
+template <int bytes>
+using VectorOf = typename Vector<bytes>::Type;
+
+template <int bytes>
+SIMD_INLINE VectorOf<bytes> read_vector(const void* src) {
+  return load<VectorOf<bytes>>(static_cast<const std::byte*>(src));
+}
+template <class V>
+SIMD_INLINE void write_vector(std::int8_t* q, V numbers) {
+  store(reinterpret_cast<std::byte*>(q), numbers);
+}
+
+// `count` elements: low nibbles are the first half, high ones the second.
+template <int count>
+SIMD_INLINE void split_nibbles(Bytes bytes, std::int8_t* q) {
+  const auto both = read_vector<count / 2>(bytes);
+  write_vector(q, both & 15);
+  write_vector(q + count / 2, both >> 4);
+}
+
+template <int count>
+SIMD_INLINE void look_up(std::int8_t* q, const std::int8_t* numbers) {
+#if defined(__SSSE3__)
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
+  for (int i = 0; i < count; i += 16) {
+    auto* const at = reinterpret_cast<__m128i*>(q + i);
+    _mm_storeu_si128(at, _mm_shuffle_epi8(table, _mm_loadu_si128(at)));
+  }
+#elif defined(__aarch64__)
+  const int8x16_t table = vld1q_s8(numbers);
+  for (int i = 0; i < count; i += 16) vst1q_s8(q + i, vqtbl1q_s8(table, vreinterpretq_u8_s8(vld1q_s8(q + i))));
+#else
+  for (int i = 0; i < count; ++i) q[i] = numbers[q[i]];
+#endif
+}
+
+template <int count>
+SIMD_INLINE void subtract(std::int8_t* q, std::uint8_t zero) {
+  write_vector(q, read_vector<count>(q) - zero);
+}
+
+// Eight bits become a byte each: a byte has one bit left, and the sum carries it into the byte's last bit.
+SIMD_INLINE void add_fifth_bits(std::int8_t* q, Bytes bits) {
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t each = bits[i] * 0x0101010101010101u & 0x8040201008040201u;
+    const std::uint64_t fifth = (each + 0x00406070787c7e7fu) >> 3 & 0x1010101010101010u;
+    std::uint64_t numbers = 0;
+    std::memcpy(&numbers, q + 8 * i, sizeof(numbers));
+    numbers |= fifth;
+    std::memcpy(q + 8 * i, &numbers, sizeof(numbers));
+  }
+}
+
+struct Q4_0 {
+  static constexpr int elements = 32, bytes = 18, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    split_nibbles<32>(b + 2, to.q);
+    subtract<32>(to.q, 8);
+  }
+};
+
+struct Q4_1 {
+  static constexpr int elements = 32, bytes = 20, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    *to.bias = half_at(b + 2);
+    split_nibbles<32>(b + 4, to.q);
+  }
+};
+
+struct Q5_0 {
+  static constexpr int elements = 32, bytes = 22, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    split_nibbles<32>(b + 6, to.q);
+    add_fifth_bits(to.q, b + 2);
+    subtract<32>(to.q, 16);
+  }
+};
+
+struct Q5_1 {
+  static constexpr int elements = 32, bytes = 24, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    *to.bias = half_at(b + 2);
+    split_nibbles<32>(b + 8, to.q);
+    add_fifth_bits(to.q, b + 4);
+  }
+};
+
+struct Q8_0 {
+  static constexpr int elements = 32, bytes = 34, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    std::memcpy(to.q, b + 2, 32);
+  }
+};
+
+using V32 = VectorOf<32>;
+
+// Calls put(i, two bits of each element from i on): element 128 h + 32 s + l has those of byte 32 h + l, from bit 2 s
+// on.
+template <class Put>
+SIMD_INLINE void two_bits(Bytes b, const Put& put) {
+  for (int half = 0; half < 2; ++half) {
+    const V32 bits = read_vector<32>(b + 32 * half);
+    put(128 * half, bits & 3);
+    put(128 * half + 32, bits >> 2 & 3);
+    put(128 * half + 64, bits >> 4 & 3);
+    put(128 * half + 96, bits >> 6);
+  }
+}
+
+// Calls put(i, a bit of each element from i on): element 32 p + l has bit p of byte l.
+template <class Put>
+SIMD_INLINE void one_bit(Bytes b, const Put& put) {
+  const V32 bits = read_vector<32>(b);
+#pragma GCC unroll 8
+  for (int part = 0; part < 8; ++part) put(32 * part, bits >> part & 1);
+}
+
+struct Q2K {
+  static constexpr int elements = 256, bytes = 84, runs = 16;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    const float d = half_at(b + 80), least = half_at(b + 82);
+    for (int i = 0; i < 16; ++i) to.scale[i] = d * static_cast<float>(b[i] & 15);
+    for (int i = 0; i < 16; ++i) to.bias[i] = -(least * static_cast<float>(b[i] >> 4));
+    two_bits(b + 16, [&](int i, V32 bits) SIMD_INLINE_LAMBDA { write_vector(to.q + i, bits); });
+  }
+};
+
+struct Q3K {
+  static constexpr int elements = 256, bytes = 110, runs = 16;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    const float d = half_at(b + 108);
+    const Bytes packed = b + 96;
+    for (int i = 0; i < 16; ++i) {
+      const int low = i < 8 ? packed[i] & 15 : packed[i - 8] >> 4;
+      to.scale[i] = d * static_cast<float>((low | (packed[8 + i % 4] >> (i / 4 * 2) & 3) << 4) - 32);
+    }
+    one_bit(b, [&](int i, V32 bit) SIMD_INLINE_LAMBDA { write_vector(to.q + i, (bit << 2) - 4); });
+    two_bits(b + 32,
+             [&](int i, V32 bits) SIMD_INLINE_LAMBDA { write_vector(to.q + i, read_vector<32>(to.q + i) + bits); });
+  }
+};
+
+// Q4_K's and Q5_K's eight scales and minima of six bits.
+SIMD_INLINE void read_k_header(Bytes b, Runs to) {
+  const float d = half_at(b), least = half_at(b + 2);
+  const Bytes p = b + 4;
+  std::uint8_t scales[8], minima[8];
+  for (int i = 0; i < 4; ++i) {
+    scales[i] = p[i] & 63;
+    minima[i] = p[i + 4] & 63;
+    scales[i + 4] = static_cast<std::uint8_t>((p[i + 8] & 15) | p[i] >> 6 << 4);
+    minima[i + 4] = static_cast<std::uint8_t>(p[i + 8] >> 4 | p[i + 4] >> 6 << 4);
+  }
+  for (int i = 0; i < 8; ++i) to.scale[i] = d * static_cast<float>(scales[i]);
+  for (int i = 0; i < 8; ++i) to.bias[i] = -(least * static_cast<float>(minima[i]));
+}
+
+struct Q4K {
+  static constexpr int elements = 256, bytes = 144, runs = 8;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    read_k_header(b, to);
+    for (int part = 0; part < 4; ++part) split_nibbles<64>(b + 16 + 32 * part, to.q + 64 * part);
+  }
+};
+
+struct Q5K {
+  static constexpr int elements = 256, bytes = 176, runs = 8;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    read_k_header(b, to);
+    for (int part = 0; part < 4; ++part) split_nibbles<64>(b + 48 + 32 * part, to.q + 64 * part);
+    one_bit(b + 16,
+            [&](int i, V32 bit) SIMD_INLINE_LAMBDA { write_vector(to.q + i, read_vector<32>(to.q + i) | bit << 4); });
+  }
+};
+
+struct Q6K {
+  static constexpr int elements = 256, bytes = 210, runs = 16;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    const float d = half_at(b + 208);
+    for (int i = 0; i < 16; ++i) to.scale[i] = d * static_cast<float>(static_cast<std::int8_t>(b[192 + i]));
+    for (int half = 0; half < 2; ++half) split_nibbles<128>(b + 64 * half, to.q + 128 * half);
+    two_bits(b + 128, [&](int i, V32 bits)
+                          SIMD_INLINE_LAMBDA { write_vector(to.q + i, (read_vector<32>(to.q + i) | bits << 4) - 32); });
+  }
+};
+
+struct Iq4Nl {
+  static constexpr int elements = 32, bytes = 18, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    *to.scale = half_at(b);
+    split_nibbles<32>(b + 2, to.q);
+    look_up<32>(to.q, iq4_numbers);
+  }
+};
+
+struct Iq4Xs {
+  static constexpr int elements = 256, bytes = 136, runs = 8;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    const float d = half_at(b);
+    const int high = b[2] | b[3] << 8;
+    for (int i = 0; i < 8; ++i) {
+      const int low = b[4 + i / 2] >> (i % 2 * 4) & 15;
+      to.scale[i] = d * static_cast<float>((low | (high >> (2 * i) & 3) << 4) - 32);
+    }
+    for (int i = 0; i < 8; ++i) split_nibbles<32>(b + 8 + 16 * i, to.q + 32 * i);
+    look_up<256>(to.q, iq4_numbers);
+  }
+};
+
+struct Mxfp4 {
+  static constexpr int elements = 32, bytes = 17, runs = 1;
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    // 2^(exponent - 128): half of the scale of MX, as the numbers are doubled. All bytes are numbers.
+    *to.scale = std::bit_cast<float>(b[0] < 2 ? 0x00200000u << b[0] : (b[0] - 1u) << 23);
+    split_nibbles<32>(b + 1, to.q);
+    look_up<32>(to.q, doubled_e2m1);
+  }
+};
+
+struct Nvfp4 {
+  static constexpr int elements = 64, bytes = 36, runs = 4;
+  // Half of an unsigned e4m3, in which 0x7f is 0 and the sign is not read.
+  SIMD_INLINE static float scale(unsigned code) {
+    const unsigned magnitude = code & 0x7f;
+    if (code == 0x7f) return 0.0F;
+    if (magnitude < 8) return static_cast<float>(magnitude) * 0x1p-10F;
+    return std::bit_cast<float>((magnitude << 20) + (119u << 23));
+  }
+  SIMD_INLINE static void read(Bytes b, Runs to) {
+    for (int i = 0; i < 4; ++i) to.scale[i] = scale(b[i]);
+    for (int i = 0; i < 4; ++i) split_nibbles<16>(b + 4 + 8 * i, to.q + 16 * i);
+    look_up<64>(to.q, doubled_e2m1);
+  }
+};
+
+template <class Format>
+[[gnu::noinline]] void unpack(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
+  Bytes bytes = reinterpret_cast<Bytes>(src);
+  Runs to{runs.q, runs.scales, runs.biases};
+  for (; blocks != 0; --blocks) {
+    Format::read(bytes, to);
+    bytes += Format::bytes;
+    to = {to.q + Format::elements, to.scale + Format::runs, to.bias + Format::runs};
+  }
+}
+
+template <class Format>
+void run(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
+  in_default_environment([&] { unpack<Format>(src, blocks, runs); });
+}
+
+}  // namespace
+
+UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept {
+  switch (block) {
+    case GgufBlock::none:
+      return nullptr;
+    case GgufBlock::q4_0:
+      return run<Q4_0>;
+    case GgufBlock::q4_1:
+      return run<Q4_1>;
+    case GgufBlock::q5_0:
+      return run<Q5_0>;
+    case GgufBlock::q5_1:
+      return run<Q5_1>;
+    case GgufBlock::q8_0:
+      return run<Q8_0>;
+    case GgufBlock::q2_k:
+      return run<Q2K>;
+    case GgufBlock::q3_k:
+      return run<Q3K>;
+    case GgufBlock::q4_k:
+      return run<Q4K>;
+    case GgufBlock::q5_k:
+      return run<Q5K>;
+    case GgufBlock::q6_k:
+      return run<Q6K>;
+    case GgufBlock::iq4_nl:
+      return run<Iq4Nl>;
+    case GgufBlock::iq4_xs:
+      return run<Iq4Xs>;
+    case GgufBlock::mxfp4:
+      return run<Mxfp4>;
+    case GgufBlock::nvfp4:
+      return run<Nvfp4>;
+  }
+  return nullptr;
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
