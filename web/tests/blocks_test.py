@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks in the page: the bytes that the tools write, by their digests, and what the view shows of them."""
+"""Blocks in the page: the bytes of native code and of the tools, by their digests, and what the view shows of them."""
 
 import base64
 import json
@@ -14,6 +14,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "python/tests"))
 
 import block_samples  # noqa: E402
+import native_blocks  # noqa: E402
 
 DIGESTS = json.loads((ROOT / "python/tests/recipe_digests.json").read_text())
 # The page has the schemes' own options: groups of 128, symmetric.
@@ -29,7 +30,7 @@ QUANTIZE = """async ([weights, rows, columns, pairs]) => {
   const numbers = new Float32Array(Uint8Array.from(atob(weights), c => c.charCodeAt(0)).buffer);
   return pairs.map(([scheme, recipe]) => {
     const made = kernels.quantize(numbers, rows, columns, scheme, recipe);
-    return { codes: text(made.elements ?? made.codes), scales: text(made.scales), scale_type: made.scale_type, global_scale: made.global_scale };
+    return { codes: text(made.elements ?? made.codes), packed: text(made.codes), scales: text(made.scales), scale_type: made.scale_type, global_scale: made.global_scale, decoded: text(new Uint8Array(made.decoded.buffer)) };
   });
 }"""
 
@@ -62,6 +63,21 @@ def test_every_byte_is_the_tools(opened, sample):
         if block_samples.digest(pair[0], parts_of(one, pair[0], numbers.shape)) != cases[pair]
     ]
     assert wrong == []
+
+
+def test_every_recipe_makes_what_native_code_does(opened):
+    wanted = json.loads((ROOT / "web/tests/native_blocks.json").read_text())
+    numbers = block_samples.sample("weights", "float32")
+    page = opened("#view=blocks")
+    recipes = page.evaluate("tensorcast.kernels().then(kernels => kernels.recipes().map(row => [row.scheme, row.recipe]))")
+    made = page.evaluate(QUANTIZE, [base64.b64encode(numbers.tobytes()).decode(), *numbers.shape, recipes])
+    found = {
+        " ".join(pair): native_blocks.digest(
+            *(base64.b64decode(one[part]) for part in ("packed", "scales")), one.get("global_scale"), base64.b64decode(one["decoded"])
+        )
+        for pair, one in zip(recipes, made, strict=True)
+    }
+    assert found == wanted and len(found) > 70
 
 
 def shown(opened, state):

@@ -90,6 +90,19 @@ def choose(opened, path, state="#view=file"):
     return page
 
 
+def test_a_file_is_dropped(opened, tmp_path):
+    source = mixed(tmp_path)
+    page = opened("#view=file")
+    drop = """([name, hex]) => {
+      const data = new DataTransfer();
+      data.items.add(new File([Uint8Array.from(hex.match(/../g), two => parseInt(two, 16))], name));
+      document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    page.evaluate(drop, [source.name, source.read_bytes().hex()])
+    page.wait_for_selector("#convert")
+    assert "6 tensors" in page.inner_text("[aria-label='The file']")
+
+
 def converted(page):
     page.click("#convert")
     page.wait_for_selector("#download")

@@ -187,6 +187,8 @@ def test_the_page_works_from_a_server(browser, server):
     page.wait_for_selector("body[data-ready]")
     answer = page.evaluate("tensorcast.explain('0.1', 'float16')")
     assert answer[0]["results"][0]["code"] == "0x2E66"
+    page.click("text=Blocks")
+    page.wait_for_selector("table.elements")
     page.close()
 
 
