@@ -44,7 +44,7 @@ class PlanOptions(FilterOptions, CastOptions, total=False):
     raw_codes: bool
     recipe: str | None
     spelling: str | None
-    compute_dtype: ComputeDtype | None
+    compute_dtype: DTypeLike | None
     group_size: int
     symmetric: bool
     fuse: Fuse | None

@@ -53,6 +53,7 @@ constexpr Clue clues[] = {
     {TensorKind::norm, ".ln2."},
     {TensorKind::norm, ".layer_scale"},
     {TensorKind::embedding, "embed"},
+    {TensorKind::embedding, "_embd."},
     {TensorKind::embedding, ".wte."},
     {TensorKind::embedding, ".wpe."},
     {TensorKind::embedding, ".shared.weight."},

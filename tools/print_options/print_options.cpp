@@ -38,6 +38,7 @@ template <class Option>
 std::string annotation(const Option& option) {
   using Value = typename Option::Type;
   if constexpr (is_in_request<Option>) {
+    if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if constexpr (Option::is_choice) return type_name(option.name) + " | None";
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) return "Patterns";
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "Renames";
@@ -45,7 +46,6 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) return "str | None";
-    if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);

@@ -163,15 +163,11 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     bodies.emplace(key, std::move(body));
     groups[key].push_back(module_of(written->layer.name));
   }
-  std::string largest;
-  for (const auto& [key, modules] : groups) {
-    if (largest.empty() || modules.size() > groups.at(largest).size()) largest = key;
-  }
   Json list = Json::object();
   std::vector<std::string> quantized;
   for (auto& [key, modules] : groups) {
     Json body = bodies.at(key);
-    if (key == largest) {
+    if (groups.size() == 1) {
       body["targets"] = {"Linear"};
     } else {
       std::vector<std::string> others = model.unquantized;
@@ -183,7 +179,7 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     quantized.insert(quantized.end(), modules.begin(), modules.end());
     list[fmt::format("group_{}", list.size())] = std::move(body);
   }
-  const Json format = groups.size() == 1 ? bodies.at(largest).at("format") : Json("mixed-precision");
+  const Json format = groups.size() == 1 ? bodies.begin()->second.at("format") : Json("mixed-precision");
   config.section = {{"quant_method", "compressed-tensors"}, {"format", format},
                     {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
                     {"kv_cache_scheme", nullptr},           {"ignore", module_targets(model.unquantized, quantized)},
