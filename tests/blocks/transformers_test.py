@@ -98,7 +98,9 @@ class LoadTest(unittest.TestCase):
                     for command in ([folder / "plain", "-o", out, "--to", scheme, "--spelling", spelling, *more],
                                     [out, "-o", plain, "--to", "bfloat16"]):
                         subprocess.run([TCAST, "convert", *command], check=True, capture_output=True)
-                    self.assertTrue(torch.equal(logits(out, quantization_config=spelled[spelling]), logits(plain)))
+                    # Decompressed, transformers takes the whole model for one format.
+                    options = {} if "--rule" in more else {"quantization_config": spelled[spelling]}
+                    self.assertTrue(torch.equal(logits(out, **options), logits(plain)))
 
 
 if __name__ == "__main__":
