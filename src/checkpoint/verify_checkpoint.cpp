@@ -296,7 +296,14 @@ class Verification {
     file_conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = sources.find(tensor.name);
-      if (found == sources.end()) return differs("the source does not have the tensor", tensor.name, output_, model);
+      if (found == sources.end()) {
+        Error error = differs("the source does not have the tensor", tensor.name, output_, model);
+        if (layers_of(Claims(output_), model, output).any()) {
+          error.hint = "of weights that were quantized, `tcast inspect OUT --against IN` names the recipe, and `tcast diff` "
+                       "measures what they lost";
+        }
+        return error;
+      }
       const formats::TensorInfo& of = input.tensors()[found->second];
       if (of.shape != tensor.shape)
         return differs("the source's tensor has another shape", tensor.name, output_, model);
