@@ -57,43 +57,44 @@ SIMD_INLINE void write_vector(std::int8_t* q, V numbers) {
   store(reinterpret_cast<std::byte*>(q), numbers);
 }
 
-// `count` elements: low nibbles are the first half, high ones the second.
-template <int count>
+// `count` elements less `zero`: low nibbles are the first half, high ones the second.
+template <int count, std::uint8_t zero = 0>
 SIMD_INLINE void split_nibbles(Bytes bytes, std::int8_t* q) {
   const auto both = read_vector<count / 2>(bytes);
-  write_vector(q, both & 15);
-  write_vector(q + count / 2, both >> 4);
+  write_vector(q, (both & 15) - zero);
+  write_vector(q + count / 2, (both >> 4) - zero);
 }
 
-template <int count>
-SIMD_INLINE void look_up(std::int8_t* q, const std::int8_t* numbers) {
+// The numbers of 16 indices.
+SIMD_INLINE VectorOf<16> look_up(VectorOf<16> indices, const std::int8_t* numbers) {
 #if defined(__SSSE3__)
-  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
-  for (int i = 0; i < count; i += 16) {
-    auto* const at = reinterpret_cast<__m128i*>(q + i);
-    _mm_storeu_si128(at, _mm_shuffle_epi8(table, _mm_loadu_si128(at)));
-  }
+  return (VectorOf<16>)_mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers)), (__m128i)indices);
 #elif defined(__aarch64__)
-  const int8x16_t table = vld1q_s8(numbers);
-  for (int i = 0; i < count; i += 16) vst1q_s8(q + i, vqtbl1q_s8(table, vreinterpretq_u8_s8(vld1q_s8(q + i))));
+  return (VectorOf<16>)vqtbl1q_s8(vld1q_s8(numbers), (uint8x16_t)indices);
 #else
-  for (int i = 0; i < count; ++i) q[i] = numbers[q[i]];
+  for (int i = 0; i < 16; ++i) indices[i] = static_cast<std::uint8_t>(numbers[indices[i]]);
+  return indices;
 #endif
 }
 
-template <int count>
-SIMD_INLINE void subtract(std::int8_t* q, std::uint8_t zero) {
-  write_vector(q, read_vector<count>(q) - zero);
+// 32 elements: low nibbles are indices of the first half, high ones of the second.
+SIMD_INLINE void look_up_nibbles(Bytes bytes, std::int8_t* q, const std::int8_t* numbers) {
+  const auto both = read_vector<16>(bytes);
+  write_vector(q, look_up(both & 15, numbers));
+  write_vector(q + 16, look_up(both >> 4, numbers));
 }
 
-// Eight bits become a byte each: a byte has one bit left, and the sum carries it into the byte's last bit.
+// Eight bits become a byte each: a byte has one bit left, and the sum carries it into the byte's last bit. Then
+// subtracts `zero` from each byte, none of which borrows from the next.
+template <std::uint8_t zero>
 SIMD_INLINE void add_fifth_bits(std::int8_t* q, Bytes bits) {
   for (int i = 0; i < 4; ++i) {
     const std::uint64_t each = bits[i] * 0x0101010101010101u & 0x8040201008040201u;
     const std::uint64_t fifth = (each + 0x00406070787c7e7fu) >> 3 & 0x1010101010101010u;
     std::uint64_t numbers = 0;
     std::memcpy(&numbers, q + 8 * i, sizeof(numbers));
-    numbers |= fifth;
+    constexpr std::uint64_t each_byte = 0x0101010101010101u, high = each_byte << 7;
+    numbers = ((numbers | fifth | high) - zero * each_byte) ^ high;
     std::memcpy(q + 8 * i, &numbers, sizeof(numbers));
   }
 }
@@ -102,8 +103,7 @@ struct Q4_0 {
   static constexpr int elements = 32, bytes = 18, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
-    split_nibbles<32>(b + 2, to.q);
-    subtract<32>(to.q, 8);
+    split_nibbles<32, 8>(b + 2, to.q);
   }
 };
 
@@ -121,8 +121,7 @@ struct Q5_0 {
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
     split_nibbles<32>(b + 6, to.q);
-    add_fifth_bits(to.q, b + 2);
-    subtract<32>(to.q, 16);
+    add_fifth_bits<16>(to.q, b + 2);
   }
 };
 
@@ -132,7 +131,7 @@ struct Q5_1 {
     *to.scale = half_at(b);
     *to.bias = half_at(b + 2);
     split_nibbles<32>(b + 8, to.q);
-    add_fifth_bits(to.q, b + 4);
+    add_fifth_bits<0>(to.q, b + 4);
   }
 };
 
@@ -240,8 +239,7 @@ struct Iq4Nl {
   static constexpr int elements = 32, bytes = 18, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
-    split_nibbles<32>(b + 2, to.q);
-    look_up<32>(to.q, iq4_numbers);
+    look_up_nibbles(b + 2, to.q, iq4_numbers);
   }
 };
 
@@ -254,8 +252,7 @@ struct Iq4Xs {
       const int low = b[4 + i / 2] >> (i % 2 * 4) & 15;
       to.scale[i] = d * static_cast<float>((low | (high >> (2 * i) & 3) << 4) - 32);
     }
-    for (int i = 0; i < 8; ++i) split_nibbles<32>(b + 8 + 16 * i, to.q + 32 * i);
-    look_up<256>(to.q, iq4_numbers);
+    for (int i = 0; i < 8; ++i) look_up_nibbles(b + 8 + 16 * i, to.q + 32 * i, iq4_numbers);
   }
 };
 
@@ -264,8 +261,7 @@ struct Mxfp4 {
   SIMD_INLINE static void read(Bytes b, Runs to) {
     // 2^(exponent - 128): half of the scale of MX, as the numbers are doubled. All bytes are numbers.
     *to.scale = std::bit_cast<float>(b[0] < 2 ? 0x00200000u << b[0] : (b[0] - 1u) << 23);
-    split_nibbles<32>(b + 1, to.q);
-    look_up<32>(to.q, doubled_e2m1);
+    look_up_nibbles(b + 1, to.q, doubled_e2m1);
   }
 };
 
@@ -280,8 +276,14 @@ struct Nvfp4 {
   }
   SIMD_INLINE static void read(Bytes b, Runs to) {
     for (int i = 0; i < 4; ++i) to.scale[i] = scale(b[i]);
-    for (int i = 0; i < 4; ++i) split_nibbles<16>(b + 4 + 8 * i, to.q + 16 * i);
-    look_up<64>(to.q, doubled_e2m1);
+    // The nibbles of 8 bytes are 16 elements.
+    typedef std::uint64_t Halves __attribute__((vector_size(16)));
+    for (int i = 0; i < 2; ++i) {
+      const auto both = read_vector<16>(b + 4 + 16 * i);
+      const auto low = (Halves)look_up(both & 15, doubled_e2m1), high = (Halves)look_up(both >> 4, doubled_e2m1);
+      write_vector(to.q + 32 * i, Halves{low[0], high[0]});
+      write_vector(to.q + 32 * i + 16, Halves{low[1], high[1]});
+    }
   }
 };
 
