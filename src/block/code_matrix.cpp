@@ -19,7 +19,11 @@ constexpr std::array<unsigned, 8> awq_places = {0, 4, 1, 5, 2, 6, 3, 7};
 template <class Number>
 void convert(DType from, const std::byte* src, std::span<Number> out) noexcept {
   static const codec::Policy policy{};
-  constexpr DType to = sizeof(Number) == sizeof(float) ? DType::float32 : DType::bfloat16;
+  constexpr DType to = sizeof(Number) == 1 ? DType::int8 : sizeof(Number) == 2 ? DType::bfloat16 : DType::float32;
+  if (from == to) {
+    std::memcpy(out.data(), src, out.size_bytes());
+    return;
+  }
   const kernels::Kernel* kernel = kernels::find_kernel(active_target(), from, to);
   kernel->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
 }
@@ -159,10 +163,18 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
   read_stream(from + row * row_bytes, column, out);
 }
 
-bool CodeMatrices::are_bfloat16() const noexcept { return is_stream() && element != DType::undefined; }
+DType CodeMatrices::narrowest() const noexcept {
+  if (!is_stream() || element == DType::undefined) return DType::float32;
+  return element == DType::int8 || (element == DType::uint8 && bits < 8) ? DType::int8 : DType::bfloat16;
+}
 
-void CodeMatrices::read_bfloat16(std::size_t matrix, std::size_t row, std::size_t column,
-                                 std::span<std::uint16_t> out) const noexcept {
+void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
+                        std::span<std::int8_t> out) const noexcept {
+  read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
+}
+
+void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
+                        std::span<std::uint16_t> out) const noexcept {
   read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
 }
 

@@ -28,11 +28,12 @@ struct CodeMatrices {
   // `column` is a multiple of alignment. Not of GGUF.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
-  // Reports whether read_bfloat16() can read them: bfloat16 has all their numbers.
-  [[nodiscard]] bool are_bfloat16() const noexcept;
-  // The same numbers as read(). Precondition: are_bfloat16().
-  void read_bfloat16(std::size_t matrix, std::size_t row, std::size_t column,
-                     std::span<std::uint16_t> out) const noexcept;
+  // The narrowest of int8, bfloat16 and float32 that has all numbers of read().
+  [[nodiscard]] DType narrowest() const noexcept;
+  // The same numbers as read(). Precondition: narrowest() is the type of `out`.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::int8_t> out) const noexcept;
+  // `out` is of bfloat16.
+  void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::uint16_t> out) const noexcept;
 
   // The block of GGUF that begins at `column`.
   [[nodiscard]] const std::byte* gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept;

@@ -41,14 +41,19 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
 DType RowReader::read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count) {
   const CodeMatrices& codes = checked_.codes;
   const BlockCoding& coding = checked_.coding();
-  if (codes.are_bfloat16()) {
+  const DType narrowest = codes.narrowest();
+  if (narrowest == DType::int8) {
+    codes.read(matrix, row, column, std::span(numbers_.integers, count));
+    return narrowest;
+  }
+  if (narrowest == DType::bfloat16) {
     constexpr std::uint16_t negative_zero = 0x8000;
     const std::span numbers(numbers_.halves, count);
-    codes.read_bfloat16(matrix, row, column, numbers);
+    codes.read(matrix, row, column, numbers);
     if (coding.positive_zero) {
       for (std::uint16_t& number : numbers) number = number == negative_zero ? std::uint16_t{0} : number;
     }
-    return DType::bfloat16;
+    return narrowest;
   }
   const std::span numbers(numbers_.floats, count);
   codes.read(matrix, row, column, numbers);

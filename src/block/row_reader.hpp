@@ -60,7 +60,8 @@ class RowReader {
   // Numbers of codes, in one of three types. Zeros fill the last step.
   union Numbers {
     float floats[max_elements];
-    std::uint16_t halves[max_elements];
+    std::uint16_t halves[max_elements];  // bfloat16
+    std::int8_t integers[max_elements];
     kernels::GgufRuns gguf;
   };
 
