@@ -14,6 +14,7 @@ import importlib.metadata
 import pathlib
 import sys
 
+import linear_differences
 import numpy as np
 import text_differences
 from difference_classes import CLASSES, Pair
@@ -162,13 +163,14 @@ def section(findings, peer):
     return "\n".join(lines)
 
 
-def page(measured, texts):
+def page(measured, texts, linear):
     summary = [[f.peer, f.version, f"{f.pairs}", f"{f.missing}", f"{f.elements:,}".replace(",", " ")] for f in measured]
     parts = [
         HEAD + table(["implementation", "version", "pairs compared", "pairs it lacks", "elements compared"], summary),
         "Where a paragraph has no table, the elements and what they become differ from processor to processor.\n",
         *(section(findings, peer) for findings, peer in zip(measured, PEERS)),
         text_differences.page(texts),
+        linear_differences.page(linear),
     ]
     return "\n".join(parts)
 
@@ -179,8 +181,10 @@ def main():
     arguments = parser.parse_args()
     measured = [measure(peer) for peer in PEERS]
     texts = text_differences.measure_all()
+    linear = linear_differences.measure_all()
     unknown = [line for findings in measured for line in findings.unknown] + text_differences.unknown(texts)
-    text = page(measured, texts)
+    unknown += linear.unknown
+    text = page(measured, texts, linear)
     if arguments.update:
         PAGE.write_text(text)
     else:

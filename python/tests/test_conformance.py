@@ -5,6 +5,7 @@ import functools
 import os
 
 import differences
+import linear_differences
 import pytest
 import text_differences
 from peers import PEERS
@@ -27,6 +28,18 @@ def texts():
     return text_differences.measure_all()
 
 
+@functools.cache
+def linear():
+    return linear_differences.measure_all()
+
+
+def test_every_difference_of_quantization_is_classified():
+    found = linear()
+    assert not found.unknown
+    assert found.compared > 500_000
+    assert {row.number for row in found.rows} == set(range(len(linear_differences.CLASSES)))
+
+
 @pytest.mark.parametrize("title", TITLES)
 def test_every_difference_is_classified(title):
     findings = measured(title, THOROUGH)
@@ -40,7 +53,7 @@ def test_every_difference_of_texts_is_classified():
 
 
 def test_the_page_is_what_was_measured():
-    page = differences.page([measured(title) for title in TITLES], texts())
+    page = differences.page([measured(title) for title in TITLES], texts(), linear())
     assert page == differences.PAGE.read_text(), "python python/tests/differences.py --update writes it anew"
 
 
