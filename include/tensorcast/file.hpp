@@ -375,17 +375,52 @@ struct InspectRequest {
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::size_t>> matching_tensors(
     const FileSummary& file, const std::vector<std::string>& patterns);
 
+// A scheme to which a weight could be quantized.
+struct SchemeCandidate {
+  std::string scheme = {};  // of quantize_recipes()
+  std::string recipe = {};  // empty: the scheme's default
+
+  friend bool operator==(const SchemeCandidate&, const SchemeCandidate&) = default;
+};
+
+// Parses "nvfp4", "mxfp4:even"; `-` and `_` are the same. Errors: invalid_argument, which lists the schemes or recipes.
+[[nodiscard]] TENSORCAST_API Result<SchemeCandidate> parse_scheme_candidate(std::string_view text);
+// nvfp4, mxfp4, int4-group, mxfp6, mxfp8, fp8-channel.
+[[nodiscard]] TENSORCAST_API std::vector<SchemeCandidate> default_scheme_candidates();
+
+// What a weight would be after quantization and decoding to float32.
+struct SchemeFit {
+  std::string scheme = {}, recipe = {};
+  double bits = 0.0;          // of an element, scales and zero points included
+  double signal_power = 0.0;  // sum of squares of the elements
+  double noise_power = 0.0;   // sum of squares of the errors; both sums have nine good digits
+  double max_abs_error = 0.0;
+  std::uint64_t became_zero = 0;  // elements that were not zero
+  std::uint64_t saturated = 0;    // elements that became the largest code of their block, and are larger; not of GGUF
+  std::uint64_t scales = 0;       // of blocks
+  std::uint64_t lowest_scales = 0,
+                highest_scales = 0;  // of these, at a limit of their type; of blocks that are not zero
+  std::string problem = {};  // why the rest is zero: NaN or infinity in the weight, rows that are no whole blocks
+
+  // As CastReport::snr_db().
+  [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;
+};
+
 struct TensorStats {
   std::uint64_t count = 0, nan = 0, infinite = 0, zero = 0, negative = 0;
   double min = 0.0, max = 0.0, smallest_nonzero_magnitude = 0.0;  // over finite elements
   std::vector<std::pair<DType, CastReport>> candidates = {};      // the report of a conversion to each
+  std::vector<SchemeFit> schemes = {};                            // of each requested one, if elements are floats
+  // With schemes: how many elements have each exponent of float32, from zero and subnormal numbers to NaN and infinity.
+  std::vector<std::uint64_t> exponents = {};
 };
 
 struct StatsRequest {
   std::string input = {};
   // Their names; one empty name is the only tensor of a file that has one.
   std::vector<std::string> tensors = {};
-  std::vector<DType> candidates = {};  // types to convert to for a report
+  std::vector<DType> candidates = {};         // types to convert to for a report
+  std::vector<SchemeCandidate> schemes = {};  // to quantize floating-point tensors to, and to decode again
   CastOptions options = {};
   Execution execution = {};
   std::string input_format = {};  // as in ConvertRequest, like the fields below
@@ -395,8 +430,8 @@ struct StatsRequest {
 
 // Reads tensors of a file in blocks, counts their kinds of numbers, and reports what a conversion to each candidate
 // would do: one result for each name in `tensors`. Errors: as inspect() and cast(), those of the first tensor that
-// fails; invalid_argument if there is no such tensor. Cost: opens the file once and reads each tensor once; memory is
-// bounded.
+// fails; invalid_argument if there is no such tensor, scheme or recipe. Cost: opens the file once and reads each tensor
+// once, twice with schemes; memory is bounded. Results do not depend on the number of threads.
 [[nodiscard]] TENSORCAST_API Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request);
 
 // Names of the file formats, e.g. "npy"; and those that can write `dtype`.

@@ -31,14 +31,56 @@ nb::dict convert_file(const nb::dict& request, nb::handle progress, const nb::di
                           : "cancelled by progress=; nothing was written"));
 }
 
-nb::dict stats_of(const std::string& path, const std::string& tensor, const std::vector<DType>& candidates,
+nb::dict fit_row(const SchemeFit& fit) {
+  nb::dict row;
+  row["scheme"] = fit.scheme;
+  row["recipe"] = fit.recipe;
+  row["snr_db"] = fit.snr_db();
+  row["bits"] = fit.bits;
+  row["signal_power"] = fit.signal_power;
+  row["noise_power"] = fit.noise_power;
+  row["max_abs_error"] = fit.max_abs_error;
+  row["became_zero"] = fit.became_zero;
+  row["saturated"] = fit.saturated;
+  row["scales"] = fit.scales;
+  row["lowest_scales"] = fit.lowest_scales;
+  row["highest_scales"] = fit.highest_scales;
+  row["problem"] = fit.problem;
+  return row;
+}
+
+// Types, and schemes as texts.
+struct Candidates {
+  std::vector<DType> types;
+  std::vector<SchemeCandidate> schemes;
+};
+
+Candidates candidates_of(nb::handle given) {
+  Candidates candidates;
+  for (const nb::handle candidate : given) {
+    if (nb::isinstance<nb::str>(candidate)) {
+      const auto text = nb::cast<std::string>(candidate);
+      Result<SchemeCandidate> scheme = parse_scheme_candidate(text);
+      if (scheme) {
+        candidates.schemes.push_back(*scheme);
+        continue;
+      }
+      if (text.find(':') != std::string::npos) checked(std::move(scheme));
+    }
+    candidates.types.push_back(dtype_of(candidate));
+  }
+  return candidates;
+}
+
+nb::dict stats_of(const std::string& path, const std::string& tensor, const Candidates& candidates,
                   const SourceTypes& from, const CastOptions& options) {
   Result<std::vector<TensorStats>> outcome = Error{};
   {
     const nb::gil_scoped_release released;
     outcome = tensor_stats({.input = path,
                             .tensors = {tensor},
-                            .candidates = candidates,
+                            .candidates = candidates.types,
+                            .schemes = candidates.schemes,
                             .options = options,
                             .execution = options.execution,
                             .from = from});
@@ -56,6 +98,9 @@ nb::dict stats_of(const std::string& path, const std::string& tensor, const std:
   row["max"] = stats.max;
   row["smallest_nonzero_magnitude"] = stats.smallest_nonzero_magnitude;
   row["candidates"] = reports;
+  nb::list schemes;
+  for (const SchemeFit& fit : stats.schemes) schemes.append(fit_row(fit));
+  row["schemes"] = schemes;
   return row;
 }
 
@@ -76,11 +121,8 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   const SourceTypes from = source_types(from_argument);
   const CastOptions options = options_of(keywords);
   const bool asked = !candidates_argument.is_none();
-  std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
-  if (asked) {
-    candidates.clear();
-    for (const nb::handle candidate : candidates_argument) candidates.push_back(dtype_of(candidate));
-  }
+  Candidates candidates{{DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}, {}};
+  if (asked) candidates = candidates_of(candidates_argument);
   const FileSummary file = checked(tensorcast::inspect({.input = path, .from = from}));
   nb::list tensors;
   for (const TensorSummary& tensor : file.tensors) {
@@ -89,10 +131,9 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
       const bool tried = asked || (has_numbers && family(tensor.dtype) == Family::floating);
-      row["stats"] =
-          has_numbers
-              ? nb::object(stats_of(path, tensor.name, tried ? candidates : std::vector<DType>(), from, options))
-              : nb::none();
+      row["stats"] = has_numbers
+                         ? nb::object(stats_of(path, tensor.name, tried ? candidates : Candidates(), from, options))
+                         : nb::none();
     }
     tensors.append(row);
   }

@@ -32,6 +32,7 @@ from ._results import (
     TensorStats,
     cut,
     html_table,
+    stats_from,
 )
 from ._slices import TensorSlice
 
@@ -132,8 +133,8 @@ def inspect(
             safetensors files, or the index of one, gives a :class:`CheckpointInfo`. May be a URL of fsspec; other
             files than safetensors are then fetched whole.
         stats: read the data too, in blocks; without it only the header is read.
-        candidates: the types to try, only with ``stats``; ``None``: float16, bfloat16, float8_e4m3fn and float8_e5m2 on
-            floating-point tensors.
+        candidates: types and schemes to try, such as ``"nvfp4"`` and ``"mxfp4:even"``, only with ``stats``; ``None``:
+            float16, bfloat16, float8_e4m3fn and float8_e5m2 on floating-point tensors.
         from_: as in :func:`convert`.
         **options: only with ``stats``: those of :func:`cast`; the candidates are tried under them.
 
@@ -169,11 +170,8 @@ def inspect(
 
 
 def _file_info(found: dict[str, Any]) -> FileInfo:
-    tensors = []
-    for row in found["tensors"]:
-        numbers = row.pop("stats", None)
-        tensors.append(TensorInfo(**row, stats=None if numbers is None else TensorStats(**numbers)))
-    return FileInfo(format=found["format"], tensors=tuple(tensors), metadata=found["metadata"])
+    tensors = tuple(TensorInfo(stats=stats_from(row.pop("stats", None)), **row) for row in found["tensors"])
+    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"])
 
 
 def _remote_info(url: str) -> FileInfo:

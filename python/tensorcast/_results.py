@@ -143,6 +143,27 @@ class DTypeInfo(Result):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class SchemeFit(Result):
+    """What a tensor would be after quantization to a scheme and decoding to float32."""
+
+    __module__ = "tensorcast"
+
+    scheme: str
+    recipe: str
+    snr_db: float  # signal to noise; infinity without noise
+    bits: float  # of an element, scales and zero points included
+    signal_power: float  # sum of squares of the elements
+    noise_power: float  # sum of squares of the errors
+    max_abs_error: float
+    became_zero: int  # elements that were not zero
+    saturated: int  # elements that became the largest code of their block, and are larger; not of GGUF
+    scales: int  # of blocks
+    lowest_scales: int  # at the lower limit of their type, of blocks that are not zero
+    highest_scales: int
+    problem: str = ""  # why it cannot be quantized so; the numbers are then 0
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class TensorStats(Result):
     """The numbers of a tensor, and how it would fare as other types."""
 
@@ -157,6 +178,14 @@ class TensorStats(Result):
     max: float
     smallest_nonzero_magnitude: float
     candidates: Mapping[str, CastReport] = dataclasses.field(default_factory=dict)  # by type
+    schemes: tuple[SchemeFit, ...] = ()  # of floating-point tensors, in the order of ``candidates=``
+
+
+def stats_from(numbers: dict[str, Any] | None) -> TensorStats | None:
+    """What the library says of a tensor."""
+    if numbers is None:
+        return None
+    return TensorStats(**{**numbers, "schemes": tuple(SchemeFit(**fit) for fit in numbers["schemes"])})
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -298,3 +298,50 @@ def test_initializers(tmp_path):
         tc.onnx.initializers(b"no model")
     with pytest.raises(FileNotFoundError):
         tc.onnx.initializers(tmp_path / "missing.onnx")
+
+
+def quantized_pair(scale, zero, behind=None, zero_behind=None, per_axis=False):
+    """Codes to numbers, to codes again, and to numbers."""
+    axis = "<axis = 1>" if per_axis else ""
+    kind = {"int8": "int8", "uint8": "uint8", "int16": "int16"}[zero.dtype.name]
+    model = parse(
+        f"""g ({kind}[N,4] q) => (float[N,4] y) {{
+            a = DequantizeLinear{axis}(q, s, z)  b = Identity(a)  c = QuantizeLinear{axis}(b, t, u)
+            y = DequantizeLinear{axis}(c, s, z) }}""",
+        s=scale, z=zero, t=scale if behind is None else behind, u=zero if zero_behind is None else zero_behind,
+    )  # fmt: skip
+    onnx.checker.check_model(model)
+    return model
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_pairs_that_give_back_every_code_go(dtype):
+    zero = np.array(3, dtype)
+    model = quantized_pair(np.float32(0.1), zero)
+    cleaned = tc.onnx.clean(model)
+    assert operators(cleaned.model) == ["DequantizeLinear"]
+    assert {row.op_type for row in cleaned.removed} == {"Identity", "QuantizeLinear", "DequantizeLinear"}
+    assert ["every code" in row.reason for row in cleaned.removed if row.op_type == "QuantizeLinear"] == [True]
+    codes = np.arange(12, dtype=dtype).reshape(3, 4)
+    runs = [onnx.reference.ReferenceEvaluator(m).run(None, {"q": codes})[0] for m in (model, cleaned.model)]
+    np.testing.assert_array_equal(*runs)
+    assert tc.onnx.clean(cleaned.model).removed == []
+    del model.graph.node[1]
+    model.graph.node[1].input[0] = "a"
+    assert [(cast.op_type, cast.removable) for cast in tc.onnx.casts(model)] == [("QuantizeLinear", True)]
+
+
+def test_pairs_by_axis_and_those_that_change_codes():
+    scales = np.array([0.1, 1e-3, 3.0, 7e20], np.float32)
+    zeros = np.array([0, 5, -128, 127], np.int8)
+    assert operators(tc.onnx.clean(quantized_pair(scales, zeros, per_axis=True)).model) == ["DequantizeLinear"]
+    stays = ["DequantizeLinear", "QuantizeLinear", "DequantizeLinear"]
+    one, zero = np.float32(0.1), np.array(3, np.int8)
+    # Another scale, another zero point, products that become infinite, a scale of zero: codes change.
+    for model in (
+        quantized_pair(one, zero, behind=np.float32(0.2)),
+        quantized_pair(one, zero, zero_behind=np.array(4, np.int8)),
+        quantized_pair(np.float32(1e38), zero),
+        quantized_pair(np.float32(0), zero),
+    ):
+        assert operators(tc.onnx.clean(model).model) == stays, model

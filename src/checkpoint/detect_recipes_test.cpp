@@ -14,6 +14,7 @@
 
 #include "io/test_folder.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/file.hpp"
 #include "tensorcast/spelling.hpp"
 #include "tensorcast/tensor_file.hpp"
 
@@ -186,6 +187,53 @@ TEST_F(DetectRecipesTest, FindsEveryRecipeAndAllThatMakeTheSameBytes) {
     }
   }
   EXPECT_EQ(seen.size(), 61u);  // all but those of E5M2 and E3M2, which no spelling here has
+}
+
+// The sentences of inspect() about recipes: that of the scheme, between its words; "" if there is none.
+std::string excluded_of(const std::string& path) {
+  const Result<FileSummary> summary = inspect({.input = path});
+  EXPECT_TRUE(summary) << (summary ? "" : summary.error().describe());
+  for (const std::string& warning : summary ? summary->warnings : std::vector<std::string>()) {
+    const std::size_t begin = warning.find("exclude ");
+    if (begin != std::string::npos) return warning.substr(begin);
+  }
+  return {};
+}
+
+TEST_F(DetectRecipesTest, CodesAloneNeverExcludeTheRecipeThatWroteThem) {
+  for (const DType dtype : {DType::bfloat16, DType::float32, DType::float16}) {
+    const Tensor original = tensor_of(weights(7), dtype);
+    for (const QuantizeRecipe& recipe : quantize_recipes()) {
+      const std::string_view spelling = spelling_for(recipe);
+      if (spelling.empty() || (!recipe.scheme.starts_with("mx") && recipe.scheme != "nvfp4")) continue;
+      const Written made = quantized(original, recipe.scheme, {.recipe = recipe.recipe}, spelling);
+      const std::string excluded = excluded_of(put(made, recipe.scheme, spelling)) + ",";
+      SCOPED_TRACE(std::string(recipe.scheme) + " " + std::string(recipe.recipe) + " " + excluded);
+      EXPECT_EQ(excluded.find("exclude every recipe"), std::string::npos);
+      const std::string list = " " + excluded.substr(0, excluded.find(';')) + ",";
+      EXPECT_EQ(list.find(" " + std::string(recipe.recipe) + ","), std::string::npos);
+    }
+  }
+  const Tensor original = tensor_of(weights(8), DType::bfloat16);
+  const auto of = [&](std::string_view recipe) {
+    return excluded_of(
+        put(quantized(original, "mxfp4", {.recipe = recipe}, "compressed-tensors"), "mxfp4", "compressed-tensors"));
+  };
+  EXPECT_TRUE(of("ceil").ends_with("; left: ceil")) << of("ceil");
+  EXPECT_NE(of("rceil").find(" floor,"), std::string::npos) << of("rceil");     // a largest number 3
+  EXPECT_NE(of("rceil").find(" deepgemm,"), std::string::npos) << of("rceil");  // the code of -0
+  EXPECT_NE(of("deepgemm").find("; left: "), std::string::npos) << of("deepgemm");
+}
+
+TEST_F(DetectRecipesTest, OddScalesAreSaid) {
+  const Tensor original = tensor_of(weights(9), DType::bfloat16);
+  Written made = quantized(original, "mxfp4", {}, "compressed-tensors");
+  made.tensors[1].bytes[5] = std::byte{250};
+  const Result<FileSummary> summary = inspect({.input = put(made, "mxfp4", "compressed-tensors")});
+  ASSERT_TRUE(summary);
+  EXPECT_TRUE(std::ranges::any_of(summary->warnings, [](const std::string& warning) {
+    return warning == "\"m.weight\" has scales of 2^113 and more (1 in all layers), as bytes that wrapped";
+  }));
 }
 
 TEST_F(DetectRecipesTest, OptionsAreFoundToo) {

@@ -10,6 +10,7 @@
 
 #include "cast/conversion.hpp"
 #include "convert/open_input.hpp"
+#include "convert/scheme_fit.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
 
@@ -40,7 +41,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   if (bit_width(tensor.dtype) == 0) {
     return Error{.code = ErrorCode::unsupported, .message = "there are no statistics of texts and foreign types"};
   }
-  TensorStats stats{.min = infinity, .max = -infinity, .smallest_nonzero_magnitude = infinity, .candidates = {}};
+  TensorStats stats{.min = infinity, .max = -infinity, .smallest_nonzero_magnitude = infinity};
   for (const DType candidate : request.candidates) stats.candidates.emplace_back(candidate, CastReport{});
 
   std::vector<std::byte> source(storage_bytes(tensor.dtype, stats_block_elements));
@@ -70,6 +71,9 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   // Without finite elements other than zero, the range is 0 to 0.
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
+  if (request.schemes.empty()) return stats;
+  auto fitted = file_conversion::fit_schemes(reader, index, request.schemes, request.execution, stats);
+  if (!fitted) return std::move(fitted).error();
   return stats;
 }
 

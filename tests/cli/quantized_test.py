@@ -134,6 +134,87 @@ class RecipesTest(QuantizedTest):
         self.assertIn("there are no quantized layers whose recipe could be found", error)
 
 
+class RankTest(QuantizedTest):
+    """inspect --stats --candidates with schemes."""
+
+    def setUp(self):
+        super().setUp()
+        model = quantized_models.Model(1)
+        # Two blocks of MXFP4: exact, and with errors.
+        model.tensors["a.weight"] = ("F32", [1, 32], quantized_models.floats([6.0, 3.0, -1.5] + [0.0] * 29))
+        model.tensors["b.weight"] = ("F32", [1, 32], quantized_models.floats([6.0, 2.6, 0.1] + [0.0] * 29))
+        model.write(self.folder / "plain")
+
+    def test_candidates_of_each_tensor(self):
+        found = json.loads(self.done("inspect", "plain", "--stats", "--candidates", "mxfp4,mxfp4:floor,q4_0,int8",
+                                     "--json"))
+        tensors = {tensor["name"]: tensor for tensor in found["tensors"]}
+        self.assertEqual([(row["scheme"], row["recipe"]) for row in tensors["a.weight"]["candidates"]],
+                         [("mxfp4", "rceil"), ("mxfp4", "floor"), ("q4_0", "ggml"), ("int8", None)])
+        exact, noisy = tensors["a.weight"]["candidates"][0], tensors["b.weight"]["candidates"][0]
+        self.assertEqual((exact["snr_db"], exact["exact"], exact["bits"]), (None, True, 4.25))
+        # 2.6 becomes 3 and 0.1 zero, of scale 1.
+        errors = [quantized_models.f32(2.6) - 3, quantized_models.f32(0.1)]
+        signal = 36 + quantized_models.f32(2.6) ** 2 + quantized_models.f32(0.1) ** 2
+        self.assertAlmostEqual(noisy["snr_db"], 10 * math.log10(signal / sum(error**2 for error in errors)), places=9)
+        self.assertEqual(noisy["became_zero"], 1 / 32)
+        self.assertEqual(sorted(row["rank"] for row in tensors["b.weight"]["candidates"]), [1, 2, 3, 4])
+        self.assertEqual(exact["rank"], 1)
+        self.assertEqual(tensors["model.norm.weight"]["candidates"][0]["scheme"], "mxfp4")
+
+    def test_text_has_the_worst_first(self):
+        text = self.done("inspect", "plain", "--stats", "--candidates", "mxfp4,nvfp4")
+        table = text[text.index("quantized to"):]
+        self.assertLess(table.index("b.weight"), table.index("a.weight"))
+        self.assertIn("mxfp4:rceil", table)
+        error = self.exits(2, "inspect", "plain", "--stats", "--candidates", "mxfp4:evn").stderr
+        self.assertIn('mxfp4 has no recipe "evn"; write one of rceil', error)
+
+    def test_a_budget_is_kept(self):
+        random = quantized_models.random.Random(1)
+        model = quantized_models.Model(1)
+        shapes = {"self_attn.q_proj": 64, "self_attn.k_proj": 32, "self_attn.v_proj": 32, "self_attn.o_proj": 64,
+                  "mlp.gate_proj": 96, "mlp.up_proj": 96, "mlp.down_proj": 64}
+        for layer in range(3):
+            for name, rows in shapes.items():
+                numbers = [random.gauss(0, 2.0 ** random.randint(-7, -5)) for _ in range(rows * 64)]
+                model.tensors[f"model.layers.{layer}.{name}.weight"] = ("F32", [rows, 64], quantized_models.floats(numbers))
+        model.tensors["model.embed_tokens.weight"] = ("F32", [4, 64], bytes(4 * 4 * 64))
+        model.write(self.folder / "model")
+        arguments = ["inspect", "model", "--stats", "--candidates", "nvfp4,mxfp4,mxfp6,mxfp8", "--json"]
+        one = self.done(*arguments, "--budget", "5.5bits", "--plan", "plan.yaml", "--threads", "1")
+        self.assertEqual(self.done(*arguments, "--budget", "5.5", "--threads", "4"), one)
+        found = json.loads(one)
+        chosen = {tensor["name"]: tensor["chosen"] for tensor in found["tensors"] if "chosen" in tensor}
+        self.assertEqual(len(chosen), 21)
+        counts = {tensor["name"]: tensor["stats"]["count"] for tensor in found["tensors"]}
+        average = sum(row["bits"] * counts[name] for name, row in chosen.items()) / sum(counts[name] for name in chosen)
+        self.assertAlmostEqual(average, found["budget"]["average_bits"], places=12)
+        self.assertLessEqual(average, 5.5)
+        self.assertGreater(average, 5.2)
+        self.assertGreater(len({row["scheme"] for row in chosen.values()}), 1)
+        for layer in range(3):
+            for joined in (("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("mlp.gate_proj", "mlp.up_proj")):
+                self.assertEqual(len({chosen[f"model.layers.{layer}.{name}.weight"]["scheme"] for name in joined}), 1)
+        plan = (self.folder / "plan.yaml").read_text()
+        for name, row in chosen.items():
+            self.assertIn("'^" + name.replace(".", "\\.") + f"$', to: {row['scheme']}}}", plan)
+        error = self.exits(1, *arguments, "--budget", "4bits").stderr
+        self.assertIn("the smallest candidates need 4.25 bits on average, and the budget is 4", error)
+
+    def test_the_page_holds_the_numbers(self):
+        self.done("inspect", "plain", "--stats", "--html", "page.html", "--threads", "1")
+        page = (self.folder / "page.html").read_text()
+        data = json.loads(page[page.index('id="data">') + 10:page.index("</script>")])
+        self.assertEqual([row["scheme"] for row in data["tensors"][0]["candidates"]],
+                         ["nvfp4", "mxfp4", "int4-group", "mxfp6", "mxfp8", "fp8-channel"])
+        self.assertEqual({sum(tensor["exponents"]) for tensor in data["tensors"]}, {8, 32})
+        self.assertNotIn("src=", page)
+        self.assertIn("--force", self.exits(1, "inspect", "plain", "--stats", "--html", "page.html").stderr)
+        self.done("inspect", "plain", "--stats", "--html", "page.html", "--threads", "4", "--force")
+        self.assertEqual((self.folder / "page.html").read_text(), page)
+
+
 class DecodeTest(QuantizedTest):
     def read(self, folder):
         """{name: (dtype, shape, bytes)} of all shards."""

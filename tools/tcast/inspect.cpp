@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "budget_plan.hpp"
 #include "command.hpp"
 #include "convert_rules.hpp"
 #include "difference_text.hpp"
@@ -20,8 +21,11 @@
 #include "printable.hpp"
 #include "quantized_text.hpp"
 #include "recipes_text.hpp"
+#include "report_file.hpp"
 #include "report_json.hpp"
+#include "scheme_text.hpp"
 #include "standard_streams.hpp"
+#include "stats_text.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/onnx.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -53,20 +57,17 @@ struct InspectArguments {
   bool all = false;
   bool stats = false;
   std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
+  std::vector<tensorcast::SchemeCandidate> schemes;
   bool has_candidates = false;  // --candidates was given
+  std::string html;             // --html: the page that is written
+  double budget = 0.0;          // --budget, in bits; 0: none
+  std::string plan;             // --plan: the rules that are written
   tensorcast::CastOptions options;
   tensorcast::Execution execution;
   std::string against;  // --against: what the weights were quantized from
+  bool overwrite = false;
   bool json = false;
   bool quiet = false;
-};
-
-// A tensor, and its statistics if they were requested and it has numbers.
-struct Inspected {
-  TensorSummary summary;
-  std::optional<TensorStats> stats;
-  std::vector<Specials> specials = {};  // of each candidate
-  std::string file = {};                // of a checkpoint: the shard with the tensor
 };
 
 constexpr const char* inspect_examples = R"(Examples:
@@ -77,6 +78,9 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect model.safetensors --include '^layers\.0\.' --sort bytes
   tcast inspect model.safetensors --stats --candidates e4m3fn --sort snr
       the tensors that float8_e4m3fn would hurt most come first
+  tcast inspect folder/ --stats --candidates nvfp4,mxfp4:even,q4_k,float8_e4m3fn --html ranking.html
+      what quantization to each scheme would leave of each tensor, the worst first
+  tcast inspect folder/ --stats --candidates nvfp4,mxfp4,mxfp6,mxfp8 --budget 4.5bits --plan rules.yaml
   tcast inspect weights.npy --json | jq '.tensors[].dtype'
   tcast inspect dump.bin --raw --from bf16 --shape 4096,4096
   tcast inspect arrays.npz --from 'weight=float8_e4m3fn'
@@ -86,8 +90,6 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect quantized/ --against folder/
       the recipe that made each weight: all bytes are compared with those of every recipe
 Files of more than 40 tensors are summed up by type, and checkpoints by type and kind of layer; --tensors, --include, --sort or --stats lists tensors.)";
-
-std::string shown_name(const TensorSummary& tensor) { return tensor.name.empty() ? "-" : printable(tensor.name); }
 
 // Returns the file's own name of a type that is not castable: such tensors can only be listed and copied.
 std::string_view shown_type(const TensorSummary& tensor) {
@@ -101,59 +103,6 @@ std::string tensors_table(const std::vector<Inspected>& tensors) {
         {shown_name(summary), std::string(shown_type(summary)), shape_text(summary.shape), grouped(summary.bytes)});
   }
   return table.to_string();
-}
-
-std::string stats_table(const std::vector<Inspected>& tensors) {
-  Table table({{"tensor"},
-               {"elements", Align::right},
-               {"min", Align::right},
-               {"max", Align::right},
-               {"smallest", Align::right},
-               {"zeros", Align::right},
-               {"NaN", Align::right},
-               {"Inf", Align::right}});
-  for (const auto& [summary, stats, specials, file_path] : tensors) {
-    if (!stats) continue;
-    const bool has_finite = stats->count > stats->nan + stats->infinite;
-    const bool has_nonzero = stats->count > stats->nan + stats->infinite + stats->zero;
-    table.add_row({shown_name(summary), grouped(stats->count), has_finite ? short_number(stats->min) : "-",
-                   has_finite ? short_number(stats->max) : "-",
-                   has_nonzero ? short_number(stats->smallest_nonzero_magnitude) : "-", grouped(stats->zero),
-                   grouped(stats->nan), grouped(stats->infinite)});
-  }
-  return table.empty() ? "" : "\n" + table.to_string();
-}
-
-bool has_any(const Specials& specials) { return !specials_text(specials).empty(); }
-
-// The column of infinities and NaN is there if some tensor makes or loses one.
-std::string candidates_table(const std::vector<Inspected>& tensors) {
-  const bool any = std::ranges::any_of(
-      tensors, [](const Inspected& tensor) { return std::ranges::any_of(tensor.specials, has_any); });
-  std::vector<Column> columns = {{"tensor"},
-                                 {"as"},
-                                 {"overflow", Align::right},
-                                 {"underflow", Align::right},
-                                 {"inexact", Align::right},
-                                 {"max rel error", Align::right},
-                                 {"SNR", Align::right}};
-  if (any) columns.push_back({"Inf and NaN"});
-  Table table(std::move(columns));
-  for (const Inspected& tensor : tensors) {
-    if (!tensor.stats) continue;
-    std::string shown = shown_name(tensor.summary);
-    for (std::size_t i = 0; i < tensor.stats->candidates.size(); ++i) {
-      const auto& [candidate, report] = tensor.stats->candidates[i];
-      // Without noise among the finite numbers, "exact" would hide the others.
-      const bool exact_but = has_any(tensor.specials[i]) && report.noise_power == 0.0;
-      table.add_row({std::move(shown), std::string(name(candidate)),
-                     grouped(report.overflowed + report.saturated + report.wrapped),
-                     grouped(report.underflowed_to_zero), grouped(report.inexact), short_number(report.max_rel_error),
-                     exact_but ? "-" : decibel_text(report.snr_db()), specials_text(tensor.specials[i])});
-      shown.clear();  // the name is printed once, above its candidates
-    }
-  }
-  return table.empty() ? "" : "\n" + table.to_string();
 }
 
 // Tells what becomes of the infinities of `stats` and which numbers become infinite or NaN.
@@ -230,6 +179,9 @@ std::pair<double, double> harm(const Inspected& tensor) {
     most = std::max(most, specials.infinities_made + specials.infinities_lost + specials.nan_made + specials.nan_lost);
   }
   for (const auto& [candidate, report] : tensor.stats->candidates) worst = std::min(worst, report.snr_db());
+  for (const tensorcast::SchemeFit& fit : tensor.stats->schemes) {
+    worst = std::min(worst, fit.problem.empty() ? fit.snr_db() : worst);
+  }
   return {-static_cast<double>(most), worst};
 }
 
@@ -290,6 +242,7 @@ Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tenso
                         {"nan", stats->nan},
                         {"infinite", stats->infinite},
                         {"candidates", std::move(candidates)}};
+      entry["candidates"] = candidates_json(*stats);
     }
     list.push_back(std::move(entry));
   }
@@ -318,6 +271,7 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
         tensorcast::tensor_stats({.input = path,
                                   .tensors = names,
                                   .candidates = {candidates.begin(), candidates.end()},
+                                  .schemes = arguments.schemes,
                                   .options = arguments.options,
                                   .execution = arguments.execution,
                                   .raw = arguments.raw,
@@ -417,6 +371,31 @@ Json checkpoint_json(const tensorcast::CheckpointSummary& checkpoint, const File
   return json;
 }
 
+// What is read, which the page must not replace.
+std::vector<tensorcast::PathUse> inputs_of(const InspectArguments& arguments) {
+  const bool folder = std::filesystem::is_directory(arguments.path);
+  return {{.path = arguments.path, .noun = "input", .folder = folder}};
+}
+
+// Writes the files of --html and --plan. The plan refers to `tensors`.
+Result<BudgetPlan> write_ranking(const InspectArguments& arguments, const std::vector<Inspected>& tensors) {
+  BudgetPlan plan;
+  if (!arguments.html.empty()) {
+    const std::filesystem::path path = std::filesystem::absolute(arguments.path).lexically_normal();
+    const std::string title = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+    Result<void> written = write_report(arguments.html, inputs_of(arguments), candidates_page(title, tensors),
+                                        arguments.overwrite, "page");
+    if (!written) return std::move(written).error();
+  }
+  if (arguments.budget == 0.0) return plan;
+  Result<BudgetPlan> planned = plan_budget(tensors, arguments.budget);
+  if (!planned || arguments.plan.empty()) return planned;
+  Result<void> written =
+      write_report(arguments.plan, inputs_of(arguments), plan_rules(*planned), arguments.overwrite, "plan");
+  if (!written) return std::move(written).error();
+  return planned;
+}
+
 Result<std::vector<tensorcast::LayerRecipes>> recipes_against(const InspectArguments& arguments) {
   if (arguments.against.empty()) return std::vector<tensorcast::LayerRecipes>();
   return detect_recipes({.input = arguments.path, .original = arguments.against, .execution = arguments.execution},
@@ -442,11 +421,14 @@ int inspect_folder(const InspectArguments& arguments) {
   }
   const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, file, files);
   if (!tensors) return fail(tensors.error());
+  const Result<BudgetPlan> plan = write_ranking(arguments, *tensors);
+  if (!plan) return fail(plan.error());
   const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
   if (!recipes) return fail_or_stop(recipes.error());
   if (arguments.json) {
     Json json = checkpoint_json(*checkpoint, file, *tensors);
     if (!arguments.against.empty()) add_recipes_json(json, *recipes);
+    if (!plan->weights.empty()) add_plan_json(json, *plan);
     print(json_text(json));
     return exit_done;
   }
@@ -455,7 +437,10 @@ int inspect_folder(const InspectArguments& arguments) {
   print(types_table(*tensors) + kinds_table(*tensors));
   print(layers_text(checkpoint->layers, checkpoint->warnings, arguments.all));
   if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all));
-  if (listed) print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors));
+  if (listed)
+    print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) +
+          schemes_table(*tensors));
+  if (!plan->weights.empty()) print(plan_text(*plan));
   print(totals_line(file, *tensors));
   print(fmt::format("{}, {}, {}\n", count_text(checkpoint->shards.size(), "shard"),
                     checkpoint->indexes.size() == 1 ? "1 index" : fmt::format("{} indexes", checkpoint->indexes.size()),
@@ -487,6 +472,11 @@ Result<FileSummary> inspect_model(const InspectArguments& arguments) {
 }
 
 int inspect(InspectArguments& arguments) {
+  for (const auto& [path, noun] : {std::pair(arguments.html, "page"), std::pair(arguments.plan, "plan")}) {
+    if (path.empty()) continue;
+    const Result<void> usable = check_report_path(path, inputs_of(arguments), arguments.overwrite, noun);
+    if (!usable) return fail(usable.error());
+  }
   if (tensorcast::is_checkpoint(arguments.path)) return inspect_folder(arguments);
   if (arguments.path == standard_stream) {
     Result<std::string> path = standard_input_as_file();
@@ -504,6 +494,8 @@ int inspect(InspectArguments& arguments) {
     if (error.file.empty()) error.file = arguments.path;
     return fail(error);
   }
+  const Result<BudgetPlan> plan = write_ranking(arguments, *tensors);
+  if (!plan) return fail(plan.error());
   const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
   if (!recipes) return fail_or_stop(recipes.error());
   std::string other_data;  // JSON; not parsed, as it may have integers of thousands of digits
@@ -516,15 +508,18 @@ int inspect(InspectArguments& arguments) {
     Json json = inspected_json(*file, *tensors);
     add_layers_json(json, file->layers, file->warnings);
     if (!arguments.against.empty()) add_recipes_json(json, *recipes);
+    if (!plan->weights.empty()) add_plan_json(json, *plan);
     print(other_data.empty() ? json_text(json) : json_text_with(json, "other_data", other_data));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
   const bool listed = tensors->size() <= most_listed || arguments.all || arguments.stats ||
                       !arguments.include.empty() || arguments.order != Order::file;
-  print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) : types_table(*tensors));
+  print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) + schemes_table(*tensors)
+               : types_table(*tensors));
   print(layers_text(file->layers, file->warnings, arguments.all));
   if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all || file->layers.size() <= most_listed));
+  if (!plan->weights.empty()) print(plan_text(*plan));
   print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
   if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;
@@ -539,19 +534,36 @@ void add_inspect(CLI::App& app, Work& work) {
 
   command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
   add_patterns(command, "--include", arguments->include, "only tensors whose name matches; repeatable");
-  add_choice<Order>(
+  CLI::Option* sort = add_choice<Order>(
       command, "--sort", arguments->order,
       {{"file", Order::file}, {"bytes", Order::bytes}, {"name", Order::name}, {"snr", Order::snr}},
       "order of the tensors: as in the file (default), largest first, by name, or first those with infinities and "
-      "NaN made or lost, then the worst signal to noise ratio, which needs --stats");
+      "NaN made or lost, then the worst signal to noise ratio, which needs --stats and is the default with schemes");
   command.add_flag("--tensors,--all", arguments->all,
                    "list the tensors even if there are more than 40, or if it is a checkpoint");
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
-  CLI::Option* candidates =
-      add_dtypes(command, "--candidates", arguments->candidates,
-                 "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors)");
+  CLI::Option* candidates = add_candidates(command, arguments->candidates, arguments->schemes);
   candidates->needs(stats);
+  command
+      .add_option("--html", arguments->html,
+                  "write a page that needs no network: tensors by candidates in colours, with histograms")
+      ->option_text("FILE")
+      ->needs(stats);
+  CLI::Option* budget = command.add_option_function<std::string>(
+      "--budget", [arguments](const std::string& text) { arguments->budget = parse_budget(text); },
+      "choose a scheme for each matrix of a layer, so that these bits are their average, scales included, and the sum "
+      "of "
+      "squared errors is small; q, k and v, and gate and up, get one scheme");
+  budget->option_text("BITS")->needs(stats)->check(CLI::Validator(
+      [](std::string& text) {
+        return parse_budget(text) != 0.0 ? std::string() : "\"" + text + "\" is not a size such as 4.5bits";
+      },
+      ""));
+  command.add_option("--plan", arguments->plan, "write the choice as rules, which can be edited, for convert --rules")
+      ->option_text("FILE.yaml")
+      ->needs(budget);
+  command.add_flag("-f,--force", arguments->overwrite, "overwrite the files of --html and --plan");
   command
       .add_option("--against", arguments->against,
                   "the original of quantized weights: name the recipes that no byte excludes, for each of them")
@@ -562,12 +574,23 @@ void add_inspect(CLI::App& app, Work& work) {
   add_quiet(command, arguments->quiet);
   add_cast_options(command, arguments->options);
 
-  command.callback([arguments, candidates, &work] {
+  command.callback([arguments, candidates, sort, &work] {
     arguments->has_candidates = candidates->count() != 0;
+    const bool ranks = !arguments->html.empty() || arguments->budget != 0.0;
+    if (ranks && !arguments->has_candidates) {
+      arguments->candidates.clear();
+      arguments->schemes = tensorcast::default_scheme_candidates();
+      arguments->has_candidates = true;
+    }
+    if (!arguments->schemes.empty() && sort->count() == 0) arguments->order = Order::snr;
     arguments->raw = arguments->layout.raw_layout();
     std::erase(arguments->candidates, DType::string);  // has no losses to measure, but "all" includes it
     if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
-    if (arguments->candidates.empty()) throw CLI::ValidationError("--candidates", "a numeric type is needed");
+    if (arguments->budget != 0.0 && arguments->schemes.empty()) {
+      throw CLI::ValidationError("--budget", "a scheme among the candidates is needed");
+    }
+    if (arguments->candidates.empty() && arguments->schemes.empty())
+      throw CLI::ValidationError("--candidates", "a numeric type is needed");
     work = [arguments] { return inspect(*arguments); };
   });
 }

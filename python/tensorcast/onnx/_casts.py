@@ -71,7 +71,8 @@ def clean(
     """Removes Casts and Identities that change no value. ``output`` is complete or absent, also after an error.
 
     Those go that give the type that they take, pairs to a type that has all values of the first and back, second Casts
-    of a value to a type, and those whose result nothing takes. Inputs and outputs keep their names and types.
+    of a value to a type, and those whose result nothing takes. A DequantizeLinear and a QuantizeLinear behind it go if
+    every code of the type comes back, which is tried. Inputs and outputs keep their names and types.
     Everything else is copied byte for byte. Cleaning the result again changes nothing.
 
     Args:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "convert/quantized/joined_modules.hpp"
+#include "convert/quantized/recipe_evidence.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -150,7 +151,9 @@ std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const
 }
 
 std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader) {
-  return Warnings(found, reader).run();
+  std::vector<std::string> warnings = Warnings(found, reader).run();
+  for (std::string& warning : recipe_warnings(found, reader)) warnings.push_back(std::move(warning));
+  return warnings;
 }
 
 }  // namespace tensorcast::quantized

@@ -22,7 +22,8 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
   infer_types(*source->model);
   const Model& model = *source->model;
   const PrecisionPlan plan = PrecisionPlan::unchanged(model);
-  const CastElision elision(plan, {.identities = true, .lossy = request.allow_lossy_cast_elision});
+  const CodePairs codes(source->file, plan);
+  const CastElision elision(plan, {.identities = true, .lossy = request.allow_lossy_cast_elision, .codes = &codes});
 
   CleanOutcome outcome{.nodes = model.node_count};
   const std::vector<std::string> scopes = graph_scopes(model);

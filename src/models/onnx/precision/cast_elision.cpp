@@ -11,11 +11,6 @@ namespace {
 
 bool is_identity(const Node& node) { return node.domain.empty() && node.op_type == "Identity"; }
 
-bool is_candidate(const Node& node) {
-  if (node.outputs.size() != 1 || node.outputs[0] == no_value || node.inputs.empty()) return false;
-  return (is_cast(node) || is_identity(node)) && node.inputs[0] != no_value;
-}
-
 bool saturates(const Node& node) {
   const Attribute* saturate = node.attribute("saturate");
   return saturate == nullptr || saturate->i != 0 || !saturate->reference.empty();
@@ -41,6 +36,8 @@ std::string_view reason_of(Removal removal) {
       return "it gives back the value that a Cast without loss took";
     case Removal::lossy_round_trip:
       return "it gives back the type that another Cast took; the value changes";
+    case Removal::code_pair:
+      return "it gives back every code that a DequantizeLinear took: all of them were tried";
     case Removal::duplicate:
       return "an earlier Cast of the graph gives the same";
     case Removal::identity:
@@ -71,6 +68,12 @@ CastElision::CastElision(const PrecisionPlan& plan, const Options& options)
   }
   clean(*plan_.model().graph);
   for (const auto& function : plan_.model().functions) clean(function->body);
+}
+
+bool CastElision::is_candidate(const Node& node) const {
+  if (node.outputs.size() != 1 || node.outputs[0] == no_value || node.inputs.empty()) return false;
+  const bool is_linear = options_.codes != nullptr && (is_quantize(node) || is_dequantize(node));
+  return (is_cast(node) || is_identity(node) || is_linear) && node.inputs[0] != no_value;
 }
 
 void CastElision::clean(const Graph& graph) {
@@ -126,8 +129,16 @@ CastElision::Found CastElision::find_round_trip(const Node& node, const Graph& g
   return {};
 }
 
+CastElision::Found CastElision::find_code_pair(const Node& node, const Graph& graph) const {
+  if (!is_quantize(node)) return {};
+  const Node* first = plan_.model().values[source(node.inputs[0])].producer;
+  if (first == nullptr || !is_dequantize(*first) || !is_candidate(*first)) return {};
+  return options_.codes->give_back(*first, node, graph) ? Found{Removal::code_pair, source(first->inputs[0])} : Found{};
+}
+
 CastElision::Found CastElision::find(const Node& node, const Graph& graph) {
   const auto& values = plan_.model().values;
+  if (is_quantize(node) || is_dequantize(node)) return find_code_pair(node, graph);
   const ValueId taken = source(node.inputs[0]);
   if (is_identity(node)) return options_.identities ? Found{Removal::identity, taken} : Found{};
   const ValueId result = node.outputs[0];

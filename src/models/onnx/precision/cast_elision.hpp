@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/onnx/precision/code_pairs.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 
 namespace tensorcast::models::onnx {
@@ -16,6 +17,7 @@ enum class Removal : std::uint8_t {
   identity_cast,     // its input has the type already
   round_trip,        // it restores the input of a Cast that lost nothing
   lossy_round_trip,  // the same, but the first Cast rounds: only if the caller allows it
+  code_pair,         // a QuantizeLinear that gives back the codes that a DequantizeLinear took
   duplicate,         // an earlier Cast of the graph has the same result
   identity,
   dead,  // nothing uses its result
@@ -24,9 +26,10 @@ enum class Removal : std::uint8_t {
 class CastElision {
  public:
   struct Options {
-    bool identities = false;    // Identity nodes, too
-    bool lossy = false;         // pairs whose first Cast rounds
-    bool only_changed = false;  // only Casts that the plan changes
+    bool identities = false;           // Identity nodes, too
+    bool lossy = false;                // pairs whose first Cast rounds
+    bool only_changed = false;         // only Casts that the plan changes
+    const CodePairs* codes = nullptr;  // DequantizeLinear and QuantizeLinear that change nothing, too; null: they stay
   };
 
   // Decides by the types of `plan`, which outlives it. Results of the model and of subgraphs keep their names.
@@ -56,6 +59,8 @@ class CastElision {
   [[nodiscard]] bool examine(const Graph& graph);
   [[nodiscard]] Found find(const Node& node, const Graph& graph);
   [[nodiscard]] Found find_round_trip(const Node& node, const Graph& graph) const;
+  [[nodiscard]] Found find_code_pair(const Node& node, const Graph& graph) const;
+  [[nodiscard]] bool is_candidate(const Node& node) const;
   [[nodiscard]] bool can_replace(ValueId result, ValueId source, const Graph& graph) const;
   void replace(const Node& node, const Found& found);
   [[nodiscard]] bool remove_dead(const Graph& graph);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/op_rules.hpp"
@@ -157,14 +159,17 @@ class CastExplainer {
 
 }  // namespace
 
-std::vector<CastInfo> list_casts(const Model& model) {
+std::vector<CastInfo> list_casts(const Model& model, const io::InputFile* file) {
   const PrecisionPlan plan = PrecisionPlan::unchanged(model);
-  const CastElision elision(plan, {});
+  std::optional<CodePairs> codes;
+  if (file != nullptr) codes.emplace(*file, plan);
+  const CastElision elision(plan, {.codes = codes ? &*codes : nullptr});
   const CastExplainer explainer(model, elision);
   std::vector<CastInfo> casts;
   each_graph(plan.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
-      if (is_cast(node)) casts.push_back(explainer.explain(node, graph));
+      const bool is_pair = elision.removal(node) == Removal::code_pair;
+      if (is_cast(node) || is_pair) casts.push_back(explainer.explain(node, graph));
     }
   });
   return casts;
@@ -188,7 +193,7 @@ Result<std::vector<CastInfo>> list_casts(const std::string& path) {
     const Result<models::onnx::OpenModel> source = models::onnx::open_model(path);
     if (!source) return source.error();
     models::onnx::infer_types(*source->model);
-    return models::onnx::list_casts(*source->model);
+    return models::onnx::list_casts(*source->model, &source->file);
   });
 }
 

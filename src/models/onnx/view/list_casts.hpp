@@ -8,7 +8,9 @@
 
 namespace tensorcast::models::onnx {
 
-// The types of `model` must be inferred.
-[[nodiscard]] std::vector<::tensorcast::onnx::CastInfo> list_casts(const Model& model);
+// With the file, lists also the QuantizeLinear nodes that give back the codes of a DequantizeLinear. The types of
+// `model` must be inferred.
+[[nodiscard]] std::vector<::tensorcast::onnx::CastInfo> list_casts(const Model& model,
+                                                                   const io::InputFile* file = nullptr);
 
 }  // namespace tensorcast::models::onnx

@@ -1,0 +1,136 @@
+#include "budget_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+
+#include "printable.hpp"
+#include "tensorcast/budget.hpp"
+#include "text_table.hpp"
+#include "value_text.hpp"
+
+namespace tcast {
+namespace {
+
+using tensorcast::SchemeFit;
+using tensorcast::TensorKind;
+
+bool is_layer_matrix(const Inspected& tensor) {
+  if (!tensor.stats || tensor.stats->schemes.empty() || tensor.summary.shape.size() < 2) return false;
+  switch (tensorcast::tensor_kind(tensor.summary.name, tensor.summary.shape.size())) {
+    case TensorKind::embedding:
+    case TensorKind::head:
+    case TensorKind::norm:
+    case TensorKind::router:
+    case TensorKind::state_space:
+    case TensorKind::scale:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string name_of(const SchemeFit& fit) { return fit.scheme; }
+
+// A regular expression that matches the name alone, in single quotes of YAML.
+std::string pattern_of(const std::string& name) {
+  std::string pattern = "^";
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      pattern += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+      continue;
+    }
+    if (std::string_view("\\.+*?()[]{}|^$").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c == '\'' ? "''" : std::string(1, c);
+  }
+  return pattern + "$";
+}
+
+}  // namespace
+
+double parse_budget(const std::string& text) {
+  std::string_view number = text;
+  if (number.ends_with("bits")) number.remove_suffix(4);
+  double bits = 0.0;
+  const auto [end, status] = std::from_chars(number.data(), number.data() + number.size(), bits);
+  const bool fits = status == std::errc{} && end == number.data() + number.size() && bits >= 1.0 && bits <= 32.0;
+  return fits ? bits : 0.0;
+}
+
+tensorcast::Result<BudgetPlan> plan_budget(const std::vector<Inspected>& tensors, double budget) {
+  BudgetPlan plan;
+  plan.budget = budget;
+  std::vector<tensorcast::BudgetWeight> weights;
+  for (const Inspected& tensor : tensors) {
+    if (!is_layer_matrix(tensor)) continue;
+    weights.push_back({tensor.summary.name, tensor.stats->count, tensor.stats->schemes});
+    plan.weights.push_back({&tensor, nullptr});
+  }
+  if (weights.empty()) {
+    return tensorcast::Error{.code = tensorcast::ErrorCode::invalid_argument,
+                             .message = "there are no matrices of layers to quantize"};
+  }
+  const tensorcast::Result<std::vector<std::size_t>> chosen = tensorcast::choose_within_budget(weights, budget);
+  if (!chosen) return chosen.error();
+  double bits = 0.0, elements = 0.0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const SchemeFit& fit = plan.weights[i].tensor->stats->schemes[(*chosen)[i]];
+    plan.weights[i].fit = &fit;
+    plan.noise_power += fit.noise_power;
+    bits += fit.bits * static_cast<double>(weights[i].count);
+    elements += static_cast<double>(weights[i].count);
+  }
+  plan.bits = elements == 0.0 ? 0.0 : bits / elements;
+  return plan;
+}
+
+std::string plan_text(const BudgetPlan& plan) {
+  struct Total {
+    std::uint64_t weights = 0, elements = 0;
+    double noise = 0.0;
+  };
+  std::map<std::string, Total> totals;
+  for (const PlannedWeight& weight : plan.weights) {
+    Total& total = totals[name_of(*weight.fit)];
+    ++total.weights;
+    total.elements += weight.tensor->stats->count;
+    total.noise += weight.fit->noise_power;
+  }
+  Table table({{"chosen"}, {"weights", Align::right}, {"elements", Align::right}, {"squared error", Align::right}});
+  for (const auto& [scheme, total] : totals) {
+    table.add_row({scheme, grouped(total.weights), grouped(total.elements), short_number(total.noise)});
+  }
+  return fmt::format("\n{}{:.4f} bits on average of {:.4g}, scales included\n", table.to_string(), plan.bits,
+                     plan.budget);
+}
+
+void add_plan_json(Json& json, const BudgetPlan& plan) {
+  std::map<std::string, Json> chosen;
+  for (const PlannedWeight& weight : plan.weights) {
+    chosen[weight.tensor->summary.name] = {{"scheme", weight.fit->scheme},
+                                           {"recipe", weight.fit->recipe},
+                                           {"bits", weight.fit->bits},
+                                           {"snr_db", finite_or_null(weight.fit->snr_db())}};
+  }
+  for (Json& tensor : json["tensors"]) {
+    const auto one = chosen.find(tensor["name"].get<std::string>());
+    if (one != chosen.end()) tensor["chosen"] = one->second;
+  }
+  json["budget"] = {{"bits", plan.budget},
+                    {"average_bits", plan.bits},
+                    {"noise_power", finite_or_null(plan.noise_power)},
+                    {"weights", plan.weights.size()}};
+}
+
+std::string plan_rules(const BudgetPlan& plan) {
+  std::string text =
+      fmt::format("# Within {:.4g} bits: {:.4f} on average, scales included.\nrules:\n", plan.budget, plan.bits);
+  for (const PlannedWeight& weight : plan.weights) {
+    text += fmt::format("  - {{match: '{}', to: {}}}  # {}\n", pattern_of(weight.tensor->summary.name),
+                        weight.fit->scheme, decibel_text(weight.fit->snr_db()));
+  }
+  return text;
+}
+
+}  // namespace tcast
