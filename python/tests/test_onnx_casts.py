@@ -323,9 +323,10 @@ def test_pairs_that_give_back_every_code_go(dtype):
     assert {row.op_type for row in cleaned.removed} == {"Identity", "QuantizeLinear", "DequantizeLinear"}
     assert ["every code" in row.reason for row in cleaned.removed if row.op_type == "QuantizeLinear"] == [True]
     codes = np.arange(12, dtype=dtype).reshape(3, 4)
-    runs = [onnx.reference.ReferenceEvaluator(m).run(None, {"q": codes})[0] for m in (model, cleaned.model)]
+    reference = pytest.importorskip("onnx.reference")
+    runs = [reference.ReferenceEvaluator(m).run(None, {"q": codes})[0] for m in (model, cleaned.model)]
     np.testing.assert_array_equal(*runs)
-    assert tc.onnx.clean(cleaned.model).removed == []
+    assert tc.onnx.clean(cleaned.model).removed == ()
     del model.graph.node[1]
     model.graph.node[1].input[0] = "a"
     assert [(cast.op_type, cast.removable) for cast in tc.onnx.casts(model)] == [("QuantizeLinear", True)]
