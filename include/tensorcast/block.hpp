@@ -194,11 +194,10 @@ struct QuantizedTensor {
 // recipe's tool does, byte for byte. Each step is one operation in float32 or in the weights' type, in the tool's
 // order.
 //
-// Sizes    blocks at the edges may be shorter, except GGUF's. The whole tensor, of all its matrices, has one tensor
-// scale. Errors   invalid_argument: no such scheme or recipe, options that the scheme lacks, sizes, types;
-// out_of_range: NaN or
-//          infinity, which names the element.
-// Cost     O(count), one pass, or two if there is a tensor scale; allocates the result.
+// Blocks at the edges may be shorter, except GGUF's. The whole tensor, of all its matrices, has one tensor scale.
+// Errors: invalid_argument (no such scheme or recipe, options that the scheme lacks, sizes, types), out_of_range (NaN
+// or infinity, which names the element).
+// Cost: O(count), one pass, or two if there is a tensor scale; allocates the result.
 [[nodiscard]] TENSORCAST_API Result<QuantizedTensor> quantize(const TensorView& weight, std::string_view scheme,
                                                               const QuantizeOptions& options = {},
                                                               const Execution& execution = {});

@@ -250,8 +250,8 @@ TC_API tc_status tc_explain(const char* literal, tc_dtype from, tc_dtype to, con
                             char** json);
 
 /* Describes the interface, for programs that fill structs by name and for pages that list what there is.
-   Results  *json belongs to the caller, who gives it to tc_free. An object: "version"; "types", as `tcast types --json`;
-            "cast_options" and "promote_options", with the "bytes" of the struct and, for each option, its name, offset,
+   Results  *json belongs to the caller, who gives it to tc_free. An object: "version"; "types", as `tcast types
+   --json`; "cast_options" and "promote_options", with the "bytes" of the struct and, for each option, its name, offset,
             bytes, kind (boolean, choice, integer, number, type), default, words, first opset and help; "report", the
             same of tc_cast_report; "block_formats". Members may be added.
    Errors   TC_INVALID_ARGUMENT: json is NULL. */

@@ -19,8 +19,8 @@ TC_API tc_status tc_convert_request_set_input(tc_convert_request* request, const
 TC_API tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path);
 /* The type of floating-point tensors that no rule names. */
 TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to);
-/* Quantizes the matrices of layers to a scheme of tc_quantize(), such as "nvfp4", in the place of a type. "" or NULL: the
-   scheme's default recipe, and the recipe's spelling. */
+/* Quantizes the matrices of layers to a scheme of tc_quantize(), such as "nvfp4", in the place of a type. "" or NULL:
+   the scheme's default recipe, and the recipe's spelling. */
 TC_API tc_status tc_convert_request_set_scheme(tc_convert_request* request, const char* scheme, const char* recipe,
                                                const char* spelling);
 TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);

@@ -147,8 +147,8 @@ enum class Fuse : std::uint8_t {
 // How weights are quantized.
 struct QuantizeTargets {
   // A scheme of quantize_recipes(), such as "nvfp4" or "q4_k", for matrices of layers that no rule names; the output's
-  // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision towers are no such matrices.
-  // Layers that are quantized already are decoded first. Empty: nothing is quantized, unless a rule says so.
+  // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision towers are no such
+  // matrices. Layers that are quantized already are decoded first. Empty: nothing is quantized, unless a rule says so.
   std::string scheme = {};
   std::string recipe = {};    // the tool whose bytes are made; empty: the scheme's default
   std::string spelling = {};  // whose names, packing and configuration; empty: those of the scheme
@@ -266,8 +266,8 @@ struct TensorOutcome {
   std::string file = {};  // of a checkpoint: the output file with the tensor, relative to OUT
   // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32.
   std::string scheme = {};
-  // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's type,
-  // and bytes_in its bytes at its codes, and 0 at its other tensors.
+  // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's
+  // type, and bytes_in its bytes at its codes, and 0 at its other tensors.
   std::string becomes = {};
 };
 

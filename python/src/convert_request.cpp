@@ -37,7 +37,8 @@ std::vector<ConvertRule> rules_of(nb::handle argument) {
   using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t, std::optional<double>>;
   std::vector<ConvertRule> rules;
   for (auto& [pattern, to, ranks, smaller, scale] : nb::cast<std::vector<Row>>(argument)) {
-    rules.push_back({.pattern = pattern, .ranks = std::move(ranks), .smaller = smaller, .keep = to.is_none(), .scale = scale});
+    rules.push_back(
+        {.pattern = pattern, .ranks = std::move(ranks), .smaller = smaller, .keep = to.is_none(), .scale = scale});
     take_target(to, rules.back());
   }
   return rules;
@@ -99,10 +100,9 @@ OutputFilter filter_of(const nb::dict& fields) {
 
 ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
   ConvertRequest request;
-  options::for_each(options::request_options,
-                    [&](const auto& option) {
-                      if (std::string_view(option.name) != "to") take(fields, option, value_of(request, option));
-                    });
+  options::for_each(options::request_options, [&](const auto& option) {
+    if (std::string_view(option.name) != "to") take(fields, option, value_of(request, option));
+  });
   if (fields.contains("to")) take_target(fields["to"], request);
   if (fields.contains("input")) request.input = nb::cast<std::string>(fields["input"]);
   if (fields.contains("output")) request.output = nb::cast<std::string>(fields["output"]);

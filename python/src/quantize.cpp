@@ -115,8 +115,7 @@ void bind_quantize(nb::module_& module) {
       .def("zero_points", &zero_points_of)
       .def("spelled", &spelled_tensors, nb::arg("spelling"))
       .def(
-          "dequantize",
-          [](const QuantizedTensor& self, nb::handle dtype) { return dequantized(self.tensor(), dtype); },
+          "dequantize", [](const QuantizedTensor& self, nb::handle dtype) { return dequantized(self.tensor(), dtype); },
           nb::arg("dtype"));
   module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
              nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),

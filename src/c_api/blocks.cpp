@@ -72,8 +72,8 @@ tensorcast::QuantizeOptions quantize_options(const tc_quantize_options& given) {
           .symmetric = given.is_asymmetric == 0,
           .power_of_two_scales = given.power_of_two_scales != 0,
           .compute_dtype = static_cast<DType>(given.compute_dtype),
-          .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
-                                                   : tensorcast::NonFiniteWeights::error};
+          .nonfinite =
+              given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool : tensorcast::NonFiniteWeights::error};
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {

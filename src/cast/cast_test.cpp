@@ -248,7 +248,8 @@ TEST(Cast, IntegersSaturate) {
   }
 }
 
-// Refused elements are searched after converting, several pieces at a time for narrow sources. The error names the first.
+// Refused elements are searched after converting, several pieces at a time for narrow sources. The error names the
+// first.
 TEST(Cast, LargeTensorsNameTheFirstElementRefused) {
   for (const auto& [from, to] :
        {std::pair{DType::float8_e4m3fnuz, DType::int8}, std::pair{DType::float8_e4m3fnuz, DType::int64},

@@ -301,7 +301,8 @@ class Planning {
       // Without a config.json beside them, the files themselves say how they are quantized.
       const bool config =
           std::ranges::find(source_.others, source.folder + "config.json", &ListedFile::name) != source_.others.end();
-      if (!config || !found->second.metadata_key.empty()) file_conversion::add_config_text(found->second, shard.metadata);
+      if (!config || !found->second.metadata_key.empty())
+        file_conversion::add_config_text(found->second, shard.metadata);
     }
     std::vector<const file_conversion::PlannedTensor*> written;
     for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
@@ -549,8 +550,10 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
   outcome.input_format = is_torch ? "pytorch" : "safetensors";
   outcome.output_format = "safetensors";
   for (const PlannedShard& shard : plan.shards) {
-    outcome.shards.push_back(
-        {.file = shard.name, .bytes_in = shard.source_bytes(), .bytes_out = shard.bytes, .tensors = shard.tensors.size()});
+    outcome.shards.push_back({.file = shard.name,
+                              .bytes_in = shard.source_bytes(),
+                              .bytes_out = shard.bytes,
+                              .tensors = shard.tensors.size()});
     for (const ShardTensor& tensor : shard.tensors) {
       outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
       outcome.tensors.back().file = shard.name;

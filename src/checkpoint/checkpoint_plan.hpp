@@ -25,8 +25,8 @@ struct PlannedInput {
 
 struct ShardTensor {
   file_conversion::PlannedTensor planned;  // its `source` is not used
-  std::size_t input = 0;              // index in CheckpointPlan::inputs
-  std::uint64_t begin = 0;            // of its bytes in that file
+  std::size_t input = 0;                   // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;                 // of its bytes in that file
   // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.
   std::shared_ptr<const DecodedLayer> decoded = nullptr;
   // Of a layer that gets another spelling or scheme; `input` and `begin` are those of the tensor that it comes from.

@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <optional>
 
+#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/finish.hpp"
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
-#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/requirements.hpp"
 #include "checkpoint/run_shard.hpp"
 #include "checkpoint/to_file.hpp"

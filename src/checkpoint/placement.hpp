@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/folder.hpp"
 #include "checkpoint/checkpoint_plan.hpp"
+#include "checkpoint/folder.hpp"
 #include "io/written_files.hpp"
 
 namespace tensorcast::checkpoint {

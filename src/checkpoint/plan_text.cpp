@@ -5,9 +5,9 @@
 #include <set>
 #include <type_traits>
 
+#include "checkpoint/checkpoint_plan.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
-#include "checkpoint/checkpoint_plan.hpp"
 #include "convert/convert_options.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_format.hpp"

@@ -219,7 +219,7 @@ class ShardRun {
   const PlannedShard& shard_;
   const WorkFolder& folder_;
   ConversionRun run_;
-  std::vector<file_conversion::PlannedTensor> work_;            // of the shard, in its order; `source` is that of source()
+  std::vector<file_conversion::PlannedTensor> work_;  // of the shard, in its order; `source` is that of source()
   std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
   std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded

@@ -9,8 +9,8 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/file_plan.hpp"
-#include "convert/tensor_selection.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "convert/tensor_selection.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -61,7 +61,8 @@ Error at_input(Error error, const ConvertRequest& request) {
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
-  Result<file_conversion::TensorPlanner> planner = file_conversion::TensorPlanner::create(request, safetensors_format, format);
+  Result<file_conversion::TensorPlanner> planner =
+      file_conversion::TensorPlanner::create(request, safetensors_format, format);
   if (!planner) return std::move(planner).error();
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
@@ -112,10 +113,10 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   auto reader = std::make_unique<ShardReader>();
   add_model(*source, model, *reader);
   file_conversion::OpenedInput input{.file = nullptr,
-                                .format = &safetensors_format,
-                                .reader = std::move(reader),
-                                .claim = claims.of(model),
-                                .configs = claims.texts_of(model)};
+                                     .format = &safetensors_format,
+                                     .reader = std::move(reader),
+                                     .claim = claims.of(model),
+                                     .configs = claims.texts_of(model)};
   return file_conversion::convert_reader(request, input);
 }
 

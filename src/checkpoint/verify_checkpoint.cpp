@@ -299,8 +299,9 @@ class Verification {
       if (found == sources.end()) {
         Error error = differs("the source does not have the tensor", tensor.name, output_, model);
         if (layers_of(Claims(output_), model, output).any()) {
-          error.hint = "of weights that were quantized, `tcast inspect OUT --against IN` names the recipe, and `tcast diff` "
-                       "measures what they lost";
+          error.hint =
+              "of weights that were quantized, `tcast inspect OUT --against IN` names the recipe, and `tcast diff` "
+              "measures what they lost";
         }
         return error;
       }

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/folder.hpp"
 #include "checkpoint/checkpoint_plan.hpp"
+#include "checkpoint/folder.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {

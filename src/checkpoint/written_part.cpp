@@ -34,12 +34,10 @@ nlohmann::ordered_json content_json(const LayerContent& content) {
 }
 
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
-  nlohmann::ordered_json json = {{"scheme", quantizing.scheme},
-                                 {"recipe", quantizing.recipe},
-                                 {"numbers", name(quantizing.numbers)},
-                                 {"group_size", quantizing.group_size},
-                                 {"symmetric", quantizing.symmetric},
-                                 {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
+  nlohmann::ordered_json json = {
+      {"scheme", quantizing.scheme},         {"recipe", quantizing.recipe},
+      {"numbers", name(quantizing.numbers)}, {"group_size", quantizing.group_size},
+      {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
   return json;
 }

@@ -287,7 +287,8 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
     const auto plan = file_conversion::make_plan(convert, *input->reader, *input->format, *output->format);
     if (!plan) return plan.error().describe();
     file_conversion::ProgressMeter progress(convert.on_progress, 0);
-    const Result<bool> same = file_conversion::verify(convert, plan->in_layout(), *input->reader, *output->reader, progress);
+    const Result<bool> same =
+        file_conversion::verify(convert, plan->in_layout(), *input->reader, *output->reader, progress);
     if (same) return std::string(*same ? "same" : "cancelled");
     return same.error().tensor + " " + std::to_string(same.error().element.value_or(0)) + " " + same.error().message;
   };

@@ -10,8 +10,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "convert/convert_reader.hpp"
-#include "convert/open_input.hpp"
 #include "convert/file_plan.hpp"
+#include "convert/open_input.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/decoded_reader.hpp"
@@ -241,8 +241,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   read_layers(*plan, request.execution, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
   outcome.warnings = input.reader->warnings();
-  outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(),
-                          plan->respelling.warnings.end());
+  outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
   if (!input.reader->other_data().empty() && (*format)->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};

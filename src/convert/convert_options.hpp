@@ -13,12 +13,13 @@ namespace tensorcast::options {
 // struct: files of rules have those of TensorSelection, OutputFilter and TensorTargets, a plan.json those of
 // ConversionSettings.
 inline constexpr std::tuple request_options{
-    option("to", &TensorTargets::to,
-           {.in_python = false,
-            .help = "type for floating-point tensors that no rule names; or a scheme such as nvfp4, to which matrices of "
-                    "layers are quantized",
-            .flag = nullptr,
-            .metavar = "DTYPE|SCHEME"}),
+    option(
+        "to", &TensorTargets::to,
+        {.in_python = false,
+         .help = "type for floating-point tensors that no rule names; or a scheme such as nvfp4, to which matrices of "
+                 "layers are quantized",
+         .flag = nullptr,
+         .metavar = "DTYPE|SCHEME"}),
     option("rules", &TensorTargets::rules,
            {.help = "types for tensors whose name matches; the first match wins",
             .more = "``{regular expression: dtype}``, where ``None`` keeps a tensor as it is; a list of :class:`Rule` "
@@ -104,11 +105,10 @@ inline constexpr std::tuple request_options{
             .help = "with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of "
                     "quantized layers bfloat16)",
             .metavar = "DTYPE"}),
-    option("group_size", &QuantizeTargets::group_size,
-           {.of_files = true, .help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "N"}),
-    option("symmetric", &QuantizeTargets::symmetric,
-           {.of_files = true,
-            .help = "int4-group: no zero points"}),
+    option(
+        "group_size", &QuantizeTargets::group_size,
+        {.of_files = true, .help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "N"}),
+    option("symmetric", &QuantizeTargets::symmetric, {.of_files = true, .help = "int4-group: no zero points"}),
     option("fuse", &QuantizeTargets::fuse,
            {.words = {"auto", "never"},
             .of_files = true,

@@ -13,7 +13,8 @@ Result<ConvertTarget> parse_target(std::string_view text) {
   if (dtype) return ConvertTarget{.to = *dtype, .scheme = {}};
   std::string scheme(text);  // ggml writes Q4_K
   for (char& c : scheme) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (find_quantize_recipe(scheme) != nullptr) return ConvertTarget{.to = DType::undefined, .scheme = std::move(scheme)};
+  if (find_quantize_recipe(scheme) != nullptr)
+    return ConvertTarget{.to = DType::undefined, .scheme = std::move(scheme)};
   Error error = std::move(dtype).error();
   std::string alike;
   for (const QuantizeRecipe& row : quantize_recipes()) {

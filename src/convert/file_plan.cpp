@@ -214,8 +214,8 @@ class TensorPlanner::Implementation {
     return plan;
   }
 
-  Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers, std::span<const quantized::ConfigText> texts,
-                                             formats::Reader& reader) {
+  Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                             std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
     const auto writes = [this](const std::string& name) { return written_.writes(name); };
     if (!request_.respell.empty()) {
       return quantized::plan_respelling(layers, texts, reader,
@@ -262,8 +262,9 @@ class TensorPlanner::Implementation {
     }
     if (!chosen.empty() && !kept.empty() && !to_gguf()) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = "it is quantized and would stay as it is, while others get another scheme, and a model's "
-                              "configuration has one spelling",
+                   .message =
+                       "it is quantized and would stay as it is, while others get another scheme, and a model's "
+                       "configuration has one spelling",
                    .hint = "a rule can make it bfloat16; `drop` leaves it out",
                    .tensor = kept};
     }

@@ -2,9 +2,9 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
-#include <vector>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "convert/quantized/config.hpp"
 #include "formats/format.hpp"

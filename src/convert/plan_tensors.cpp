@@ -44,7 +44,8 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
     if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
     std::vector<TensorOutcome> outcomes;
     outcomes.reserve(planned->size());
-    for (const file_conversion::PlannedTensor& tensor : *planned) outcomes.push_back(file_conversion::planned_outcome(tensor));
+    for (const file_conversion::PlannedTensor& tensor : *planned)
+      outcomes.push_back(file_conversion::planned_outcome(tensor));
     return outcomes;
   });
 }

@@ -32,8 +32,8 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   };
   if (!quantizes(request)) {
     const QuantizeTargets none;
-    const char* option = !request.recipe.empty()                      ? "recipe"
-                         : !request.spelling.empty()                  ? "spelling"
+    const char* option = !request.recipe.empty()                       ? "recipe"
+                         : !request.spelling.empty()                   ? "spelling"
                          : request.compute_dtype != none.compute_dtype ? "compute_dtype"
                          : request.group_size != none.group_size       ? "group_size"
                          : request.symmetric != none.symmetric         ? "symmetric"
@@ -71,9 +71,9 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   }
   if (index != layer.codes()) return {};
   const bool quantizes = respelled.quantizing.has_value();
-  const std::string words = quantizes ? fmt::format("{} by {} as {}", respelled.becomes.scheme, respelled.recipe,
-                                                    respelling.spelling)
-                                      : fmt::format("{} {}", layer.spelling, layer.scheme);
+  const std::string words =
+      quantizes ? fmt::format("{} by {} as {}", respelled.becomes.scheme, respelled.recipe, respelling.spelling)
+                : fmt::format("{} {}", layer.spelling, layer.scheme);
   for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
     const formats::TensorInfo& target = respelled.written.tensors[i].info;
     const bool held = target.dtype == DType::undefined

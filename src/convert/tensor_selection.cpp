@@ -80,9 +80,9 @@ Result<Selection> Selection::compile(const ConvertRequest& request) {
                    .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
     }
     if (rule.keep && rule.scale) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale",
-                                          rule.pattern)};
+      return Error{
+          .code = ErrorCode::invalid_argument,
+          .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale", rule.pattern)};
     }
     if (!rule.scheme.empty() && (rule.keep || rule.scale || rule.to != DType::undefined)) {
       return Error{.code = ErrorCode::invalid_argument,
@@ -123,7 +123,8 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
   }
   // A pattern for modules has their biases, too.
   if (tensor.shape.size() < 2) return Decision{.reason = {TypeReason::not_a_matrix}};
-  if (family(tensor.dtype) != Family::floating) return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
+  if (family(tensor.dtype) != Family::floating)
+    return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
   return Decision{.scheme = wanted.scheme, .reason = reason};
 }
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <tuple>
 
-#include "graph/graph_testing.hpp"
 #include "graph/execution_plan.hpp"
+#include "graph/graph_testing.hpp"
 #include "graph/run_plan.hpp"
 
 namespace tensorcast::graph {

@@ -8,8 +8,8 @@
 
 #include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
-#include "graph/inference.hpp"
 #include "graph/execution_plan.hpp"
+#include "graph/inference.hpp"
 #include "graph/run_plan.hpp"
 
 namespace tensorcast {

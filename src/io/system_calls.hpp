@@ -29,8 +29,8 @@ void advise(int fd, off_t offset, off_t bytes, Advice advice) noexcept;
 
 // These return 0, or -1 with errno set.
 
-// Renames a file within a folder unless something has the new name: EEXIST. EINVAL, ENOSYS and ENOTSUP: it cannot be done
-// in one step here.
+// Renames a file within a folder unless something has the new name: EEXIST. EINVAL, ENOSYS and ENOTSUP: it cannot be
+// done in one step here.
 int rename_to_free_name(int folder, const char* from, const char* to) noexcept;
 
 // Reserves disk space for the first `bytes` bytes of a file. The file's size stays.

@@ -11,7 +11,7 @@ namespace tensorcast::report {
 struct CodeOutcome {
   std::uint32_t events = 0;  // of codec::Event
   bool is_finite = false;    // before and after; otherwise there are no errors
-  double source = 0.0;          // absolute value
+  double source = 0.0;       // absolute value
   double error = 0.0;
   double relative_error = 0.0;  // 0 if the source is
 };

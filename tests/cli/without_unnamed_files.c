@@ -36,12 +36,13 @@ static int open_at(const char* function, int folder, const char* path, int flags
 OPEN_AT(openat)
 OPEN_AT(openat64)
 
-#define PWRITE(name)                                                                                                 \
-  ssize_t name(int fd, const void* bytes, size_t count, off_t offset) {                                              \
-    ssize_t (*real)(int, const void*, size_t, off_t) = (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, #name); \
-    ssize_t put = real(fd, bytes, count, offset);                                                                    \
-    signal_at("SIGNAL_AT_WRITE");                                                                                    \
-    return put;                                                                                                      \
+#define PWRITE(name)                                                          \
+  ssize_t name(int fd, const void* bytes, size_t count, off_t offset) {       \
+    ssize_t (*real)(int, const void*, size_t, off_t) =                        \
+        (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, #name); \
+    ssize_t put = real(fd, bytes, count, offset);                             \
+    signal_at("SIGNAL_AT_WRITE");                                             \
+    return put;                                                               \
   }
 PWRITE(pwrite)
 PWRITE(pwrite64)

@@ -6,8 +6,8 @@
 //   FILE_CALLS_KILL      it is the end of the process: SIGKILL
 //   FILE_CALLS_PAUSE     "READY GO", two descriptors: it writes a byte to the first and reads one from the second
 //   FILE_CALLS_BLOCKED   a descriptor: gets a byte before a lock is waited for
-//   FILE_CALLS_LOG       a folder that exists: gets "log", a line for each call, and the bytes of each file that is synced
-//   FILE_CALLS_NO_TMPFILE  the file system has no unnamed files
+//   FILE_CALLS_LOG       a folder that exists: gets "log", a line for each call, and the bytes of each file that is
+//   synced FILE_CALLS_NO_TMPFILE  the file system has no unnamed files
 // Without AT and LOG, the number of calls is written to descriptor FILE_CALLS_COUNT when the process exits.
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -183,13 +183,13 @@ static void record_sync(int fd) {
 }
 
 // A call on a path or a descriptor that changes nothing, or nothing that is simulated.
-#define PLAIN(is_seen, name, failed, result_type, ...)  \
-  do {                                                  \
-    if (!(is_seen)) return REAL(name)(__VA_ARGS__);     \
-    result_type result = failed;                        \
+#define PLAIN(is_seen, name, failed, result_type, ...)       \
+  do {                                                       \
+    if (!(is_seen)) return REAL(name)(__VA_ARGS__);          \
+    result_type result = failed;                             \
     if (enter(#name) == 0) result = REAL(name)(__VA_ARGS__); \
-    done();                                             \
-    return result;                                      \
+    done();                                                  \
+    return result;                                           \
   } while (0)
 
 static int open_at(int folder, const char* path, int flags, mode_t mode) {
@@ -226,13 +226,13 @@ static mode_t mode_of(int flags, va_list more) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(more, mode_t) : 0;
 }
 
-#define OPEN(name, parameters, folder)                 \
-  int name parameters {                                \
-    va_list more;                                      \
-    va_start(more, flags);                             \
-    const mode_t mode = mode_of(flags, more);          \
-    va_end(more);                                      \
-    return open_at(folder, path, flags, mode);         \
+#define OPEN(name, parameters, folder)         \
+  int name parameters {                        \
+    va_list more;                              \
+    va_start(more, flags);                     \
+    const mode_t mode = mode_of(flags, more);  \
+    va_end(more);                              \
+    return open_at(folder, path, flags, mode); \
   }
 OPEN(open, (const char* path, int flags, ...), AT_FDCWD)
 OPEN(open64, (const char* path, int flags, ...), AT_FDCWD)
@@ -245,22 +245,24 @@ int close(int fd) {
 }
 
 ssize_t read(int fd, void* to, size_t bytes) { PLAIN(sees_fd(fd), read, -1, ssize_t, fd, to, bytes); }
-ssize_t pread(int fd, void* to, size_t bytes, off_t from) { PLAIN(sees_fd(fd), pread, -1, ssize_t, fd, to, bytes, from); }
+ssize_t pread(int fd, void* to, size_t bytes, off_t from) {
+  PLAIN(sees_fd(fd), pread, -1, ssize_t, fd, to, bytes, from);
+}
 ssize_t pread64(int fd, void* to, size_t bytes, off64_t from) {
   PLAIN(sees_fd(fd), pread64, -1, ssize_t, fd, to, bytes, from);
 }
 
 // A call on a descriptor that changes the file's bytes.
-#define DATA(name, failed, result_type, ...)             \
-  do {                                                   \
-    if (!sees_fd(fd)) return REAL(name)(__VA_ARGS__);    \
-    result_type result = failed;                         \
-    if (enter(#name) == 0) {                             \
-      result = REAL(name)(__VA_ARGS__);                  \
-      record_data(fd);                                   \
-    }                                                    \
-    done();                                              \
-    return result;                                       \
+#define DATA(name, failed, result_type, ...)          \
+  do {                                                \
+    if (!sees_fd(fd)) return REAL(name)(__VA_ARGS__); \
+    result_type result = failed;                      \
+    if (enter(#name) == 0) {                          \
+      result = REAL(name)(__VA_ARGS__);               \
+      record_data(fd);                                \
+    }                                                 \
+    done();                                           \
+    return result;                                    \
   } while (0)
 ssize_t write(int fd, const void* from, size_t bytes) { DATA(write, -1, ssize_t, fd, from, bytes); }
 ssize_t pwrite(int fd, const void* from, size_t bytes, off_t to) { DATA(pwrite, -1, ssize_t, fd, from, bytes, to); }
@@ -272,16 +274,16 @@ int ftruncate64(int fd, off64_t bytes) { DATA(ftruncate64, -1, int, fd, bytes); 
 int fallocate(int fd, int mode, off_t from, off_t bytes) { DATA(fallocate, -1, int, fd, mode, from, bytes); }
 int fallocate64(int fd, int mode, off64_t from, off64_t bytes) { DATA(fallocate64, -1, int, fd, mode, from, bytes); }
 
-#define SYNC(name)                                 \
-  int name(int fd) {                               \
-    if (!sees_fd(fd)) return REAL(name)(fd);       \
-    int result = -1;                               \
-    if (enter(#name) == 0) {                       \
-      result = REAL(name)(fd);                     \
-      if (result == 0) record_sync(fd);            \
-    }                                              \
-    done();                                        \
-    return result;                                 \
+#define SYNC(name)                           \
+  int name(int fd) {                         \
+    if (!sees_fd(fd)) return REAL(name)(fd); \
+    int result = -1;                         \
+    if (enter(#name) == 0) {                 \
+      result = REAL(name)(fd);               \
+      if (result == 0) record_sync(fd);      \
+    }                                        \
+    done();                                  \
+    return result;                           \
   }
 SYNC(fsync)
 SYNC(fdatasync)
@@ -296,7 +298,8 @@ static int rename_at(int from_folder, const char* from, int to_folder, const cha
     const struct place new = place_of(to_folder, to);
     result = (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
     if (result == 0) {
-      record("rename %lu %s %lu %s %lu %lu %u", old.folder, old.name, new.folder, new.name, old.inode, new.inode, flags);
+      record("rename %lu %s %lu %s %lu %lu %u", old.folder, old.name, new.folder, new.name, old.inode, new.inode,
+             flags);
     }
   }
   done();

@@ -14,9 +14,9 @@
 #include "measure.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/target.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

@@ -199,7 +199,7 @@ std::string plan_table(const ConvertOutcome& outcome) {
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
   std::vector<std::pair<const TensorOutcome*, std::uint64_t>> left;  // the first for a reason, count
-  std::map<std::string, std::uint64_t> quantized;  // weights, by what they become
+  std::map<std::string, std::uint64_t> quantized;                    // weights, by what they become
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (!tensor.becomes.empty()) {

@@ -299,9 +299,10 @@ int convert(ConvertArguments& arguments) {
 bool asks_for_something(const ConvertArguments& arguments) {
   const ConvertRequest& request = arguments.request;
   const tensorcast::OutputFilter& filter = request.filter;
-  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || !arguments.rules.empty() || !arguments.rule_files.empty() ||
-         !request.include.empty() || request.single_file || request.max_shard_bytes != 0 || !filter.only.empty() ||
-         !filter.drop.empty() || !filter.rename.empty() || !request.respell.empty();
+  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || !arguments.rules.empty() ||
+         !arguments.rule_files.empty() || !request.include.empty() || request.single_file ||
+         request.max_shard_bytes != 0 || !filter.only.empty() || !filter.drop.empty() || !filter.rename.empty() ||
+         !request.respell.empty();
 }
 
 // Without reading: files are of one format if their extensions are equal.

@@ -15,9 +15,9 @@
 #include "printable.hpp"
 #include "progress_bar.hpp"
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

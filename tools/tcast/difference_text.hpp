@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 

@@ -12,9 +12,9 @@
 #include "printable.hpp"
 #include "report_json.hpp"
 #include "result_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

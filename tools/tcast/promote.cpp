@@ -12,8 +12,8 @@
 #include "failure.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

@@ -130,7 +130,8 @@ ConvertRule rule_of(const YAML::Node& node) {
     }
   }
   if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
-  if (rule.keep == (rule.to != DType::undefined || !rule.scheme.empty())) throw Mistake{"a rule has either to or keep", node.Mark()};
+  if (rule.keep == (rule.to != DType::undefined || !rule.scheme.empty()))
+    throw Mistake{"a rule has either to or keep", node.Mark()};
   if (rule.keep && rule.scale) throw Mistake{"a rule with keep has no use for scale", node.Mark()};
   return rule;
 }

@@ -15,11 +15,11 @@
 #include "output_names.hpp"
 #include "printable.hpp"
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/tensor_file.hpp"
 #include "tensorcast/whole_file.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

@@ -8,9 +8,9 @@
 #include "command.hpp"
 #include "options.hpp"
 #include "report_json.hpp"
-#include "text_table.hpp"
 #include "tensorcast/dtype.hpp"
 #include "terminal.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

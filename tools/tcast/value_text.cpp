@@ -8,8 +8,8 @@
 
 #include "decimal_text.hpp"
 #include "printable.hpp"
-#include "text_table.hpp"
 #include "tensorcast/dtype.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 namespace {

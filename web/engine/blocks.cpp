@@ -7,8 +7,9 @@
 
 // Decodes whole blocks of GGUF: `rows` rows of `columns` numbers each.
 extern "C" __attribute__((visibility("default"))) tc_status web_dequantize(const char* scheme, const void* codes,
-                                                                          std::size_t bytes, std::size_t rows,
-                                                                          std::size_t columns, void* dst, tc_dtype to) {
+                                                                           std::size_t bytes, std::size_t rows,
+                                                                           std::size_t columns, void* dst,
+                                                                           tc_dtype to) {
   const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
   const std::int64_t codes_shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(bytes / rows)};
   tc_block_tensor tensor = {};

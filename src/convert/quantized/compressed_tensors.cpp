@@ -15,8 +15,8 @@ namespace {
 // One of config_groups.
 struct Group {
   std::vector<file_conversion::NamePattern> patterns;  // of "re:..."
-  std::vector<std::string> names;                 // modules, or ends of their names
-  bool all_linear = false;                        // a class, such as "Linear"
+  std::vector<std::string> names;                      // modules, or ends of their names
+  bool all_linear = false;                             // a class, such as "Linear"
   std::string format;
   Json weights;
 };

@@ -63,8 +63,7 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
     return Error{.code = ErrorCode::invalid_argument,
                  .message = fmt::format("no spelling \"{}\"; there are {}", asked, known)};
   }
-  const LayerContent content =
-      content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
+  const LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
   Result<std::vector<std::byte>> codes = element_codes(weight);

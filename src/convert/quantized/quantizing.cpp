@@ -118,9 +118,8 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points) {
-    return Error{.code = ErrorCode::parse,
-                 .message = "its plan does not fit what the scheme makes",
-                 .tensor = content.name};
+    return Error{
+        .code = ErrorCode::parse, .message = "its plan does not fit what the scheme makes", .tensor = content.name};
   }
   return std::unique_ptr<NumberCodes>(new NumberCodes(std::move(quantizer).value(), quantizing, content,
                                                       std::move(read), std::move(maximum), execution));

@@ -17,9 +17,9 @@ namespace tensorcast::quantized {
 // How the numbers of a weight become codes: quantize()'s arguments, in a plan.
 struct Quantizing {
   std::string scheme;
-  std::string recipe;               // "": the scheme's default, in which a tensor of zeros has scale 1
-  bool gguf = false;                // ggml's blocks, whatever else the scheme may be
-  DType numbers = DType::float32;   // the type of the numbers that are read
+  std::string recipe;                // "": the scheme's default, in which a tensor of zeros has scale 1
+  bool gguf = false;                 // ggml's blocks, whatever else the scheme may be
+  DType numbers = DType::float32;    // the type of the numbers that are read
   DType compute = DType::undefined;  // they are rounded to it first; undefined: their own type
   std::int64_t group_size = 0;
   bool symmetric = true;
@@ -63,8 +63,9 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
   [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
   // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
-  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, const std::vector<std::byte>& window,
-                                       const std::vector<std::byte>& all, std::span<std::byte> out);
+  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item,
+                                       const std::vector<std::byte>& window, const std::vector<std::byte>& all,
+                                       std::span<std::byte> out);
 
   block::Quantizer quantizer_;
   DType numbers_;

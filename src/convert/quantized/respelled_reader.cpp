@@ -5,8 +5,8 @@
 
 namespace tensorcast::quantized {
 
-std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings,
-                                 std::shared_ptr<const RespelledLayer> layer, std::size_t tensor) {
+std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
+                                 std::size_t tensor) {
   tensors_.push_back(layer->written.tensors[tensor].info);
   entries_.push_back(
       {.source = std::move(source), .siblings = std::move(siblings), .layer = std::move(layer), .tensor = tensor});
@@ -62,7 +62,7 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
   if (!decoder) return std::move(decoder).error();
   type = DType::float32;
   return ReadNumbers([shared = std::shared_ptr<LayerDecoder>(std::move(decoder).value())](std::uint64_t first,
-                                                                                         std::span<std::byte> out) {
+                                                                                          std::span<std::byte> out) {
     // Buffers of quantizers are those of vectors, which are aligned.
     return shared->read(first, std::span(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)));
   });
@@ -105,8 +105,9 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
       (plain && inner_.tensors()[entry.source.codes()].shape != entry.source.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  auto codes = NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read).value(),
-                                   [this, index] { return maximum_of(index); }, execution_);
+  auto codes = NumberCodes::create(
+      *layer.quantizing, layer.becomes, std::move(read).value(), [this, index] { return maximum_of(index); },
+      execution_);
   if (!codes) return std::move(codes).error();
   return std::unique_ptr<LayerCodes>(std::move(codes).value());
 }

@@ -54,8 +54,8 @@ class RespelledReader final : public formats::Reader {
   Execution execution_;
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
-  std::size_t open_ = SIZE_MAX;             // the entry of packer_
-  std::string quantized_;                   // the weight of codes_, if they are made of its numbers
+  std::size_t open_ = SIZE_MAX;              // the entry of packer_
+  std::string quantized_;                    // the weight of codes_, if they are made of its numbers
   std::map<std::string, float> magnitudes_;  // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   std::unique_ptr<LayerPacker> packer_;

@@ -20,7 +20,7 @@ struct RespelledLayer {
   std::string recipe;                 // its name, also if it is the default
   std::vector<std::size_t> siblings;  // layers that share its tensor scale, indices into FoundLayers::layers
   LayerContent content;               // as it was, if its codes stay
-  LayerContent becomes;  // what is written: other scales if they change
+  LayerContent becomes;               // what is written: other scales if they change
   ScaleChange change;
   WrittenLayer written;              // scales of whole tensors are constants
   std::vector<std::size_t> sources;  // of each written tensor: the tensor that it comes from, or the codes

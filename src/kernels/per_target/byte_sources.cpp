@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/byte_table/byte_table.hpp"
+#include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/byte_table/variants.hpp"
 #include "kernels/encode/convert.hpp"
 #include "kernels/per_target/functions.hpp"
