@@ -32,16 +32,11 @@ constexpr std::array<std::int8_t, 16> doubled_e2m1 = {0, 1, 2, 3, 4, 6, 8, 12, 0
 constexpr std::array<std::int8_t, 16> iq4_numbers = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                      1,    13,   25,  38,  53,  69,  89,  113};
 
-float half_at(Bytes bytes) noexcept {
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof(bits));
-  // The exponent field as float32 has it, then its bias; a subnormal's mantissa counts 2^-24.
-  const std::uint32_t sign = (bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = bits & 0x7fffu;
-  if (magnitude < 0x400)
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f) | sign);
-  const std::uint32_t rebias = magnitude >= 0x7c00 ? (255u - 31u) << 23 : (127u - 15u) << 23;
-  return std::bit_cast<float>(((magnitude << 13) + rebias) | sign);
+float half_at(Bytes bytes) {
+  float number = 0.0f;
+  EXPECT_TRUE(codec::reference_cast(reinterpret_cast<const std::byte*>(bytes), DType::float16,
+                                    reinterpret_cast<std::byte*>(&number), DType::float32, 1, {}));
+  return number;
 }
 
 std::uint32_t word_at(Bytes bytes) noexcept {
