@@ -59,6 +59,8 @@ enum class TensorKind : std::uint8_t {
 };
 [[nodiscard]] TENSORCAST_API TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(TensorKind kind) noexcept;  // "embedding", "feed-forward", ...
+// Whether it is a matrix of a layer: what Preset::weights_only converts.
+[[nodiscard]] TENSORCAST_API bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
 enum class Preset : std::uint8_t {
   none,

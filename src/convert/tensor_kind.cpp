@@ -108,6 +108,21 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
   return rank >= 3 ? TensorKind::convolution : TensorKind::other;
 }
 
+bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
+  if (rank < 2) return false;
+  switch (tensor_kind(tensor, rank)) {
+    case TensorKind::embedding:
+    case TensorKind::head:
+    case TensorKind::norm:
+    case TensorKind::router:
+    case TensorKind::state_space:
+    case TensorKind::scale:
+      return false;
+    default:
+      return true;
+  }
+}
+
 std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
 
 }  // namespace TENSORCAST_ABI

@@ -34,10 +34,8 @@ bool is_vision(std::string_view name) {
 std::optional<Reason> reason_no_layer(const TensorInfo& tensor) {
   const std::size_t rank = tensor.shape.size();
   if (rank < 2) return Reason{TypeReason::not_a_matrix};
-  const TensorKind kind = tensor_kind(tensor.name, rank);
-  const bool kept = kind == TensorKind::embedding || kind == TensorKind::head || kind == TensorKind::norm ||
-                    kind == TensorKind::router || kind == TensorKind::state_space || kind == TensorKind::scale;
-  return kept ? std::optional(Reason{TypeReason::kind, 0, std::string(name(kind))}) : std::nullopt;
+  if (is_layer_matrix(tensor.name, rank)) return std::nullopt;
+  return Reason{TypeReason::kind, 0, std::string(name(tensor_kind(tensor.name, rank)))};
 }
 
 // The same for a tensor that a scheme is for.

@@ -14,24 +14,6 @@ namespace tcast {
 namespace {
 
 using tensorcast::SchemeFit;
-using tensorcast::TensorKind;
-
-bool is_layer_matrix(const Inspected& tensor) {
-  if (!tensor.stats || tensor.stats->schemes.empty() || tensor.summary.shape.size() < 2) return false;
-  switch (tensorcast::tensor_kind(tensor.summary.name, tensor.summary.shape.size())) {
-    case TensorKind::embedding:
-    case TensorKind::head:
-    case TensorKind::norm:
-    case TensorKind::router:
-    case TensorKind::state_space:
-    case TensorKind::scale:
-      return false;
-    default:
-      return true;
-  }
-}
-
-std::string name_of(const SchemeFit& fit) { return fit.scheme; }
 
 // A regular expression that matches the name alone, in single quotes of YAML.
 std::string pattern_of(const std::string& name) {
@@ -63,7 +45,8 @@ tensorcast::Result<BudgetPlan> plan_budget(const std::vector<Inspected>& tensors
   plan.budget = budget;
   std::vector<tensorcast::BudgetWeight> weights;
   for (const Inspected& tensor : tensors) {
-    if (!is_layer_matrix(tensor)) continue;
+    const bool is_measured = tensor.stats && !tensor.stats->schemes.empty();
+    if (!is_measured || !tensorcast::is_layer_matrix(tensor.summary.name, tensor.summary.shape.size())) continue;
     weights.push_back({tensor.summary.name, tensor.stats->count, tensor.stats->schemes});
     plan.weights.push_back({&tensor, nullptr});
   }
@@ -92,7 +75,7 @@ std::string plan_text(const BudgetPlan& plan) {
   };
   std::map<std::string, Total> totals;
   for (const PlannedWeight& weight : plan.weights) {
-    Total& total = totals[name_of(*weight.fit)];
+    Total& total = totals[weight.fit->scheme];
     ++total.weights;
     total.elements += weight.tensor->stats->count;
     total.noise += weight.fit->noise_power;
