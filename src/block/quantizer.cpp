@@ -35,10 +35,6 @@ void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::si
   kernels::find_kernel(active_target(), from, to)->run(src, dst, count, policy);
 }
 
-bool is_weights_type(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
-}
-
 // The largest magnitude as bits, so that NaN is above all.
 std::uint32_t largest_bits(std::span<const float> numbers) noexcept {
   std::uint32_t largest = 0;
@@ -66,6 +62,10 @@ std::string known_recipes(std::string_view scheme) {
 }
 
 }  // namespace
+
+bool is_weights_type(DType dtype) noexcept {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
+}
 
 // Of one task: where numbers come from and results go, and buffers.
 struct Quantizer::Work {

@@ -12,6 +12,9 @@
 
 namespace tensorcast::block {
 
+// Whether recipes compute in this type: float32, bfloat16 or float16.
+[[nodiscard]] bool is_weights_type(DType dtype) noexcept;
+
 // Where pieces of a weight's rows are written.
 struct QuantizedRows {
   std::byte* codes = nullptr;

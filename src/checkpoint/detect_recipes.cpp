@@ -12,6 +12,7 @@
 #include "checkpoint/opened_layers.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/joined_modules.hpp"
+#include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/recipe_trials.hpp"
 #include "dtype/guarded.hpp"
 
@@ -21,12 +22,6 @@ namespace {
 
 using checkpoint::OpenedLayers;
 using formats::TensorInfo;
-
-constexpr std::uint64_t piece_elements = std::uint64_t{1} << 20;
-
-bool is_weights_type(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
-}
 
 class Detection {
  public:
@@ -80,7 +75,7 @@ class Detection {
     const TensorInfo& info = original_.stored->tensors()[place->second];
     if (info.problem) {
       found.problem = info.problem->message;
-    } else if (!is_weights_type(info.dtype)) {
+    } else if (!block::is_weights_type(info.dtype)) {
       found.problem = "the original is not float32, bfloat16 or float16";
     } else if (info.shape != summary.shape) {
       found.problem = "the original has another shape";
@@ -89,18 +84,9 @@ class Detection {
   }
 
   Result<void> try_layer(std::size_t index, std::size_t original, file_conversion::ProgressMeter& meter) {
-    quantized::Layer layer = input_.layers[index];
-    std::vector<TensorInfo> infos;
-    std::vector<std::size_t> tensors;
-    for (quantized::Part& part : layer.parts) {
-      infos.push_back(input_.stored->tensors()[part.tensor]);
-      tensors.push_back(part.tensor);
-    }
-    formats::Reader& stored = *input_.stored;
-    quantized::PartReader reader(std::move(layer), std::move(infos),
-                                 [&stored, tensors](std::size_t part, std::uint64_t at, std::span<std::byte> out) {
-                                   return stored.read(tensors[part], at, out);
-                                 });
+    const quantized::Layer& layer = input_.layers[index];
+    quantized::LayerParts parts = quantized::parts_of(*input_.stored, layer);
+    quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
     const std::string key = quantized::joined_module(original_.names[original]);
     quantized::OriginalWeight weight{
         .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}};
@@ -129,24 +115,17 @@ class Detection {
   // 0 for types that are no weights.
   Result<float> maximum_of(std::size_t tensor, DType dtype) {
     const TensorInfo& info = original_.stored->tensors()[tensor];
-    if (!is_weights_type(info.dtype) || info.problem) return 0.0f;
-    const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(std::min(piece_elements, info.count))});
+    if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
+    const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
     const Result<block::Quantizer> quantizer = block::Quantizer::make(
         info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool});
     if (!quantizer) return quantizer.error();
-    float largest = 0.0f;
-    std::vector<std::byte> bytes;
-    for (std::uint64_t first = 0; first < info.count; first += piece_elements) {
-      const std::uint64_t count = std::min(piece_elements, info.count - first);
-      bytes.resize(storage_bytes(info.dtype, count));
-      if (auto got = original_.stored->read(tensor, storage_bytes(info.dtype, first), bytes); !got) {
-        return std::move(got).error();
-      }
-      const Result<float> here = quantizer->maximum(bytes.data(), count, request_.execution);
-      if (!here) return here.error();
-      largest = std::max(largest, *here);
-    }
-    return largest;
+    return quantized::largest_magnitude(
+        *quantizer, info.dtype, info.count,
+        [&](std::uint64_t first, std::span<std::byte> out) {
+          return original_.stored->read(tensor, storage_bytes(info.dtype, first), out);
+        },
+        request_.execution);
   }
 
   const DetectRequest& request_;

@@ -244,10 +244,8 @@ class Measurement {
       fit.problem = "the weight has NaN or infinity";
       return {};
     }
-    const bool is_own =
-        info_.dtype == DType::float32 || info_.dtype == DType::bfloat16 || info_.dtype == DType::float16;
     QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool};
-    if (!is_own) options.compute_dtype = DType::float32;
+    if (!block::is_weights_type(info_.dtype)) options.compute_dtype = DType::float32;
     Result<block::Quantizer> made = block::Quantizer::make(info_.dtype, Shape(info_.shape), scheme.scheme, options);
     if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
     if (!made) {

@@ -17,17 +17,8 @@ constexpr int widest_span = most_e4m3_exponent - least_e4m3_exponent;
 constexpr int least_global_exponent = -127;  // the reciprocal of a smaller one is infinite
 
 Result<std::unique_ptr<RespelledCodes>> open(const ScaleSource& source) {
-  std::vector<formats::TensorInfo> infos;
-  std::vector<std::size_t> places;
-  for (const Part& part : source.layer.parts) {
-    infos.push_back(source.reader.tensors()[part.tensor]);
-    places.push_back(part.tensor);
-  }
-  formats::Reader& reader = source.reader;
-  PartReader parts(source.layer, std::move(infos),
-                   [&reader, places](std::size_t part, std::uint64_t at, std::span<std::byte> out) {
-                     return reader.read(places[part], at, out);
-                   });
+  LayerParts stored = parts_of(source.reader, source.layer);
+  PartReader parts(source.layer, std::move(stored.infos), std::move(stored.read));
   return RespelledCodes::create(std::move(parts), source.content, {});
 }
 
