@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codec/reference_cast.hpp"
+#include "kernels/byte_table/split_table.hpp"
 
 namespace tensorcast::kernels::byte_table {
 namespace {
@@ -54,7 +55,19 @@ Outputs outputs_of(const Lookup& lookup, DType from, DType to, const codec::Poli
   return outputs;
 }
 
-// Reports whether these outputs have the loop's zero and repeated bytes.
+// The two bytes above the loop's zero bytes.
+std::optional<SplitTable> split_above_zeros(const Loop& loop, const Outputs& outputs) {
+  std::array<std::uint16_t, 256> pairs = {};
+  const auto zeros = static_cast<std::size_t>(loop.zero_bytes);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const unsigned low = std::to_integer<unsigned>(outputs[i][zeros]),
+                   high = std::to_integer<unsigned>(outputs[i][zeros + 1]);
+    pairs[i] = static_cast<std::uint16_t>(low | high << 8);
+  }
+  return split(pairs);
+}
+
+// Reports whether these outputs have the loop's zero and repeated bytes, and its halves.
 bool gives(const Loop& loop, const Outputs& outputs) {
   const int first_repeated = loop.zero_bytes + loop.table_bytes;
   for (std::size_t index = 0; index < std::size_t{1} << loop.index_bits; ++index) {
@@ -66,7 +79,9 @@ bool gives(const Loop& loop, const Outputs& outputs) {
       if (output[i] != output[i - 1]) return false;
     }
   }
-  return true;
+  if (!loop.is_split) return true;
+  const std::optional<SplitTable> table = split_above_zeros(loop, outputs);
+  return table && (loop.has_odd_code || (table->odd_low | table->odd_high) == 0);
 }
 
 bool has_sizes(const Loop& loop, const Lookup& lookup) {
@@ -80,6 +95,11 @@ const Loop* find_loop(Loops loops, const Lookup& lookup, const Outputs& outputs)
 }
 
 void lay_out(const Loop& loop, const Outputs& outputs, std::byte* table) {
+  if (loop.is_split) {
+    const SplitTable halves = *split_above_zeros(loop, outputs);
+    std::memcpy(table, &halves, sizeof halves);
+    return;
+  }
   const auto table_bytes = static_cast<std::size_t>(loop.table_bytes);
   for (std::size_t index = 0; index < loop.entries(); ++index) {
     const std::byte* const looked_up = outputs[index].data() + loop.zero_bytes;

@@ -15,6 +15,8 @@ struct Loop {
   int zero_bytes = 0;   // the lowest bytes of an output are zero,
   int table_bytes = 1;  // these are looked up, and those above repeat the last of them, as a sign does
   bool is_scalar = false;
+  bool is_split = false;      // looks up each half of a byte: split_table.hpp; table_bytes is 2
+  bool has_odd_code = false;  // of a split table: one code that no rule has
 
   // Converts `count` elements, `index_elements` to an index. Source and target are disjoint or, if the target is not
   // wider, equal. Unused bits of the last byte written are unspecified.

@@ -46,6 +46,17 @@ static void convert_to_six_bits(const std::byte* src, std::byte* dst, std::size_
   });
 }
 
+// Reports whether looking up halves of codes is faster: for results that are a split table, which those of float8 with
+// up to three mantissa bits are, except that float8_e5m2 is the upper half of a float16, which the CPU converts.
+template <DType from, DType to>
+static constexpr bool has_split_table() {
+  constexpr FloatFormat format = row(from).format;
+  const bool is_float8 = row(from).bits == 8 && row(from).family == Family::floating && format.has_sign;
+  const bool is_half = from == DType::float8_e5m2;
+  return TENSORCAST_HAS_BYTE_LOOKUP && !has_byte_permutes && is_float8 && format.mantissa_bits <= 3 &&
+         (to == DType::bfloat16 || (!is_half && (to == DType::float16 || to == DType::float32)));
+}
+
 // Reports whether decoding and encoding is faster than a lookup: between integers of 8 bits; for wider targets and
 // other integers, unless the CPU looks up a byte in a table of 256 with one instruction.
 template <DType from, DType to>
@@ -56,6 +67,7 @@ static constexpr bool is_decoded() {
   // In portable code float8 and float16 take long: a table takes twice memcpy's time, decoding 6 to 10 times.
   const bool is_slow = row(from).family == Family::floating || to == DType::float16;
   if (!TENSORCAST_HAS_BYTE_LOOKUP && is_slow) return false;
+  if constexpr (has_split_table<from, to>()) return false;
   return !has_byte_permutes && (row(to).bits > 8 || are_integers);
 }
 

@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/byte_table/split_table.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/per_target/functions.hpp"
 
@@ -39,6 +40,9 @@ SIMD_INLINE Registers interleave(const Registers& in) {
     return interleave<planes / 2, unit_bytes * 2, zeros / 2, rows * 2>(out);
   }
 }
+
+// `mask`: all ones or all zeros in a byte.
+SIMD_INLINE U8 choose(U8 mask, U8 yes, U8 no) { return as<I8>(mask) < 0 ? yes : no; }
 
 // Unpacks indices to one a byte, in order.
 template <int index_bits>
@@ -93,10 +97,53 @@ template <int index_bits, int output_bits, int zero_bytes, int table_bytes>
   }(std::make_integer_sequence<int, table_bytes>());
 }
 
+// Looks up halves of codes (split_table.hpp), and puts `zero_bytes` below the two bytes of each.
+template <int output_bits, int zero_bytes, bool has_odd_code>
+[[gnu::noinline]] static void look_up_halves(const std::byte* src, std::byte* dst, std::size_t count, int,
+                                             const std::byte* table) {
+  using byte_table::SplitTable;
+  SplitTable halves;
+  __builtin_memcpy(&halves, table, sizeof halves);
+  const auto entries = [](const std::uint8_t* bytes) { return Table16(reinterpret_cast<const std::byte*>(bytes)); };
+  const Table16 low_of_low = entries(halves.low_of_low), high_of_high = entries(halves.high_of_high),
+                high_of_low = entries(halves.high_of_low), rare_low = entries(halves.rare_low),
+                rare_high = entries(halves.rare_high);
+  const U8 odd_low = splat(halves.odd_low), odd_high = splat(halves.odd_high);
+  for_each_block<kRegisterBytes, 8, output_bits>(
+      src, dst, count, [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
+        const U8 code = order_for_interleaving<output_bits / 8>(load<U8>(from));
+        const U8 low_half = code & 0x0f, high_half = as<U8>(as<U16>(code) >> 4) & 0x0f;
+        const U8 is_rare = as<U8>(((code + 8) & 0x70) == 0);
+        U8 low = choose(is_rare, rare_low(low_half), low_of_low(low_half));
+        U8 high = choose(is_rare, rare_high(low_half) | (code & 0x80), high_of_high(high_half) + high_of_low(low_half));
+        if constexpr (has_odd_code) {
+          const U8 is_odd = as<U8>(code == SplitTable::odd_code);
+          low ^= is_odd & odd_low;
+          high ^= is_odd & odd_high;
+        }
+        Registers out = {};
+        out.v[zero_bytes] = low;
+        out.v[zero_bytes + 1] = high;
+        store_outputs<output_bits>(to, interleave<output_bits / 8, 1, zero_bytes>(out));
+      });
+}
+
+template <int output_bits, int zero_bytes, bool has_odd_code>
+static constexpr Loop split_loop = {.index_bits = 8,
+                                    .output_bits = output_bits,
+                                    .zero_bytes = zero_bytes,
+                                    .table_bytes = 2,
+                                    .is_split = true,
+                                    .has_odd_code = has_odd_code,
+                                    .run = look_up_halves<output_bits, zero_bytes, has_odd_code>};
+
 template <int index_bits, int output_bits, int zero_bytes = 0,
           int table_bytes = (output_bits < 8 ? 1 : output_bits / 8)>
-static constexpr Loop loop = {index_bits,  output_bits, zero_bytes,
-                              table_bytes, false,       look_up<index_bits, output_bits, zero_bytes, table_bytes>};
+static constexpr Loop loop = {.index_bits = index_bits,
+                              .output_bits = output_bits,
+                              .zero_bytes = zero_bytes,
+                              .table_bytes = table_bytes,
+                              .run = look_up<index_bits, output_bits, zero_bytes, table_bytes>};
 
 // Loops for outputs of 16 bits and more. A float32 that bfloat16 holds has two zero bytes; a float64 has five or six. A
 // small integer has two or three bytes of its own, and the bytes above repeat its sign.
@@ -126,7 +173,10 @@ static constexpr struct LoopList {
     if constexpr (has_byte_permutes) {
       size = add_wide<8>(loops, size);
     } else {
-      loops[size++] = loop<8, 16>;
+      for (const Loop& wide : {split_loop<16, 0, false>, split_loop<16, 0, true>, split_loop<32, 2, false>,
+                               split_loop<32, 2, true>, loop<8, 16>}) {
+        loops[size++] = wide;
+      }
     }
   }
 } list;
