@@ -16,15 +16,14 @@ Outputs16 outputs_of(DType from, DType to) {
     const auto source = static_cast<std::byte>(code);
     std::byte target[2] = {};
     EXPECT_TRUE(codec::reference_cast(&source, from, target, to, 1, {}).ok());
-    outputs[code] = static_cast<std::uint16_t>(std::to_integer<unsigned>(target[0]) |
-                                               std::to_integer<unsigned>(target[1]) << 8);
+    outputs[code] =
+        static_cast<std::uint16_t>(std::to_integer<unsigned>(target[0]) | std::to_integer<unsigned>(target[1]) << 8);
   }
   return outputs;
 }
 
 TEST(SplitTableTest, GivesEveryResultOfFloat8) {
-  for (const DType from :
-       {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz}) {
+  for (const DType from : {DType::float8_e4m3fn, DType::float8_e4m3fnuz, DType::float8_e5m2, DType::float8_e5m2fnuz}) {
     for (const DType to : {DType::bfloat16, DType::float16}) {
       const Outputs16 outputs = outputs_of(from, to);
       const std::optional<SplitTable> table = split(outputs);
