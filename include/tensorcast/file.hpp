@@ -33,14 +33,16 @@ struct ConvertRule {
   bool keep = false;                     // the tensors stay as they are; `to` is ignored
   std::optional<double> scale = {};      // in the place of options.scale
   std::string scheme = {};               // in the place of `to`: as TensorTargets::scheme
+  std::string recipe = {};               // of `scheme`; empty: as TensorTargets::recipe
 };
 
 // A type or a scheme, as `--to` and rules name them.
 struct ConvertTarget {
   DType to = DType::undefined;  // undefined: a scheme
   std::string scheme = {};
+  std::string recipe = {};  // empty: none is named
 };
-// Reads "bfloat16" or "nvfp4". Errors: invalid_argument.
+// Parses "bfloat16", or as parse_scheme_candidate(): "nvfp4", "mxfp4:even". Errors: invalid_argument.
 [[nodiscard]] TENSORCAST_API Result<ConvertTarget> parse_target(std::string_view text);
 
 // What a tensor is, by its name: the names that common model definitions use.
@@ -61,6 +63,9 @@ enum class TensorKind : std::uint8_t {
 [[nodiscard]] TENSORCAST_API std::string_view name(TensorKind kind) noexcept;  // "embedding", "feed-forward", ...
 // Whether it is a matrix of a layer: what Preset::weights_only converts.
 [[nodiscard]] TENSORCAST_API bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept;
+
+// Whether it is such a matrix that QuantizeTargets::scheme quantizes: no convolution, and of no vision tower.
+[[nodiscard]] TENSORCAST_API bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
 enum class Preset : std::uint8_t {
   none,
@@ -152,8 +157,14 @@ struct QuantizeTargets {
   // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision towers are no such
   // matrices. Layers that are quantized already are decoded first. Empty: nothing is quantized, unless a rule says so.
   std::string scheme = {};
-  std::string recipe = {};    // the tool whose bytes are made; empty: the scheme's default
-  std::string spelling = {};  // whose names, packing and configuration; empty: those of the scheme
+  // Not 0: in the place of `scheme`, the one of `candidates` that is best for each of these matrices, so that the sum
+  // of squared errors is small and all weights that become quantized have at most so many bits an element on average,
+  // scales included. Weights that rules name a scheme for count, with it. Planning then reads the weights, and measures
+  // what each candidate would make of them. Each model of a folder has the whole budget.
+  double budget = 0.0;
+  std::vector<std::string> candidates = {};  // as parse_scheme_candidate(); empty: default_scheme_candidates()
+  std::string recipe = {};                   // the tool whose bytes are made; empty: the scheme's default
+  std::string spelling = {};                 // whose names, packing and configuration; empty: those of the scheme
   // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
   // float32).
   DType compute_dtype = DType::undefined;
@@ -271,6 +282,11 @@ struct TensorOutcome {
   // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's
   // type, and bytes_in its bytes at its codes, and 0 at its other tensors.
   std::string becomes = {};
+  // Only at the codes of such a weight: its elements; the bits of all its tensors for each of them; and, with a budget,
+  // why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25".
+  std::uint64_t elements = 0;
+  double bits = 0.0;
+  std::string choice = {};
 };
 
 struct ShardOutcome {
@@ -385,7 +401,8 @@ struct SchemeCandidate {
   friend bool operator==(const SchemeCandidate&, const SchemeCandidate&) = default;
 };
 
-// Parses "nvfp4", "mxfp4:even"; `-` and `_` are the same. Errors: invalid_argument, which lists the schemes or recipes.
+// Parses "nvfp4", "mxfp4:even"; `-` and `_` are the same, as are Q4_K and q4_k. Errors: invalid_argument, which lists
+// the schemes or recipes.
 [[nodiscard]] TENSORCAST_API Result<SchemeCandidate> parse_scheme_candidate(std::string_view text);
 // nvfp4, mxfp4, int4-group, mxfp6, mxfp8, fp8-channel.
 [[nodiscard]] TENSORCAST_API std::vector<SchemeCandidate> default_scheme_candidates();

@@ -27,6 +27,12 @@ void take_target(nb::handle given, Targets& targets) {
     const Result<ConvertTarget> target = parse_target(nb::cast<std::string>(given));
     if (target && !target->scheme.empty()) {
       targets.scheme = target->scheme;
+      if (target->recipe.empty()) return;
+      if (!targets.recipe.empty() && targets.recipe != target->recipe) {
+        checked(
+            Result<void>(Error{.code = ErrorCode::invalid_argument, .message = "`to` and `recipe` name two recipes"}));
+      }
+      targets.recipe = target->recipe;
       return;
     }
   }

@@ -68,6 +68,8 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "verify": False,
     "allow_odd": False,
     "raw_codes": False,
+    "budget": None,
+    "candidates": (),
     "recipe": None,
     "spelling": None,
     "compute_dtype": None,
@@ -80,6 +82,6 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "overwrite": False,
     "parents": False,
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "fuse", "nonfinite", "respell", "exact", "overwrite", "parents")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "fuse", "nonfinite", "respell", "exact", "overwrite", "parents")
 FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

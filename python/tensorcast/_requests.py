@@ -159,6 +159,19 @@ def _preset(preset: Preset | None, keyword: str) -> str:
     return "none" if preset is None else "weights_only"
 
 
+def _bits(size: float | str | None, keyword: str) -> float:
+    """A size such as ``4.5`` or ``"4.5bits"``; ``None`` is 0."""
+    if size is None or size == 0:
+        return 0.0
+    try:
+        bits = float(str(size).removesuffix("bits"))
+    except ValueError:
+        bits = 0.0
+    if not 1.0 <= bits <= 32.0:
+        raise CastError(f"{keyword}={size!r} is not a size from 1 to 32 bits, such as 4.5")
+    return bits
+
+
 def _text(given: str | None, keyword: str) -> str:
     return given or ""
 
@@ -181,6 +194,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "recipe": _text,
     "spelling": _text,
     "group_size": _elements,
+    "budget": _bits,
 }
 
 

@@ -270,6 +270,9 @@ class ConvertedTensor(Result):
     output_name: str = ""  # after rename=; else the same as `name`
     scale: float = 1.0  # what its elements were multiplied by; 1 if it was copied
     becomes: str = ""  # the spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"
+    elements: int = 0  # of such a weight, at its codes; 0 at its other tensors
+    bits: float = 0.0  # of all its tensors for each element, at its codes
+    choice: str = ""  # with budget=, at its codes: why it has its scheme
     scheme: str = ""  # the spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32"
 
 

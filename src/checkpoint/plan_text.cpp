@@ -72,6 +72,7 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
     json["layer"] = layer_json(*tensor.decoded);
   }
   if (tensor.written != nullptr) json["written"] = written_json(*tensor.written);
+  if (!planned.choice.empty()) json["choice"] = planned.choice;
   json["why"] = file_conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
@@ -246,6 +247,7 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0U, json.value("detail", "")};
   planned.left = json.value("left", false);
   planned.source_name = json.value("source_name", "");
+  planned.choice = json.value("choice", "");
   // With a scale, a tensor that keeps its type may be copied or converted.
   if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
   if (!planned.converts) planned.scale = 1.0;

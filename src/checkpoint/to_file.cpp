@@ -61,8 +61,14 @@ Error at_input(Error error, const ConvertRequest& request) {
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
+  ConvertRequest named = request;
+  if (request.budget != 0.0) {  // the names of tensors are the same without measuring weights
+    static_cast<QuantizeTargets&>(named) = {};
+    named.to = DType::bfloat16;
+    named.preset = Preset::weights_only;
+  }
   Result<file_conversion::TensorPlanner> planner =
-      file_conversion::TensorPlanner::create(request, safetensors_format, format);
+      file_conversion::TensorPlanner::create(named, safetensors_format, format);
   if (!planner) return std::move(planner).error();
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {

@@ -91,6 +91,20 @@ inline constexpr std::tuple request_options{
             .help = "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode "
                     "the weights)"}),
     option("scheme", &QuantizeTargets::scheme, {.in_python = false, .flag = nullptr}),
+    option(
+        "budget", &QuantizeTargets::budget,
+        {.low = 0,
+         .high = 32,
+         .of_files = true,
+         .help = "choose a scheme for each matrix of a layer, so that these bits are the average of the weights that "
+                 "are quantized, scales included, and the sum of squared errors is small; reads the weights twice "
+                 "to measure each candidate",
+         .metavar = "BITS"}),
+    option("candidates", &QuantizeTargets::candidates,
+           {.of_files = true,
+            .help = "with a budget: the schemes to choose from, such as nvfp4 or mxfp4:even (default "
+                    "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel)",
+            .metavar = "SCHEME[:RECIPE],..."}),
     option("recipe", &QuantizeTargets::recipe,
            {.of_files = true,
             .help = "with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil",

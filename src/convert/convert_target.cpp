@@ -1,27 +1,81 @@
 // Reads what a tensor is to become: a type, or a scheme of blocks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cctype>
 #include <string>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
+namespace {
+
+// ggml writes Q4_K; names of types have `_` where those of schemes have `-`.
+char folded(char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+bool is_same(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return folded(x) == folded(y); });
+}
+
+std::vector<std::string_view> scheme_names() {
+  std::vector<std::string_view> names;
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    if (names.empty() || names.back() != row.scheme) names.push_back(row.scheme);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view scheme = text.substr(0, colon);
+  const std::string_view recipe = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  std::vector<std::string_view> recipes;
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    if (!is_same(row.scheme, scheme)) continue;
+    if (colon == std::string_view::npos) return SchemeCandidate{std::string(row.scheme), {}};
+    if (is_same(row.recipe, recipe)) return SchemeCandidate{std::string(row.scheme), std::string(row.recipe)};
+    recipes.push_back(row.recipe);
+  }
+  if (!recipes.empty()) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = fmt::format("{} has no recipe \"{}\"", scheme, recipe),
+                 .hint = fmt::format("write one of {}", fmt::join(recipes, ", "))};
+  }
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = fmt::format("there is no scheme \"{}\"", scheme),
+               .hint = fmt::format("write one of {}", fmt::join(scheme_names(), ", "))};
+}
+
+std::vector<SchemeCandidate> default_scheme_candidates() {
+  std::vector<SchemeCandidate> candidates;
+  for (const char* scheme : {"nvfp4", "mxfp4", "int4-group", "mxfp6", "mxfp8", "fp8-channel"}) {
+    candidates.push_back({scheme, {}});
+  }
+  return candidates;
+}
 
 Result<ConvertTarget> parse_target(std::string_view text) {
   Result<DType> dtype = parse_dtype(text);
-  if (dtype) return ConvertTarget{.to = *dtype, .scheme = {}};
-  std::string scheme(text);  // ggml writes Q4_K
-  for (char& c : scheme) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (find_quantize_recipe(scheme) != nullptr)
-    return ConvertTarget{.to = DType::undefined, .scheme = std::move(scheme)};
-  Error error = std::move(dtype).error();
-  std::string alike;
-  for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (&row != find_quantize_recipe(row.scheme) || !row.scheme.starts_with(scheme.substr(0, 2))) continue;
-    alike += (alike.empty() ? "" : ", ") + std::string(row.scheme);
+  if (dtype) return ConvertTarget{.to = *dtype};
+  Result<SchemeCandidate> scheme = parse_scheme_candidate(text);
+  if (scheme) {
+    return ConvertTarget{.scheme = std::move(scheme->scheme), .recipe = std::move(scheme->recipe)};
   }
-  if (!alike.empty()) error.hint += (error.hint.empty() ? "schemes: " : "; schemes: ") + alike;
+  if (text.find(':') != std::string_view::npos) return std::move(scheme).error();
+  Error error = std::move(dtype).error();
+  std::vector<std::string_view> alike;
+  for (const std::string_view name : scheme_names()) {
+    if (is_same(name.substr(0, 2), text.substr(0, 2))) alike.push_back(name);
+  }
+  if (!alike.empty()) {
+    error.hint += fmt::format("{}schemes: {}", error.hint.empty() ? "" : "; ", fmt::join(alike, ", "));
+  }
   return error;
 }
 

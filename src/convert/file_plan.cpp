@@ -19,6 +19,7 @@
 #include "convert/quantized_tensors.hpp"
 #include "convert/respelled_plan.hpp"
 #include "convert/tensor_selection.hpp"
+#include "convert/weight_budget.hpp"
 #include "dtype/dtype_table.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
@@ -176,10 +177,9 @@ class TensorPlanner::Implementation {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
     }
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
-    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     std::vector<PlannedTensor> plan;
-    Result<std::vector<std::optional<Decision>>> of_layers = decide_layers(tensors, layers);
-    if (!of_layers) return std::move(of_layers).error();
+    Result<Decisions> decisions = decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers);
+    if (!decisions) return std::move(decisions).error();
     for (std::size_t index = 0; index < tensors.size(); ++index) {
       const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
       // Layers that do not change are as if nothing was respelled.
@@ -189,17 +189,16 @@ class TensorPlanner::Implementation {
         if (!planned) return std::move(planned).error();
         continue;
       }
-      if (layer != SIZE_MAX && (*of_layers)[layer]) {
-        if (!(*of_layers)[layer]->scheme.empty()) return not_quantized(layers.layers[layer].name);
-        Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *(*of_layers)[layer], plan);
+      if (const Decision* of_layer = decisions->of_layer(layer)) {
+        if (of_layer->quantizes()) return not_quantized(layers.layers[layer].name);
+        Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *of_layer, plan);
         if (!planned) return std::move(planned).error();
         continue;
       }
-      const bool written = written_.writes(tensors[index].name);
-      Result<Decision> decision = selection_.decide(request_, tensors[index], input_, optimizer_state[index]);
-      if (!written) continue;
+      if (!written_.writes(tensors[index].name)) continue;
+      Result<Decision> decision = std::move(*decisions->tensors[index]);
       if (!decision) return std::move(decision).error();
-      if (!decision->scheme.empty()) return not_quantized(tensors[index].name);
+      if (decision->quantizes()) return not_quantized(tensors[index].name);
       if (extracting_ && !decision->included) continue;
       Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
       if (!planned) return std::move(planned).error();
@@ -222,10 +221,19 @@ class TensorPlanner::Implementation {
                                         {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
     }
     if (!quantizes(request_)) return quantized::Respelling{};
-    const Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), layers);
-    if (!chosen) return chosen.error();
-    return quantized::plan_quantizing(layers, *chosen, reader.tensors(),
-                                      {.targets = request_, .to_gguf = to_gguf(), .writes = writes});
+    decided_.reset();
+    Result<Decisions> decisions = decide_all(reader.tensors(), layers);
+    if (!decisions) return std::move(decisions).error();
+    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), *decisions, layers);
+    if (!chosen) return std::move(chosen).error();
+    decided_ = std::move(decisions);
+    quantized::QuantizeRequest wanted{.targets = request_, .to_gguf = to_gguf(), .writes = writes};
+    if (request_.budget != 0.0) {
+      if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
+      Result<void> done = choose_within_budget(*chosen, layers, reader, wanted, request_);
+      if (!done) return std::move(done).error();
+    }
+    return quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted);
   }
 
   [[nodiscard]] Result<void> check_all_matched() const {
@@ -240,25 +248,50 @@ class TensorPlanner::Implementation {
  private:
   [[nodiscard]] bool to_gguf() const noexcept { return output_.name == std::string_view("gguf"); }
 
-  // Chooses the weights that are quantized, and makes plain ones layers.
-  Result<std::vector<quantized::ChosenWeight>> choose_weights(std::span<const TensorInfo> tensors,
-                                                              quantized::FoundLayers& layers) {
-    std::vector<quantized::ChosenWeight> chosen;
-    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
+  // What the request asks for each layer, and each tensor that is of none.
+  struct Decisions {
+    std::vector<std::optional<Decision>> layers;
+    std::vector<std::optional<Result<Decision>>> tensors;  // an error matters if the tensor is written
+
+    // Null: there is none.
+    [[nodiscard]] const Decision* of_layer(std::size_t layer) const {
+      return layer < layers.size() && layers[layer] ? &*layers[layer] : nullptr;
+    }
+  };
+
+  Result<Decisions> decide_all(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers) {
     Result<std::vector<std::optional<Decision>>> of_layers = decide_layers(tensors, layers);
     if (!of_layers) return std::move(of_layers).error();
+    Decisions all{.layers = *std::move(of_layers), .tensors = {}};
+    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const bool is_decided = layers.any() && all.of_layer(layers.layer_of[i]) != nullptr;
+      all.tensors.emplace_back();
+      if (!is_decided) all.tensors.back() = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
+    }
+    return all;
+  }
+
+  // Chooses the weights that are quantized, and makes plain ones layers.
+  Result<std::vector<quantized::ChosenWeight>> choose_weights(std::span<const TensorInfo> tensors,
+                                                              const Decisions& decisions,
+                                                              quantized::FoundLayers& layers) {
+    std::vector<quantized::ChosenWeight> chosen;
     std::string kept;  // a layer that stays in its spelling
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
-      if (!written_.writes(layers.layers[i].name)) continue;
-      if (!(*of_layers)[i]->scheme.empty()) chosen.push_back({i, (*of_layers)[i]->scheme});
-      if (!(*of_layers)[i]->changes()) kept = layers.layers[i].name;
+      const Decision* decision = decisions.of_layer(i);
+      if (decision == nullptr || !written_.writes(layers.layers[i].name)) continue;
+      if (decision->quantizes()) chosen.push_back({i, decision->scheme, decision->recipe});
+      if (!decision->changes()) kept = layers.layers[i].name;
     }
     layers.layer_of.resize(tensors.size(), SIZE_MAX);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (layers.layer_of[i] != SIZE_MAX || !written_.writes(tensors[i].name)) continue;
-      const Result<Decision> decision = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
+      const Result<Decision>& decision = *decisions.tensors[i];
       if (!decision) return decision.error();
-      if (!decision->scheme.empty()) chosen.push_back({add_weight(layers, tensors[i], i), decision->scheme});
+      if (decision->quantizes()) {
+        chosen.push_back({add_weight(layers, tensors[i], i), decision->scheme, decision->recipe});
+      }
     }
     if (!chosen.empty() && !kept.empty() && !to_gguf()) {
       return Error{.code = ErrorCode::unsupported,
@@ -428,6 +461,7 @@ class TensorPlanner::Implementation {
   bool extracting_;
   Selection selection_;
   OutputNames written_;
+  std::optional<Result<Decisions>> decided_;            // of the model whose new_spelling() was asked for last
   std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
 };
@@ -529,7 +563,14 @@ void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, s
   const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
   tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
   tensor.weight_type = layer.quantizing->numbers;
-  tensor.weight_bytes = written.role == quantized::PartRole::codes ? bytes : 0;
+  if (written.role != quantized::PartRole::codes) return;
+  tensor.weight_bytes = bytes;
+  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
+  std::uint64_t sum = 0;
+  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
+  tensor.weight_bits =
+      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
+  tensor.choice = layer.choice;
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
@@ -547,7 +588,10 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .left = tensor.left,
           .scale = tensor.scale,
           .scheme = tensor.scheme,
-          .becomes = tensor.becomes};
+          .becomes = tensor.becomes,
+          .elements = tensor.weight_elements,
+          .bits = tensor.weight_bits,
+          .choice = tensor.choice};
 }
 
 }  // namespace tensorcast::file_conversion

@@ -36,6 +36,9 @@ struct PlannedTensor {
   std::string becomes = {};
   DType weight_type = DType::undefined;
   std::uint64_t weight_bytes = 0;
+  std::uint64_t weight_elements = 0;  // as TensorOutcome's elements, bits and choice
+  double weight_bits = 0.0;
+  std::string choice = {};
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 

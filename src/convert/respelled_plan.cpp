@@ -30,6 +30,15 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint = {}) {
     return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
   };
+  if (request.budget == 0.0 && !request.candidates.empty()) return fail("`candidates` is of use with `budget` only");
+  if (request.budget != 0.0) {
+    if (!(request.budget >= 1.0 && request.budget <= 32.0)) {
+      return fail(fmt::format("`budget` is from 1 to 32 bits, not {}", request.budget));
+    }
+    if (request.to != DType::undefined || !request.scheme.empty()) {
+      return fail("`budget` chooses schemes, so there is none to convert to", "`candidates` are what it chooses from");
+    }
+  }
   if (!quantizes(request)) {
     const QuantizeTargets none;
     const char* option = !request.recipe.empty()                       ? "recipe"
@@ -71,9 +80,10 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   }
   if (index != layer.codes()) return {};
   const bool quantizes = respelled.quantizing.has_value();
-  const std::string words =
-      quantizes ? fmt::format("{} by {} as {}", respelled.becomes.scheme, respelled.recipe, respelling.spelling)
-                : fmt::format("{} {}", layer.spelling, layer.scheme);
+  const char* within = respelled.choice.empty() ? "" : ", within `budget`";
+  const std::string words = quantizes ? fmt::format("{} by {} as {}{}", respelled.becomes.scheme, respelled.recipe,
+                                                    respelling.spelling, within)
+                                      : fmt::format("{} {}", layer.spelling, layer.scheme);
   for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
     const formats::TensorInfo& target = respelled.written.tensors[i].info;
     const bool held = target.dtype == DType::undefined

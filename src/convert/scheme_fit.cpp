@@ -65,7 +65,8 @@ struct Counts {
 
 class Candidate {
  public:
-  Candidate(SchemeFit& fit, block::Quantizer quantizer) : fit_(&fit), quantizer_(std::move(quantizer)) {
+  Candidate(SchemeFit& fit, block::Quantizer quantizer, bool has_zero_points)
+      : fit_(&fit), quantizer_(std::move(quantizer)), has_zero_points_(has_zero_points) {
     fit.recipe = layout().recipe->recipe;
   }
 
@@ -79,6 +80,7 @@ class Candidate {
     if (layout().scales_dtype != DType::undefined) {
       fit_->scales = is_per_tensor() ? 1 : quantizer_.scales_before(quantizer_.rows());
       bytes += storage_bytes(layout().scales_dtype, fit_->scales);
+      if (has_zero_points_) bytes += storage_bytes(DType::int4, fit_->scales);
     }
     if (layout().global_scale) bytes += sizeof(float);
     fit_->bits = count == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(count);
@@ -97,9 +99,11 @@ class Candidate {
     if (made.scales_dtype != DType::undefined) {
       scales = is_per_tensor() ? 1 : scales_of(shape, rows, columns);
       made.scales.resize(storage_bytes(made.scales_dtype, scales));
+      if (has_zero_points_) made.zero_points.resize(scales);
     }
+    std::int8_t* zero_points = has_zero_points_ ? made.zero_points.data() : nullptr;
     const Result<bool> done =
-        quantizer_.run(first, rows, numbers, {made.codes.data(), made.scales.data(), nullptr}, {.threads = 1});
+        quantizer_.run(first, rows, numbers, {made.codes.data(), made.scales.data(), zero_points}, {.threads = 1});
     if (!done) return failed(done.error());
     if (is_per_tensor()) quantizer_.put_tensor_scale(made.scales);
     if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(made.scales);
@@ -207,6 +211,7 @@ class Candidate {
 
   SchemeFit* fit_;
   block::Quantizer quantizer_;
+  bool has_zero_points_ = false;
   bool is_zero_ = false;
 };
 
@@ -215,12 +220,19 @@ class Measurement {
   Measurement(formats::Reader& reader, std::size_t index, const Execution& execution, TensorStats& stats)
       : reader_(reader), info_(reader.tensors()[index]), index_(index), execution_(execution), stats_(stats) {}
 
-  Result<void> run(std::span<const SchemeCandidate> schemes) {
-    stats_.exponents.assign(exponent_count, 0);
-    stats_.schemes.reserve(schemes.size());
-    for (const SchemeCandidate& scheme : schemes) {
-      if (Result<void> added = add(scheme); !added) return added;
+  // Adds a candidate, unless there is none.
+  void add(SchemeFit& fit, FittedScheme scheme) {
+    if (stats_.nan + stats_.infinite != 0) {
+      fit.problem = "the weight has NaN or infinity";
+    } else if (!scheme.quantizer) {
+      fit.problem = scheme.quantizer.error().message;
+    } else {
+      candidates_.emplace_back(fit, *std::move(scheme.quantizer), scheme.has_zero_points);
     }
+  }
+
+  Result<void> run() {
+    stats_.exponents.assign(exponent_count, 0);
     if (info_.count == 0) return {};
     const float largest = static_cast<float>(std::max(std::fabs(stats_.min), std::fabs(stats_.max)));
     for (Candidate& candidate : candidates_) candidate.begin(largest, info_.count);
@@ -236,26 +248,6 @@ class Measurement {
   }
 
  private:
-  Result<void> add(const SchemeCandidate& scheme) {
-    SchemeFit& fit = stats_.schemes.emplace_back();
-    fit.scheme = scheme.scheme;
-    fit.recipe = scheme.recipe;
-    if (stats_.nan + stats_.infinite != 0) {
-      fit.problem = "the weight has NaN or infinity";
-      return {};
-    }
-    QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool};
-    if (!block::is_weights_type(info_.dtype)) options.compute_dtype = DType::float32;
-    Result<block::Quantizer> made = block::Quantizer::make(info_.dtype, Shape(info_.shape), scheme.scheme, options);
-    if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
-    if (!made) {
-      fit.problem = made.error().message;
-      return {};
-    }
-    candidates_.emplace_back(fit, *std::move(made));
-    return {};
-  }
-
   void choose_bands() {
     const std::size_t rank = info_.shape.size();
     columns_ = rank == 0 ? 1 : static_cast<std::uint64_t>(info_.shape.back());
@@ -326,7 +318,28 @@ Result<void> fit_schemes(formats::Reader& reader, std::size_t index, std::span<c
                          const Execution& execution, TensorStats& stats) {
   const formats::TensorInfo& info = reader.tensors()[index];
   if (family(info.dtype) != Family::floating || bit_width(info.dtype) < 8) return {};
-  return Measurement(reader, index, execution, stats).run(schemes);
+  std::vector<FittedScheme> fitted;
+  for (const SchemeCandidate& scheme : schemes) {
+    QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool};
+    if (!block::is_weights_type(info.dtype)) options.compute_dtype = DType::float32;
+    Result<block::Quantizer> made = block::Quantizer::make(info.dtype, Shape(info.shape), scheme.scheme, options);
+    if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
+    fitted.push_back({.candidate = scheme, .quantizer = std::move(made)});
+  }
+  return fit_quantizers(reader, index, std::move(fitted), execution, stats);
+}
+
+Result<void> fit_quantizers(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
+                            const Execution& execution, TensorStats& stats) {
+  Measurement measurement(reader, index, execution, stats);
+  stats.schemes.reserve(schemes.size());
+  for (FittedScheme& each : schemes) {
+    SchemeFit& fit = stats.schemes.emplace_back();
+    fit.scheme = each.candidate.scheme;
+    fit.recipe = each.candidate.recipe;
+    measurement.add(fit, std::move(each));
+  }
+  return measurement.run();
 }
 
 }  // namespace tensorcast::file_conversion
@@ -337,40 +350,6 @@ inline namespace TENSORCAST_ABI {
 double SchemeFit::snr_db() const noexcept {
   if (noise_power == 0.0) return std::numeric_limits<double>::infinity();
   return 10.0 * std::log10(signal_power / noise_power);
-}
-
-Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const std::string_view scheme = text.substr(0, colon);
-  const std::string_view recipe = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
-  const auto same = [](std::string_view a, std::string_view b) {
-    return std::ranges::equal(
-        a, b, [](char x, char y) { return x == y || (x == '_' && y == '-') || (x == '-' && y == '_'); });
-  };
-  std::vector<std::string_view> schemes, recipes;
-  for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (schemes.empty() || schemes.back() != row.scheme) schemes.push_back(row.scheme);
-    if (!same(row.scheme, scheme)) continue;
-    if (recipe.empty() && colon == std::string_view::npos) return SchemeCandidate{std::string(row.scheme), {}};
-    if (same(row.recipe, recipe)) return SchemeCandidate{std::string(row.scheme), std::string(row.recipe)};
-    recipes.push_back(row.recipe);
-  }
-  if (!recipes.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} has no recipe \"{}\"", scheme, recipe),
-                 .hint = fmt::format("write one of {}", fmt::join(recipes, ", "))};
-  }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no scheme \"{}\"", scheme),
-               .hint = fmt::format("write one of {}", fmt::join(schemes, ", "))};
-}
-
-std::vector<SchemeCandidate> default_scheme_candidates() {
-  std::vector<SchemeCandidate> candidates;
-  for (const char* scheme : {"nvfp4", "mxfp4", "int4-group", "mxfp6", "mxfp8", "fp8-channel"}) {
-    candidates.push_back({scheme, {}});
-  }
-  return candidates;
 }
 
 }  // namespace TENSORCAST_ABI

@@ -1,8 +1,11 @@
 // Measures what quantization to schemes would do to a tensor.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <span>
+#include <vector>
 
+#include "block/quantizer.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/execution.hpp"
 #include "tensorcast/file.hpp"
@@ -14,5 +17,19 @@ namespace tensorcast::file_conversion {
 [[nodiscard]] Result<void> fit_schemes(formats::Reader& reader, std::size_t index,
                                        std::span<const SchemeCandidate> schemes, const Execution& execution,
                                        TensorStats& stats);
+
+struct FittedScheme {
+  SchemeCandidate candidate;
+  Result<block::Quantizer> quantizer;  // an error: why the weight cannot be quantized so
+  bool has_zero_points = false;
+};
+
+// The same with quantizers that are made already, for the type of the reader's tensor.
+[[nodiscard]] Result<void> fit_quantizers(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
+                                          const Execution& execution, TensorStats& stats);
+
+// Counts the numbers of a tensor: the fields of TensorStats but those of candidates. Errors: unsupported (texts,
+// foreign types), those of reading.
+[[nodiscard]] Result<TensorStats> count_numbers(formats::Reader& reader, std::size_t index, const Execution& execution);
 
 }  // namespace tensorcast::file_conversion

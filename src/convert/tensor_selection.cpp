@@ -48,6 +48,8 @@ std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
   return std::nullopt;
 }
 
+bool chooses_schemes(const TensorTargets& targets) { return !targets.scheme.empty() || targets.budget != 0.0; }
+
 // Returns why the request leaves a tensor that no rule names; nullopt if it does not.
 std::optional<Reason> reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
   const std::size_t rank = tensor.shape.size();
@@ -55,18 +57,32 @@ std::optional<Reason> reason_to_keep(const ConvertRequest& request, const Tensor
     return Reason{TypeReason::rank, rank};
   }
   if (tensor.count < request.keep_smaller) return Reason{TypeReason::smaller, request.keep_smaller};
-  if (!request.scheme.empty()) return reason_not_quantized(tensor);
+  if (chooses_schemes(request)) return reason_not_quantized(tensor);
   return request.preset == Preset::none ? std::nullopt : reason_no_layer(tensor);
 }
 
 }  // namespace
+}  // namespace tensorcast::file_conversion
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept {
+  return is_layer_matrix(tensor, rank) && tensor_kind(tensor, rank) != TensorKind::convolution &&
+         !file_conversion::is_vision(tensor);
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
+
+namespace tensorcast::file_conversion {
 
 bool has_target(const TensorTargets& targets) {
-  return targets.to != DType::undefined || !targets.scheme.empty() || !targets.rules.empty();
+  return targets.to != DType::undefined || chooses_schemes(targets) || !targets.rules.empty();
 }
 
 bool quantizes(const TensorTargets& targets) {
-  return !targets.scheme.empty() ||
+  return chooses_schemes(targets) ||
          std::ranges::any_of(targets.rules, [](const ConvertRule& rule) { return !rule.scheme.empty(); });
 }
 
@@ -123,7 +139,7 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
   if (tensor.shape.size() < 2) return Decision{.reason = {TypeReason::not_a_matrix}};
   if (family(tensor.dtype) != Family::floating)
     return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
-  return Decision{.scheme = wanted.scheme, .reason = reason};
+  return Decision{.scheme = wanted.scheme, .recipe = wanted.recipe, .reason = reason};
 }
 
 Result<Decision> Selection::decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
@@ -137,7 +153,7 @@ Result<Decision> Selection::decide(const ConvertRequest& request, const TensorIn
   }
   if (rule < rules_.size()) return by_rule(request, rule, tensor, input);
   if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
-  if (request.to == DType::undefined && request.scheme.empty())
+  if (request.to == DType::undefined && !chooses_schemes(request))
     return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
   switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
     case Family::boolean:
@@ -151,9 +167,11 @@ Result<Decision> Selection::decide(const ConvertRequest& request, const TensorIn
   }
   if (std::optional<Reason> kept = reason_to_keep(request, tensor)) return Decision{.reason = *std::move(kept)};
   // Rounded, a count of 1001 steps is 1000, and second moments are zero.
-  if (optimizer_state && (request.to != tensor.dtype || !request.scheme.empty()))
+  if (optimizer_state && (request.to != tensor.dtype || chooses_schemes(request)))
     return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
-  if (!request.scheme.empty()) return Decision{.scheme = request.scheme, .reason = {TypeReason::to}};
+  if (chooses_schemes(request)) {
+    return Decision{.scheme = request.scheme, .by_budget = request.budget != 0.0, .reason = {TypeReason::to}};
+  }
   return Decision{.to = request.to, .reason = {TypeReason::to}, .scale = request.options.scale};
 }
 

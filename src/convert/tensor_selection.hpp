@@ -14,15 +14,18 @@ namespace tensorcast::file_conversion {
 struct Decision {
   DType to = DType::undefined;  // undefined: copied, unless there is a scheme
   std::string scheme = {};      // quantized to it; "": it is not
+  std::string recipe = {};      // of `scheme`; "": that of the request
+  bool by_budget = false;       // quantized to the scheme that the budget's choice gives it
   Reason reason = {};
   bool included = true;
   bool left = false;  // a conversion was requested and is not done
   double scale = 1.0;
 
-  [[nodiscard]] bool changes() const noexcept { return to != DType::undefined || !scheme.empty(); }
+  [[nodiscard]] bool quantizes() const noexcept { return !scheme.empty() || by_budget; }
+  [[nodiscard]] bool changes() const noexcept { return to != DType::undefined || quantizes(); }
 };
 
-// Whether a request names a type or a scheme.
+// Whether a request names a type, a scheme or a budget.
 [[nodiscard]] bool has_target(const TensorTargets& targets);
 // Whether weights may be quantized: the request, or a rule, names a scheme.
 [[nodiscard]] bool quantizes(const TensorTargets& targets);

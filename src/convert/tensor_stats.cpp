@@ -110,6 +110,21 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
 }
 
 }  // namespace
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
+
+namespace tensorcast::file_conversion {
+
+Result<TensorStats> count_numbers(formats::Reader& reader, std::size_t index, const Execution& execution) {
+  StatsRequest request;
+  request.execution = execution;
+  return sum_up(reader, index, request);
+}
+
+}  // namespace tensorcast::file_conversion
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded(request.input, [&]() -> Result<std::vector<TensorStats>> {

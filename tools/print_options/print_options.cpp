@@ -40,13 +40,16 @@ std::string annotation(const Option& option) {
   if constexpr (is_in_request<Option>) {
     if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if constexpr (Option::is_choice) return type_name(option.name) + " | None";
-    if constexpr (std::is_same_v<Value, std::vector<std::string>>) return "Patterns";
+    if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+      return std::string_view(option.metavar).ends_with("...") ? "str | Iterable[str]" : "Patterns";
+    }
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "Renames";
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "Rules";
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) return "str | None";
     if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
+    if (std::string_view(option.metavar) == "BITS") return "float | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);
   if constexpr (is_io_types<Option>) return "bool | str | Iterable[str] | Mapping[str, DTypeLike | None]";
@@ -108,7 +111,8 @@ std::string default_in_python(const Option& option) {
   if constexpr (is_io_types<Option>) return "False";
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
-    if (Option::is_choice || is_text || std::string_view(option.metavar) == "SIZE") return "None";
+    const std::string_view metavar = option.metavar;
+    if (Option::is_choice || is_text || metavar == "SIZE" || metavar == "BITS") return "None";
     if constexpr (std::is_same_v<typename Option::Type, bool>) return option.usual() ? "True" : "False";
     if constexpr (std::is_same_v<typename Option::Type, tensorcast::DType>) return "None";
   }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 
 #include "printable.hpp"
@@ -31,22 +30,13 @@ std::string pattern_of(const std::string& name) {
 
 }  // namespace
 
-double parse_budget(const std::string& text) {
-  std::string_view number = text;
-  if (number.ends_with("bits")) number.remove_suffix(4);
-  double bits = 0.0;
-  const auto [end, status] = std::from_chars(number.data(), number.data() + number.size(), bits);
-  const bool fits = status == std::errc{} && end == number.data() + number.size() && bits >= 1.0 && bits <= 32.0;
-  return fits ? bits : 0.0;
-}
-
 tensorcast::Result<BudgetPlan> plan_budget(const std::vector<Inspected>& tensors, double budget) {
   BudgetPlan plan;
   plan.budget = budget;
   std::vector<tensorcast::BudgetWeight> weights;
   for (const Inspected& tensor : tensors) {
     const bool is_measured = tensor.stats && !tensor.stats->schemes.empty();
-    if (!is_measured || !tensorcast::is_layer_matrix(tensor.summary.name, tensor.summary.shape.size())) continue;
+    if (!is_measured || !tensorcast::is_quantized_matrix(tensor.summary.name, tensor.summary.shape.size())) continue;
     weights.push_back({tensor.summary.name, tensor.stats->count, tensor.stats->schemes});
     plan.weights.push_back({&tensor, nullptr});
   }
@@ -110,8 +100,11 @@ std::string plan_rules(const BudgetPlan& plan) {
   std::string text =
       fmt::format("# Within {:.4g} bits: {:.4f} on average, scales included.\nrules:\n", plan.budget, plan.bits);
   for (const PlannedWeight& weight : plan.weights) {
-    text += fmt::format("  - {{match: '{}', to: {}}}  # {}\n", pattern_of(weight.tensor->summary.name),
-                        weight.fit->scheme, decibel_text(weight.fit->snr_db()));
+    const tensorcast::QuantizeRecipe* usual = tensorcast::find_quantize_recipe(weight.fit->scheme);
+    const bool is_usual = usual != nullptr && usual->recipe == weight.fit->recipe;
+    text += fmt::format("  - {{match: '{}', to: {}{}}}  # {}\n", pattern_of(weight.tensor->summary.name),
+                        weight.fit->scheme, is_usual ? "" : ", recipe: " + weight.fit->recipe,
+                        decibel_text(weight.fit->snr_db()));
   }
   return text;
 }

@@ -22,10 +22,7 @@ struct BudgetPlan {
   std::vector<PlannedWeight> weights;
 };
 
-// Parses "4.5bits" or "4.5". Returns 0 if it is no number from 1 to 32.
-[[nodiscard]] double parse_budget(const std::string& text);
-
-// Chooses for matrices of layers: not for embeddings, heads, norms, routers and vectors. `tensors` outlive the result.
+// Chooses for the matrices that `convert --to SCHEME` quantizes. `tensors` outlive the result.
 // Errors: as choose_within_budget(); invalid_argument: there are no such matrices.
 [[nodiscard]] tensorcast::Result<BudgetPlan> plan_budget(const std::vector<Inspected>& tensors, double budget);
 

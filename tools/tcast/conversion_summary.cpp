@@ -191,7 +191,8 @@ std::string plan_table(const ConvertOutcome& outcome) {
     if (!tensor.output_name.empty()) shown += " -> " + shown_name(tensor.output_name);
     table.add_row({std::move(shown), shape_text(tensor.shape), from_text(tensor),
                    is_copied(tensor) ? "(copied)" : std::string(name(tensor.to)), grouped(tensor.bytes_in),
-                   grouped(tensor.bytes_out), with_options(tensor.reason)});
+                   grouped(tensor.bytes_out),
+                   with_options(tensor.reason) + (tensor.choice.empty() ? "" : ": " + tensor.choice)});
   }
   return table.to_string();
 }
@@ -203,7 +204,7 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (!tensor.becomes.empty()) {
-      quantized[tensor.reason] += tensor.bytes_in != 0 ? 1 : 0;
+      quantized[with_options(tensor.reason)] += tensor.bytes_in != 0 ? 1 : 0;
       continue;
     }
     if (tensor.left) {
@@ -234,6 +235,25 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   }
   const std::string all = count_text(outcome.tensors.size(), "tensor");
   return parts.empty() ? all : fmt::format("{} ({})", all, fmt::join(parts, ", "));
+}
+
+std::string bits_text(const ConvertOutcome& outcome) {
+  double weight_bits = 0.0, weight_elements = 0.0, bits = 0.0, elements = 0.0;
+  bool has_choice = false;
+  for (const TensorOutcome& tensor : outcome.tensors) {
+    const double tensor_bits = 8.0 * static_cast<double>(tensor.bytes_out);
+    bits += tensor_bits;
+    has_choice = has_choice || !tensor.choice.empty();
+    if (tensor.becomes.empty()) {
+      elements += static_cast<double>(tensorcast::element_count(tensor.shape).value_or(0));
+    } else {
+      weight_bits += tensor_bits;
+      weight_elements += static_cast<double>(tensor.elements);
+    }
+  }
+  if (!has_choice || weight_elements == 0.0) return "";
+  return fmt::format("quantized weights have {:.4f} bits on average, scales included; all tensors {:.4f}\n",
+                     weight_bits / weight_elements, bits / (weight_elements + elements));
 }
 
 std::string loss_summary(const ConvertOutcome& outcome) { return totals_table(outcome) + worst_tensors_table(outcome); }

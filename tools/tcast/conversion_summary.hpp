@@ -21,6 +21,10 @@ namespace tcast {
 // "148 tensors: 145 converted to bfloat16, 3 copied"
 [[nodiscard]] std::string tensor_counts(const tensorcast::ConvertOutcome& outcome);
 
+// The average size of the weights whose schemes were chosen within a budget, and that of all tensors; "" if there are
+// none.
+[[nodiscard]] std::string bits_text(const tensorcast::ConvertOutcome& outcome);
+
 // Returns the totals of each pair of types, then the tensors with the largest losses. Precondition: outcomes have
 // reports.
 [[nodiscard]] std::string loss_summary(const tensorcast::ConvertOutcome& outcome);

@@ -66,6 +66,8 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert folder/ -o folder-nvfp4 --to nvfp4 --dry-run
       quantize the matrices of layers as ModelOpt does; show which stay, and why
   tcast convert model-f16.gguf -o model-q4_k.gguf --to q4_k
+  tcast convert folder/ -o folder-small --budget 4.5bits --candidates nvfp4,mxfp6,mxfp8 --report choice.json
+      for each matrix the scheme that loses least, 4.5 bits on average with scales; the report says why
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
   tcast convert folder/ -o head.npy --only '^lm_head.weight$'
       one tensor of a checkpoint, whatever its shard
@@ -141,10 +143,12 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
   if (arguments.quiet) return;
   if (!outcome.shards.empty()) {
     print(checkpoint_text(request, outcome, seconds, arguments.plan_only));
+    print(bits_text(outcome));
     return;
   }
   if (request.dry_run) {
     print(plan_table(outcome));
+    print(bits_text(outcome));
     print(fmt::format("\n{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
                       printable(request.output), outcome.input_format, outcome.output_format, tensor_counts(outcome)));
     print_other_data(outcome);
@@ -156,6 +160,7 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
                     bytes_text(outcome.bytes_read), bytes_text(outcome.bytes_written), duration_text(seconds),
                     rate_text(static_cast<double>(bytes) / std::max(seconds, 1e-9)),
                     outcome.verified ? ", verified" : ""));
+  print(bits_text(outcome));
   print_other_data(outcome);
 }
 
@@ -299,8 +304,8 @@ int convert(ConvertArguments& arguments) {
 bool asks_for_something(const ConvertArguments& arguments) {
   const ConvertRequest& request = arguments.request;
   const tensorcast::OutputFilter& filter = request.filter;
-  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || !arguments.rules.empty() ||
-         !arguments.rule_files.empty() || !request.include.empty() || request.single_file ||
+  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || request.budget != 0.0 ||
+         !arguments.rules.empty() || !arguments.rule_files.empty() || !request.include.empty() || request.single_file ||
          request.max_shard_bytes != 0 || !filter.only.empty() || !filter.drop.empty() || !filter.rename.empty() ||
          !request.respell.empty();
 }
@@ -430,7 +435,13 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   add_cast_options(command, request.options, true);
   const CLI::Option* out_of_range = command.get_option("--out-of-range");
 
-  command.callback([arguments, out_of_range, &work] {
+  const CLI::Option* to = command.get_option("--to");
+  command.callback([arguments, out_of_range, to, &work] {
+    for (const std::string& text : to->results()) {
+      const std::string named = tensorcast::parse_target(text)->recipe;
+      if (named.empty() || named == arguments->request.recipe) continue;
+      throw CLI::ValidationError("--recipe", fmt::format("{} names another recipe", text));
+    }
     // Without the option the user may not know that integers wrap, so that is an error.
     arguments->request.refuse_wrap = out_of_range->count() == 0;
     check_usage(*arguments);

@@ -1,7 +1,9 @@
 #include "convert_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -40,6 +42,7 @@ Result<ConvertRule> parse_rule(std::string_view text) {
   if (!target) return std::move(target).error();
   ConvertRule rule{.pattern = std::move(pattern), .to = target->to};
   rule.scheme = std::move(target->scheme);
+  rule.recipe = std::move(target->recipe);
   return rule;
 }
 
@@ -118,6 +121,7 @@ CLI::Option* add_target(CLI::App& app, const std::string& name, tensorcast::Tens
         tensorcast::ConvertTarget target = *tensorcast::parse_target(text);
         targets.to = target.to;
         targets.scheme = std::move(target.scheme);
+        targets.recipe = std::move(target.recipe);
       },
       help);
   return option->check(CLI::Validator(
@@ -138,6 +142,25 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& tar
         return parse_size(text) ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
       },
       ""));
+}
+
+double parse_bits(std::string_view text) {
+  if (text.ends_with("bits")) text.remove_suffix(4);
+  double bits = 0.0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), bits);
+  const bool fits = status == std::errc{} && end == text.data() + text.size() && bits >= 1.0 && bits <= 32.0;
+  return fits ? bits : 0.0;
+}
+
+CLI::Option* add_bits(CLI::App& app, const std::string& name, double& target, const std::string& help) {
+  CLI::Option* option = app.add_option_function<std::string>(
+      name, [&target](const std::string& text) { target = parse_bits(text); }, help);
+  option->check(CLI::Validator(
+      [](std::string& text) {
+        return parse_bits(text) != 0.0 ? std::string() : fmt::format("\"{}\" is not a size such as 4.5bits", text);
+      },
+      ""));
+  return option->option_text("BITS");
 }
 
 void add_output_filter(CLI::App& app, tensorcast::OutputFilter& filter) {

@@ -550,16 +550,11 @@ void add_inspect(CLI::App& app, Work& work) {
                   "write a page that needs no network: tensors by candidates in colours, with histograms")
       ->option_text("FILE")
       ->needs(stats);
-  CLI::Option* budget = command.add_option_function<std::string>(
-      "--budget", [arguments](const std::string& text) { arguments->budget = parse_budget(text); },
+  CLI::Option* budget = add_bits(
+      command, "--budget", arguments->budget,
       "choose a scheme for each matrix of a layer, so that these bits are their average, scales included, and the sum "
-      "of "
-      "squared errors is small; q, k and v, and gate and up, get one scheme");
-  budget->option_text("BITS")->needs(stats)->check(CLI::Validator(
-      [](std::string& text) {
-        return parse_budget(text) != 0.0 ? std::string() : "\"" + text + "\" is not a size such as 4.5bits";
-      },
-      ""));
+      "of squared errors is small; q, k and v, and gate and up, get one scheme");
+  budget->needs(stats);
   command.add_option("--plan", arguments->plan, "write the choice as rules, which can be edited, for convert --rules")
       ->option_text("FILE.yaml")
       ->needs(budget);

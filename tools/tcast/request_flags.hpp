@@ -27,6 +27,9 @@ CLI::Option* add_request_option(CLI::App& app, const Option& option, typename Op
     return repeatable(app.add_option(name, target, help))->delimiter(',')->option_text(option.metavar);
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
     if (std::string_view(option.metavar) == "REGEX") return add_patterns(app, name, target, help + "; repeatable");
+    if (std::string_view(option.metavar).ends_with("...")) {
+      return repeatable(app.add_option(name, target, help))->delimiter(',')->option_text(option.metavar);
+    }
     return add_listed(app, option, target);
   } else if constexpr (std::is_same_v<Value, bool>) {
     if (option.words.size() == 0) return add_listed(app, option, target);
@@ -35,6 +38,7 @@ CLI::Option* add_request_option(CLI::App& app, const Option& option, typename Op
     if (std::string_view(option.metavar) != "SIZE") return add_listed(app, option, target);
     return add_size(app, name, target, help)->option_text(option.metavar);
   } else if constexpr (std::is_same_v<Value, double>) {
+    if (std::string_view(option.metavar) == "BITS") return add_bits(app, name, target, help);
     return app.add_option(name, target, help)->option_text(option.metavar)->check(CLI::Range(option.low, option.high));
   } else {
     return add_listed(app, option, target);

@@ -122,16 +122,22 @@ ConvertRule rule_of(const YAML::Node& node) {
       const tensorcast::ConvertTarget target = target_of(entry.second);
       rule.to = target.to;
       rule.scheme = target.scheme;
+      if (!target.recipe.empty()) rule.recipe = target.recipe;
+    } else if (key == "recipe") {
+      rule.recipe = word_of(entry.second);
     } else if (key == "scale") {
       rule.scale = scale_of(entry.second);
     } else {
-      throw Mistake{fmt::format("a rule has match, rank, smaller, to, scale and keep, not \"{}\"", key),
+      throw Mistake{fmt::format("a rule has match, rank, smaller, to, recipe, scale and keep, not \"{}\"", key),
                     entry.first.Mark()};
     }
   }
   if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
   if (rule.keep == (rule.to != DType::undefined || !rule.scheme.empty()))
     throw Mistake{"a rule has either to or keep", node.Mark()};
+  if (!rule.recipe.empty() && tensorcast::find_quantize_recipe(rule.scheme, rule.recipe) == nullptr) {
+    throw Mistake{fmt::format("\"{}\" has no recipe \"{}\"", rule.scheme, rule.recipe), node.Mark()};
+  }
   if (rule.keep && rule.scale) throw Mistake{"a rule with keep has no use for scale", node.Mark()};
   return rule;
 }
@@ -175,6 +181,10 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     throw Mistake{
         fmt::format("\"{}\" is not a {}; there is {}", word_of(node), option.name, dashed(option.words.word[1])),
         node.Mark()};
+  } else if constexpr (std::is_same_v<Value, double>) {
+    const double bits = parse_bits(word_of(node));
+    if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word_of(node)), node.Mark()};
+    if (value == 0.0) value = bits;
   } else {
     value = number_of(node);
   }
@@ -192,9 +202,11 @@ bool all_choices(Visit&& visit) {
 void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::Node& node, ConvertRequest& request) {
   if (key == "to") {
     const tensorcast::ConvertTarget target = target_of(node);
-    if (request.to != DType::undefined || !request.scheme.empty()) return;  // the command line's
+    if (request.to != DType::undefined || !request.scheme.empty() || request.budget != 0.0)
+      return;  // the command line's
     request.to = target.to;
     request.scheme = target.scheme;
+    if (request.recipe.empty()) request.recipe = target.recipe;
     return;
   }
   const bool unknown = all_choices([&](const auto& option) {

@@ -18,11 +18,17 @@ class Planner {
       : found_(found), chosen_(chosen), tensors_(tensors), request_(request) {}
 
   Result<Respelling> run() {
-    if (Result<void> used = check_options(); !used) return std::move(used).error();
-    if (Result<void> chosen = choose_spelling(); !chosen) return std::move(chosen).error();
+    const bool was_checked = request_.targets.budget != 0.0;  // with the candidates
+    if (Result<void> used = was_checked ? Result<void>() : check_options(); !used) return std::move(used).error();
+    std::vector<std::string> schemes;
+    for (const ChosenWeight& weight : chosen_) schemes.push_back(weight.scheme);
+    const Result<const SpellingWriter*> writer = choose_spelling(schemes, request_);
+    if (!writer) return writer.error();
+    writer_ = *writer;
+    plan_.spelling = writer_->name;
     plan_.layers.resize(found_.layers.size());
     for (const ChosenWeight& weight : chosen_) {
-      if (Result<void> planned = plan_layer(weight.layer, weight.scheme); !planned) {
+      if (Result<void> planned = plan_layer(weight); !planned) {
         if (planned.error().tensor.empty()) planned.error().tensor = found_.layers[weight.layer].name;
         return std::move(planned).error();
       }
@@ -53,69 +59,21 @@ class Planner {
     return fail(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
   }
 
-  // The spelling that was asked for, or that of the scheme, if all schemes have the same.
-  Result<void> choose_spelling() {
-    std::string& spelling = plan_.spelling;
-    spelling = request_.targets.spelling;
-    if (spelling.empty() && request_.to_gguf) spelling = "gguf";
-    for (const ChosenWeight& weight : chosen_) {
-      const QuantizeRecipe* recipe = find_quantize_recipe(weight.scheme);
-      if (recipe == nullptr) continue;  // the quantizer says so
-      if (spelling.empty()) spelling = recipe->spelling;
-      if (request_.targets.spelling.empty() && spelling != recipe->spelling && spelling != "gguf") {
-        spelling = "compressed-tensors";  // it can mix most
-        break;
-      }
-    }
-    const Result<const SpellingWriter*> writer = writer_named(spelling);
-    if (!writer) return writer.error();
-    writer_ = *writer;
-    if ((spelling == "gguf") == request_.to_gguf) return {};
-    return Error{.code = ErrorCode::unsupported,
-                 .message = request_.to_gguf ? fmt::format("GGUF has no layout of \"{}\"", spelling)
-                                             : "these are layouts of GGUF, and the output is no GGUF",
-                 .hint = request_.to_gguf
-                             ? "leave `spelling` out"
-                             : "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
-  }
-
-  Result<void> plan_layer(std::size_t place, const std::string& scheme) {
-    const Layer& layer = found_.layers[place];
-    RespelledLayer& plan = plan_.layers[place];
-    const QuantizeTargets& targets = request_.targets;
-    const bool has_recipe = find_quantize_recipe(scheme, targets.recipe) != nullptr;
-    const bool has_groups = scheme == "int4-group";
-    Quantizing quantizing{.scheme = scheme,
-                          .recipe = has_recipe ? targets.recipe : std::string(),
-                          .gguf = request_.to_gguf,
-                          .numbers = layer.is_quantized() ? DType::float32 : tensors_[layer.codes()].dtype,
-                          .compute = targets.compute_dtype,
-                          .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
-                          .symmetric = !has_groups || targets.symmetric,
-                          .nonfinite = targets.nonfinite};
-    if (request_.to_gguf && find_block_format(scheme, "gguf") == nullptr) {
-      return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", scheme)};
-    }
-    // As if the weight was converted to the type that models are trained in, and then quantized.
-    if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
-      quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
-    }
-    const Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape));
-    if (!quantizer) return quantizer.error();
-    plan.becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
-    plan.becomes.beside_mxfp4 =
-        std::ranges::any_of(chosen_, [](const ChosenWeight& weight) { return weight.scheme == "mxfp4"; });
+  Result<void> plan_layer(const ChosenWeight& weight) {
+    RespelledLayer& plan = plan_.layers[weight.layer];
+    const bool beside_mxfp4 =
+        std::ranges::any_of(chosen_, [](const ChosenWeight& other) { return other.scheme == "mxfp4"; });
+    Result<PlannedWeight> planned =
+        plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4);
+    if (!planned) return std::move(planned).error();
+    plan.becomes = std::move(planned->becomes);
     plan.content = plan.becomes;
-    plan.recipe = quantizer->layout().recipe->recipe;
-    plan.written = spell(*writer_, plan.becomes);
-    if (!plan.written.ok()) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = plan.written.refusal,
-                   .hint = "`exclude` leaves the tensor as it is"};
-    }
-    if (quantizer->needs_maximum()) scaled_.push_back(place);
-    plan.quantizing = std::move(quantizing);
-    plan.sources.assign(plan.written.tensors.size(), layer.codes());
+    plan.recipe = planned->quantizer.layout().recipe->recipe;
+    plan.choice = weight.choice;
+    plan.written = std::move(planned->written);
+    if (planned->quantizer.needs_maximum()) scaled_.push_back(weight.layer);
+    plan.quantizing = std::move(planned->quantizing);
+    plan.sources.assign(plan.written.tensors.size(), found_.layers[weight.layer].codes());
     return {};
   }
 
@@ -148,6 +106,71 @@ class Planner {
 };
 
 }  // namespace
+
+std::uint64_t PlannedWeight::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const WrittenTensor& tensor : written.tensors) sum += tensor.info.bytes;
+  return sum;
+}
+
+Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight, std::span<const TensorInfo> tensors,
+                                  const QuantizeRequest& request, const SpellingWriter& writer, bool beside_mxfp4) {
+  const QuantizeTargets& targets = request.targets;
+  const bool has_recipe = find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
+  const bool has_groups = weight.scheme == "int4-group";
+  Quantizing quantizing{.scheme = weight.scheme,
+                        .recipe = !weight.recipe.empty() ? weight.recipe
+                                  : has_recipe           ? targets.recipe
+                                                         : std::string(),
+                        .gguf = request.to_gguf,
+                        .numbers = layer.is_quantized() ? DType::float32 : tensors[layer.codes()].dtype,
+                        .compute = targets.compute_dtype,
+                        .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
+                        .symmetric = !has_groups || targets.symmetric,
+                        .nonfinite = targets.nonfinite};
+  if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
+    return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", weight.scheme)};
+  }
+  // As if the weight was converted to the type that models are trained in, and then quantized.
+  if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
+    quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+  }
+  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape));
+  if (!quantizer) return std::move(quantizer).error();
+  LayerContent becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
+  becomes.beside_mxfp4 = beside_mxfp4;
+  WrittenLayer written = spell(writer, becomes);
+  if (!written.ok()) {
+    return Error{
+        .code = ErrorCode::unsupported, .message = written.refusal, .hint = "`exclude` leaves the tensor as it is"};
+  }
+  return PlannedWeight{.quantizing = std::move(quantizing),
+                       .quantizer = *std::move(quantizer),
+                       .becomes = std::move(becomes),
+                       .written = std::move(written)};
+}
+
+Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes, const QuantizeRequest& request) {
+  std::string spelling = request.targets.spelling;
+  if (spelling.empty() && request.to_gguf) spelling = "gguf";
+  for (const std::string& scheme : schemes) {
+    const QuantizeRecipe* recipe = find_quantize_recipe(scheme);
+    if (recipe == nullptr) continue;  // the quantizer says so
+    if (spelling.empty()) spelling = recipe->spelling;
+    if (request.targets.spelling.empty() && spelling != recipe->spelling && spelling != "gguf") {
+      spelling = "compressed-tensors";  // it can mix most
+      break;
+    }
+  }
+  const Result<const SpellingWriter*> writer = writer_named(spelling);
+  if (!writer || (spelling == "gguf") == request.to_gguf) return writer;
+  return Error{.code = ErrorCode::unsupported,
+               .message = request.to_gguf ? fmt::format("GGUF has no layout of \"{}\"", spelling)
+                                          : "these are layouts of GGUF, and the output is no GGUF",
+               .hint = request.to_gguf
+                           ? "leave `spelling` out"
+                           : "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
+}
 
 std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t index) {
   Layer layer;

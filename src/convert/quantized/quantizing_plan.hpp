@@ -15,6 +15,8 @@ namespace tensorcast::quantized {
 struct ChosenWeight {
   std::size_t layer = 0;  // in FoundLayers::layers: a layer, or a weight that add_weight() made one
   std::string scheme;
+  std::string recipe = {};  // "": that of the targets, if the scheme has it, else the scheme's default
+  std::string choice = {};  // as TensorOutcome
 };
 
 // Makes a plain tensor a layer, which is to be quantized; returns its index.
@@ -26,6 +28,26 @@ struct QuantizeRequest {
   // Whether a tensor or weight of this name is written.
   std::function<bool(const std::string&)> writes;
 };
+
+// A weight as a scheme of a spelling, before any number is read.
+struct PlannedWeight {
+  Quantizing quantizing;
+  block::Quantizer quantizer;
+  LayerContent becomes;
+  WrittenLayer written;
+
+  // Of all its tensors.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+};
+
+// Errors: invalid_argument (no such scheme, recipe or size), unsupported (the spelling, or GGUF, cannot hold it).
+[[nodiscard]] Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight,
+                                                std::span<const TensorInfo> tensors, const QuantizeRequest& request,
+                                                const SpellingWriter& writer, bool beside_mxfp4);
+
+// The spelling that was asked for, or that of the schemes if all have the same. Errors: as plan_quantizing().
+[[nodiscard]] Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes,
+                                                            const QuantizeRequest& request);
 
 // Spells out what becomes of the weights; the others' layers of the result have no tensors. Reads nothing.
 // Errors: invalid_argument (schemes, recipes and options that do not exist, or together), unsupported (what the

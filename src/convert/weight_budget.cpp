@@ -1,0 +1,210 @@
+#include "convert/weight_budget.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "convert/quantized/decoded_reader.hpp"
+#include "convert/scheme_fit.hpp"
+#include "tensorcast/budget.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using quantized::ChosenWeight;
+
+std::string name_of(const SchemeCandidate& candidate) {
+  return candidate.recipe.empty() ? candidate.scheme : candidate.scheme + ":" + candidate.recipe;
+}
+
+std::string decibels(const SchemeFit& fit) {
+  const double snr = fit.snr_db();
+  return std::isfinite(snr) ? fmt::format("{:.1f} dB", snr) : std::string("exact");
+}
+
+class BudgetChoice {
+ public:
+  BudgetChoice(std::span<ChosenWeight> weights, const quantized::FoundLayers& found, formats::Reader& reader,
+               const quantized::QuantizeRequest& request, const ConversionRun& run)
+      : weights_(weights),
+        found_(found),
+        reader_(reader),
+        decoded_(reader, found.layers),
+        request_(request),
+        run_(run) {}
+
+  Result<void> choose() {
+    if (Result<void> read = read_candidates(); !read) return read;
+    std::vector<std::string> schemes;
+    for (const SchemeCandidate& candidate : candidates_) schemes.push_back(candidate.scheme);
+    const Result<const quantized::SpellingWriter*> writer = quantized::choose_spelling(schemes, request_);
+    if (!writer) return writer.error();
+    writer_ = *writer;
+    for (const ChosenWeight& weight : weights_) total_ += element_bytes(weight);
+    for (const ChosenWeight& weight : weights_) {
+      if (Result<void> measured = measure(weight); !measured) {
+        if (measured.error().tensor.empty()) measured.error().tensor = found_.layers[weight.layer].name;
+        return measured;
+      }
+    }
+    const Result<std::vector<std::size_t>> chosen = choose_within_budget(measured_, request_.targets.budget);
+    if (!chosen) return chosen.error();
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (!weights_[i].scheme.empty()) continue;
+      const SchemeCandidate& candidate = candidates_[(*chosen)[i]];
+      weights_[i].scheme = candidate.scheme;
+      weights_[i].recipe = candidate.recipe;
+      weights_[i].choice = choice_text(measured_[i].candidates, (*chosen)[i]);
+    }
+    return {};
+  }
+
+ private:
+  // Those of the request, then the schemes that weights have already.
+  Result<void> read_candidates() {
+    const QuantizeTargets& targets = request_.targets;
+    if (targets.candidates.empty()) candidates_ = default_scheme_candidates();
+    for (const std::string& text : targets.candidates) {
+      Result<SchemeCandidate> candidate = parse_scheme_candidate(text);
+      if (!candidate) return std::move(candidate).error();
+      candidates_.push_back(*std::move(candidate));
+    }
+    offered_ = candidates_.size();
+    const auto is_any = [&](auto holds) { return std::ranges::any_of(candidates_, holds); };
+    if (!is_any([&](const SchemeCandidate& candidate) {
+          return targets.recipe.empty() || find_quantize_recipe(candidate.scheme, targets.recipe) != nullptr;
+        })) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = fmt::format("no candidate has a recipe \"{}\"", targets.recipe)};
+    }
+    if ((targets.group_size != 0 || !targets.symmetric) &&
+        !is_any([](const SchemeCandidate& candidate) { return candidate.scheme == "int4-group"; })) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "`group_size` and `symmetric` are of use with int4-group only, which is no candidate"};
+    }
+    for (const ChosenWeight& weight : weights_) {
+      const SchemeCandidate fixed{weight.scheme, weight.recipe};
+      const auto known =
+          std::ranges::find(candidates_.begin() + static_cast<std::ptrdiff_t>(offered_), candidates_.end(), fixed);
+      if (!weight.scheme.empty() && known == candidates_.end()) candidates_.push_back(fixed);
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool may_have(const ChosenWeight& weight, std::size_t candidate) const {
+    if (weight.scheme.empty()) return candidate < offered_;
+    return candidate >= offered_ && candidates_[candidate] == SchemeCandidate{weight.scheme, weight.recipe};
+  }
+
+  [[nodiscard]] std::uint64_t element_count_of(const ChosenWeight& weight) const {
+    const std::vector<std::int64_t>& shape = found_.layers[weight.layer].shape;
+    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, [](std::uint64_t count, std::int64_t size) {
+      return count * static_cast<std::uint64_t>(size);
+    });
+  }
+
+  [[nodiscard]] DType numbers_of(const quantized::Layer& layer) const {
+    return layer.is_quantized() ? DType::float32 : reader_.tensors()[layer.codes()].dtype;
+  }
+
+  // What measuring reads; nothing of a weight whose scheme is known.
+  [[nodiscard]] std::uint64_t element_bytes(const ChosenWeight& weight) const {
+    if (!weight.scheme.empty()) return 0;
+    return 2 * storage_bytes(numbers_of(found_.layers[weight.layer]), element_count_of(weight));
+  }
+
+  Result<void> measure(const ChosenWeight& weight) {
+    const quantized::Layer& layer = found_.layers[weight.layer];
+    BudgetWeight& measured = measured_.emplace_back();
+    measured.name = layer.name;
+    measured.count = element_count_of(weight);
+    std::vector<FittedScheme> fitted;
+    std::vector<double> bits;
+    const bool beside_mxfp4 =
+        std::ranges::any_of(candidates_, [](const SchemeCandidate& other) { return other.scheme == "mxfp4"; });
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      if (!may_have(weight, c)) {
+        fitted.push_back({candidates_[c], Error{.code = ErrorCode::unsupported, .message = "it is no candidate"}});
+        bits.push_back(0.0);
+        continue;
+      }
+      const ChosenWeight tried{.layer = weight.layer, .scheme = candidates_[c].scheme, .recipe = candidates_[c].recipe};
+      Result<quantized::PlannedWeight> planned =
+          quantized::plan_weight(layer, tried, reader_.tensors(), request_, *writer_, beside_mxfp4);
+      if (!planned && !weight.scheme.empty()) return std::move(planned).error();
+      bits.push_back(planned ? 8.0 * static_cast<double>(planned->bytes()) / static_cast<double>(measured.count) : 0.0);
+      if (!planned) {
+        fitted.push_back({candidates_[c], std::move(planned).error()});
+      } else {
+        fitted.push_back({candidates_[c], std::move(planned->quantizer), !planned->quantizing.symmetric});
+      }
+    }
+    if (weight.scheme.empty()) {
+      if (Result<void> done = measure_numbers(weight, std::move(fitted), measured); !done) return done;
+    } else {
+      for (const FittedScheme& each : fitted) {
+        measured.candidates.push_back({.scheme = each.candidate.scheme});
+        if (!each.quantizer) measured.candidates.back().problem = each.quantizer.error().message;
+      }
+    }
+    // What is written has the shape of the weight, too, and padding.
+    for (std::size_t c = 0; c < bits.size(); ++c) measured.candidates[c].bits = bits[c];
+    return {};
+  }
+
+  Result<void> measure_numbers(const ChosenWeight& weight, std::vector<FittedScheme> fitted, BudgetWeight& measured) {
+    const quantized::Layer& layer = found_.layers[weight.layer];
+    if (run_.on_progress && !run_.on_progress({.bytes_done = done_, .bytes_total = total_, .tensor = layer.name})) {
+      return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"};
+    }
+    const std::size_t index = layer.is_quantized() ? reader_.tensors().size() + weight.layer : layer.codes();
+    formats::Reader& reader = layer.is_quantized() ? static_cast<formats::Reader&>(decoded_) : reader_;
+    Result<TensorStats> stats = count_numbers(reader, index, run_.execution);
+    if (!stats) return std::move(stats).error();
+    if (Result<void> done = fit_quantizers(reader, index, std::move(fitted), run_.execution, *stats); !done) {
+      return done;
+    }
+    measured.candidates = std::move(stats->schemes);
+    done_ += element_bytes(weight);
+    return {};
+  }
+
+  // "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25, mxfp8 31.5 dB at 8.25"
+  [[nodiscard]] std::string choice_text(const std::vector<SchemeFit>& fits, std::size_t chosen) const {
+    std::string text = fmt::format("{} at {:.4g} bits", decibels(fits[chosen]), fits[chosen].bits);
+    const char* separator = "; ";
+    for (std::size_t c = 0; c < offered_; ++c) {
+      if (c == chosen || !fits[c].problem.empty()) continue;
+      text += fmt::format("{}{} {} at {:.4g}", separator, name_of(candidates_[c]), decibels(fits[c]), fits[c].bits);
+      separator = ", ";
+    }
+    return text;
+  }
+
+  std::span<ChosenWeight> weights_;
+  const quantized::FoundLayers& found_;
+  formats::Reader& reader_;
+  quantized::DecodedReader decoded_;
+  const quantized::QuantizeRequest& request_;
+  const ConversionRun& run_;
+  const quantized::SpellingWriter* writer_ = nullptr;
+  std::vector<SchemeCandidate> candidates_;
+  std::size_t offered_ = 0;  // of candidates_, those that are chosen from
+  std::vector<BudgetWeight> measured_;
+  std::uint64_t done_ = 0, total_ = 0;  // bytes
+};
+
+}  // namespace
+
+Result<void> choose_within_budget(std::span<ChosenWeight> weights, const quantized::FoundLayers& found,
+                                  formats::Reader& reader, const quantized::QuantizeRequest& request,
+                                  const ConversionRun& run) {
+  return BudgetChoice(weights, found, reader, request, run).choose();
+}
+
+}  // namespace tensorcast::file_conversion
