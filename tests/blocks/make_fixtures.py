@@ -172,6 +172,90 @@ def bitsandbytes(kind, nested):
         "bnb_4bit_use_double_quant": nested}})
 
 
+def bitsandbytes_int8():
+    import bitsandbytes.functional as functional
+
+    codes, magnitudes, _ = functional.int8_vectorwise_quant(weight().clamp(-100, 100).half())
+    tensors = {"a.weight": codes, "a.SCB": magnitudes, "a.weight_format": torch.tensor(0, dtype=torch.uint8)}
+    return Fixture(tensors, {"a.weight": functional.int8_vectorwise_dequant(codes, magnitudes)}, {
+        "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}})
+
+
+def convrot(size):
+    """comfy-kitchen turns back in float32, and rounds each sum in an order of its own; ours has one rounding."""
+    import comfy_kitchen.backends.eager.quantization as comfy
+
+    # Sums of these numbers are exact, in whatever order a product of matrices adds them.
+    codes, scale = comfy.quantize_int8_convrot_weight((weight() * 1024).round() / 1024, size)
+    turned = codes.double().reshape(codes.shape[0], -1, size)
+    step = 1
+    while step < size:  # the regular Hadamard matrix of order 4, along each digit of the place in a group
+        parts = turned.reshape(*turned.shape[:2], -1, 4, step)
+        total = parts.sum(3, keepdim=True)
+        turned = (total - 2 * parts.flip(3)).reshape(turned.shape)
+        step *= 4
+    exact = turned.reshape(codes.shape) / size**0.5
+    decoded = (exact * scale.double()).float()
+    of_tool = comfy.dequantize_int8_convrot_weight(codes, scale, size)
+    if not torch.allclose(decoded, of_tool, rtol=1e-5, atol=float(scale.max()) * 1e-4):
+        raise ValueError("comfy-kitchen turns weights back in another way")
+    layer = {"format": "int8_tensorwise", "convrot": True, "convrot_groupsize": size}
+    text = json.dumps({"format_version": "1.0", "layers": {"a": layer}})
+    return Fixture({"a.weight": codes, "a.weight_scale": scale}, {"a.weight": decoded},
+                   metadata={"format": "pt", "_quantization_metadata": text})
+
+
+def groups_of(numbers, bits, size):
+    """Scales and zero points of groups along the inputs, as auto-round takes them: (scales, zeros), [outputs, groups]."""
+    most = 2**bits - 1
+    cut = numbers.reshape(numbers.shape[0], -1, size)
+    low, high = cut.amin(2).clamp(max=0), cut.amax(2).clamp(min=0)
+    scales = ((high - low) / most).clamp(min=1e-5)
+    return scales, (-low / scales).round().clamp(1, most)
+
+
+def linear_of(numbers):
+    linear = torch.nn.Linear(numbers.shape[1], numbers.shape[0], bias=False)
+    linear.weight.data = numbers
+    return linear
+
+
+def gptq(bits, version=1, ordered=True, method="gptq"):
+    """Written and decoded by auto-round, whose packages are those of AutoGPTQ. Zero points of version 1 are one less."""
+    from auto_round_extension.torch import qlinear_torch, qlinear_torch_zp
+
+    size, numbers = 32, weight(rows=32)
+    scales, zeros = groups_of(numbers, bits, size)
+    module = qlinear_torch_zp if version == 1 else qlinear_torch
+    layer = module.QuantLinear(bits, size, numbers.shape[1], numbers.shape[0], bias=False, g_idx=True)
+    layer.device = "cpu"
+    layer.pack(linear_of(numbers), scales, zeros, device="cpu")
+    if not ordered:  # as with desc_act
+        layer.g_idx = layer.g_idx[torch.randperm(numbers.shape[1], generator=torch.Generator().manual_seed(7))]
+    decoded = layer(torch.eye(numbers.shape[1], dtype=torch.float16)).T
+    tensors = {f"a.{name}": getattr(layer, name) for name in ("qweight", "qzeros", "scales", "g_idx")}
+    section = {"quant_method": method, "bits": bits, "group_size": size, "sym": False}
+    if method == "gptq":
+        section |= {"desc_act": not ordered, "checkpoint_format": "gptq" if version == 1 else "gptq_v2"}
+    else:
+        section |= {"packing_format": "auto_round:auto_gptq"}
+    return Fixture(tensors, {"a.weight": decoded}, {"quantization_config": section})
+
+
+def awq(method="awq"):
+    from auto_round.export.export_to_awq.utils import WQLinear_GEMM, dequantize_gemm
+
+    bits, size, numbers = 4, 32, weight(rows=32)
+    scales, zeros = groups_of(numbers, bits, size)
+    layer = WQLinear_GEMM.from_linear(linear_of(numbers), bits, size, scales=scales.T.contiguous(),
+                                      zeros=zeros.T.contiguous(), device="cpu")
+    decoded = dequantize_gemm(layer.qweight, layer.qzeros, layer.scales, bits, size).T
+    tensors = {f"a.{name}": getattr(layer, name) for name in ("qweight", "qzeros", "scales")}
+    section = {"quant_method": method, "bits": bits, "group_size": size}
+    section |= {"version": "gemm", "zero_point": True} if method == "awq" else {"packing_format": "auto_round:auto_awq"}
+    return Fixture(tensors, {"a.weight": decoded}, {"quantization_config": section})
+
+
 class Gguf:
     """One file with a tensor of each type that the gguf package decodes."""
 
@@ -237,6 +321,17 @@ FIXTURES = {
     "bitsandbytes-nf4": lambda: bitsandbytes("nf4", False),
     "bitsandbytes-nf4-nested": lambda: bitsandbytes("nf4", True),
     "bitsandbytes-fp4": lambda: bitsandbytes("fp4", False),
+    "bitsandbytes-int8": bitsandbytes_int8,
+    "comfyui-convrot-64": lambda: convrot(64),
+    "comfyui-convrot-16": lambda: convrot(16),
+    "ct-mxfp6": lambda: compressed_tensors("mxfp6-pack-quantized", "mxfp6", num_bits=6, type="float", strategy="group",
+                                           group_size=32, scale_dtype=torch.uint8, zp_dtype=torch.uint8),
+    **{f"gptq-{bits}": lambda bits=bits: gptq(bits) for bits in (2, 3, 4, 8)},
+    **{f"gptq-v2-{bits}": lambda bits=bits: gptq(bits, 2) for bits in (2, 3, 4, 8)},
+    "gptq-4-act-order": lambda: gptq(4, ordered=False),
+    "awq": awq,
+    "auto-round-gptq": lambda: gptq(4, method="auto-round"),
+    "auto-round-awq": lambda: awq("auto-round"),
     "gguf": Gguf,
 }
 
