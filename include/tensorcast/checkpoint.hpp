@@ -84,10 +84,12 @@ struct VerifyOutcome {
   std::size_t tensors = 0;  // that equal a second conversion of the source
   std::uint64_t bytes_read = 0;
   std::vector<std::string> warnings = {};  // as of inspect_checkpoint()
+  std::vector<std::string> recipes = {};   // of quantized weights: "4 weights are nvfp4 by modelopt"
 };
 
 // Reads a checkpoint again. Its files must have the hashes of SHA256SUMS; with `against`, every tensor must equal a
-// conversion of the source's tensor, and none may be missing. Without SHA256SUMS only tensors are compared.
+// conversion of the source's tensor, and none may be missing. Of a weight that was quantized, a recipe must make every
+// code and scale, as detect_recipes() finds it. Without SHA256SUMS only tensors are compared.
 // Errors: io, parse, internal (naming the file, tensor and element that differ), invalid_argument (nothing to compare).
 [[nodiscard]] TENSORCAST_API Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request);
 

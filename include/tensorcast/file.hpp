@@ -277,13 +277,16 @@ struct TensorOutcome {
   std::string remedy = {};  // with `damage`: what would help; backquotes as in Error::hint
   std::optional<CastReport> report = {};
   std::string file = {};  // of a checkpoint: the output file with the tensor, relative to OUT
-  // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32.
+  // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32. Or, at the codes
+  // of a weight that is quantized, its scheme alone: "nvfp4".
   std::string scheme = {};
   // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's
   // type, and bytes_in its bytes at its codes, and 0 at its other tensors.
   std::string becomes = {};
-  // Only at the codes of such a weight: its elements; the bits of all its tensors for each of them; and, with a budget,
-  // why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25".
+  // Only at the codes of such a weight: its recipe; its elements; the bits of all its tensors for each of them; and, with
+  // a budget, why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25". `report` is there, too: that of
+  // the conversion to codes and back, in which `saturated` is as SchemeFit's.
+  std::string recipe = {};
   std::uint64_t elements = 0;
   double bits = 0.0;
   std::string choice = {};

@@ -272,8 +272,11 @@ class ConvertedTensor(Result):
     becomes: str = ""  # the spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"
     elements: int = 0  # of such a weight, at its codes; 0 at its other tensors
     bits: float = 0.0  # of all its tensors for each element, at its codes
+    recipe: str = ""  # at its codes; `report` is that of the conversion to codes and back
     choice: str = ""  # with budget=, at its codes: why it has its scheme
-    scheme: str = ""  # the spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32"
+    # The spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32". Or, at the codes of
+    # a weight that is quantized, its scheme alone: "nvfp4".
+    scheme: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -333,6 +336,7 @@ class VerifyResult(Result):
     files: int  # whose SHA-256 is right
     tensors: int  # that equal a second conversion of the source
     bytes_read: int
+    recipes: tuple[str, ...] = ()  # of quantized weights: "4 weights are nvfp4 by modelopt"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

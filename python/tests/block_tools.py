@@ -198,6 +198,11 @@ def comfy_fp8(x):
     return {"codes": code_bytes(comfy.quantize_per_tensor_fp8(t, scale)), "scales": one(scale)}
 
 
+def comfy_int8(x):
+    codes, scales = comfy.quantize_int8_rowwise(tensor_of(x))
+    return {"codes": code_bytes(codes), "scales": scales.numpy()}
+
+
 def mlx(x, mode, bits):
     with mx.stream(mx.cpu):
         array = mx.array(x.astype(np.float32))
@@ -255,6 +260,7 @@ def all_tools(library):
     tools["nvfp4 torchao"] = lambda x: torchao_nvfp4(x, True)
     tools["nvfp4 torchao-one-level"] = lambda x: torchao_nvfp4(x, False)
     tools["nvfp4 comfy"], tools["mxfp8 comfy"], tools["fp8-tensor comfy"] = comfy_nvfp4, comfy_mxfp8, comfy_fp8
+    tools["int8-channel comfy"] = comfy_int8
     for mode, bits in (("mxfp4", 4), ("mxfp8", 8), ("nvfp4", 4)):
         tools[f"{mode} mlx"] = lambda x, a=(mode, bits): mlx(x, *a)
     tools["fp8-block transformers"] = lambda x: transformers(x, False)

@@ -25,6 +25,15 @@ void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> co
     std::memcpy(codes.data(), packed, codes.size());
     return;
   }
+  if (bits == 4) {
+    for (std::size_t i = 0; i < codes.size() / 2; ++i) {
+      const unsigned pair = std::to_integer<unsigned>(packed[i]);
+      codes[2 * i] = static_cast<std::uint8_t>(pair & 15u);
+      codes[2 * i + 1] = static_cast<std::uint8_t>(pair >> 4);
+    }
+    if (codes.size() % 2 != 0) codes.back() = std::to_integer<std::uint8_t>(packed[codes.size() / 2] & std::byte{15});
+    return;
+  }
   const auto width = static_cast<std::size_t>(bits);
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const std::size_t byte = i * width / 8;

@@ -204,6 +204,7 @@ constexpr Recipe int4_recipe = {.element = integers(4),
                                 .asymmetric = integer::int4_asymmetric,
                                 .option = RecipeOption::group};
 constexpr Recipe int8_recipe = {.element = integers(8), .scale = integer::int8};
+constexpr Recipe comfy_int8_recipe = {.element = integers(8), .scale = integer::comfy_int8};
 
 constexpr Row gguf_row(std::string_view scheme, GgufBlock block, std::string_view scale, std::string_view element) {
   return {{scheme, "ggml", "gguf", scale, element, false, false}, gguf_recipe(block)};
@@ -212,6 +213,9 @@ constexpr auto other_rows = std::to_array<Row>({
     {{"int8-channel", "compressed-tensors", "compressed-tensors", "w(amax / 127.5), 0 becomes the type's epsilon",
       "round half even of w(x / s), -128 to 127", true, false},
      int8_recipe},
+    {{"int8-channel", "comfy", "compressed-tensors", "s = max(amax / 127, 1e-30), in float32",
+      "round half even of w(x / w(s)), -128 to 127", true, false},
+     comfy_int8_recipe},
     {{"int4-group", "compressed-tensors", "compressed-tensors",
       "w(amax / 7.5); asymmetric: w(w(high - low) / 15), z = w(-8 - w(low / s))",
       "round half even of w(w(x / s) + z), -8 to 7", true, false},

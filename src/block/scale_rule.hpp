@@ -80,6 +80,7 @@ BlockScale transformers(const Extent& block, const ScaleContext& context) noexce
 
 namespace integer {  // float32 scales
 BlockScale int8(const Extent& block, const ScaleContext& context) noexcept;
+BlockScale comfy_int8(const Extent& block, const ScaleContext& context) noexcept;
 BlockScale int4(const Extent& block, const ScaleContext& context) noexcept;
 BlockScale int4_asymmetric(const Extent& block, const ScaleContext& context) noexcept;
 }  // namespace integer

@@ -15,6 +15,8 @@ float epsilon(DType dtype) noexcept {
   return dtype == DType::bfloat16 ? 0x1p-7f : dtype == DType::float16 ? 0x1p-10f : 0x1p-23f;
 }
 
+float smallest_normal_of(DType dtype) noexcept { return dtype == DType::float16 ? 0x1p-14f : smallest_normal; }
+
 // The largest magnitude that a block is taken to have at least; NaN stays.
 float at_least(float largest, float least) noexcept { return is_nan(largest) ? largest : std::max(largest, least); }
 
@@ -85,6 +87,13 @@ BlockScale int8(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = round_to(context.weights, block.largest / 127.5f);
   const float used = scale == 0.0f ? epsilon(context.weights) : scale;
   return scale_of(used, used);
+}
+
+// The scale is stored in float32, and rounded to the weights' type to divide.
+BlockScale comfy_int8(const Extent& block, const ScaleContext& context) noexcept {
+  const float scale = at_least(block.largest / 127.0f, 1e-30f);
+  const float used = round_to(context.weights, scale);
+  return scale_of(scale, used == 0.0f ? smallest_normal_of(context.weights) : used);
 }
 
 BlockScale int4(const Extent& block, const ScaleContext& context) noexcept {

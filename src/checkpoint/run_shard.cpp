@@ -11,6 +11,7 @@
 #include "checkpoint/shard_reader.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/respelled_reader.hpp"
+#include "convert/quantized_losses.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
 #include "io/sha256.hpp"
@@ -73,6 +74,10 @@ class ShardRun {
     Result<file_conversion::TransferOutcome> moved = file_conversion::transfer(run_, tensors_, source(), writer, meter);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
+    if (respelled_ != nullptr) {
+      Result<void> measured = file_conversion::add_quantized_losses(run_, tensors_, *respelled_, *moved);
+      if (!measured) return at_source(std::move(measured).error());
+    }
     if (plan_.settings.verify) {
       Result<bool> verified = verify(**sink, header->size(), meter);
       if (!verified) return at_output(std::move(verified).error());
@@ -129,6 +134,7 @@ class ShardRun {
     }
     if (written.empty()) return {};
     respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);
+    if (file_conversion::measures_losses(run_)) respelled_->measure_losses();
     for (auto& [i, layers] : written) {
       const WrittenPart& part = *shard_.tensors[i].written;
       quantized::Layer own = std::move(layers.front());

@@ -8,12 +8,14 @@
 
 namespace tensorcast::checkpoint {
 
-void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader,
+               const std::set<std::string>& left_out) {
   for (const std::size_t index : model.shards) {
     const SourceShard& shard = checkpoint.shards[index];
     const std::size_t file = reader.add_file(
         {.folder = checkpoint.folder, .name = shard.name, .bytes = shard.bytes, .version = shard.version});
     for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
+      if (left_out.contains(shard.header.tensors[i].name)) continue;
       reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
     }
     reader.add_metadata(shard.header.metadata);

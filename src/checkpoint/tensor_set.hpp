@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,8 @@
 namespace tensorcast::checkpoint {
 
 // Adds the tensors of one model to `reader`, in the order of its shards.
-void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader,
+               const std::set<std::string>& left_out = {});
 
 // What the configurations beside models and the metadata of their files say about quantization
 // (convert/quantization_claim.hpp). The configurations of a folder are read once, for all its models.

@@ -10,6 +10,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/tensor_set.hpp"
+#include "checkpoint/verify_quantized.hpp"
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/respelled_reader.hpp"
@@ -185,6 +186,11 @@ class Verification {
       }
       if (Result<void> same = check_model(model, *of, *written); !same) return same;
     }
+    if (!quantized_.empty()) {
+      Result<std::vector<std::string>> recipes = verify_quantized(request_, quantized_);
+      if (!recipes) return std::move(recipes).error();
+      outcome_.recipes = *std::move(recipes);
+    }
     return written->check_all_matched();
   }
 
@@ -283,6 +289,24 @@ class Verification {
     return expected;
   }
 
+  // Notes the output's layers whose weights the source has as plain numbers: recipes made them. Returns the names of
+  // their tensors, and takes the weights from `expected`.
+  std::set<std::string> take_quantized(const SourceModel& model, Expected& expected, ShardReader& output) {
+    std::set<std::string> names;
+    const quantized::FoundLayers found = layers_of(Claims(output_), model, output);
+    for (const quantized::Layer& layer : found.layers) {
+      const auto source = expected.by_name.find(layer.name);
+      if (source == expected.by_name.end() || source->second >= expected.first_decoded) continue;
+      const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
+      if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
+      for (const quantized::Part& part : layer.parts) names.insert(output.tensors()[part.tensor].name);
+      quantized_.insert(name_prefix(model) + layer.name);
+      expected.by_name.erase(source);
+      ++outcome_.tensors;
+    }
+    return names;
+  }
+
   Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
                            file_conversion::OutputNames& written) {
     ShardReader encoded;
@@ -293,17 +317,13 @@ class Verification {
     if (!expected) return std::move(expected).error();
     formats::Reader& input = *expected->reader;
     std::unordered_map<std::string, std::size_t>& sources = expected->by_name;
+    ShardReader unquantized;
+    add_model(output_, model, unquantized, take_quantized(model, *expected, output));
     file_conversion::Plan plan;
-    for (const formats::TensorInfo& tensor : output.tensors()) {
+    for (const formats::TensorInfo& tensor : unquantized.tensors()) {
       const auto found = sources.find(tensor.name);
       if (found == sources.end()) {
-        Error error = differs("the source does not have the tensor", tensor.name, output_, model);
-        if (layers_of(Claims(output_), model, output).any()) {
-          error.hint =
-              "of weights that were quantized, `tcast inspect OUT --against IN` names the recipe, and `tcast diff` "
-              "measures what they lost";
-        }
-        return error;
+        return differs("the source does not have the tensor", tensor.name, output_, model);
       }
       const formats::TensorInfo& of = input.tensors()[found->second];
       if (of.shape != tensor.shape)
@@ -325,7 +345,7 @@ class Verification {
     if (!sources.empty()) return differs("the tensor is missing", sources.begin()->first, output_, model);
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
     file_conversion::ProgressMeter meter(run.on_progress, plan.bytes_in() + plan.bytes_out());
-    Result<bool> same = file_conversion::verify(run, plan.in_layout(), input, output, meter);
+    Result<bool> same = file_conversion::verify(run, plan.in_layout(), input, unquantized, meter);
     if (!same) {
       Error& error = same.error();
       if (error.file.empty()) error.file = file_of(error.tensor, output_, model);
@@ -363,6 +383,7 @@ class Verification {
   const VerifyRequest& request_;
   SourceCheckpoint output_;
   SourceCheckpoint source_;
+  std::set<std::string> quantized_;  // weights of the output, with their models
   VerifyOutcome outcome_;
 };
 

@@ -185,6 +185,11 @@ std::shared_ptr<WrittenPart> written_from_json(const nlohmann::json& json) {
                         (layer->quantizing && (tensor.role == quantized::PartRole::global_scale ||
                                                tensor.role == quantized::PartRole::zero_points));
   if ((!computed || !tensor.constant.empty()) && tensor.constant.size() != tensor.info.bytes) return nullptr;
+  if (layer->quantizing) {
+    const auto quantizer = quantized::quantizer_of(*layer->quantizing, Shape(layer->becomes.shape));
+    if (!quantizer) return nullptr;
+    layer->recipe = quantizer->layout().recipe->recipe;
+  }
   part->source = *source;
   part->source.layer.name = layer->content.name;
   if (layer->quantizing) part->source.layer.shape = layer->content.shape;

@@ -17,6 +17,7 @@
 #include "convert/quantized/decoded_reader.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "convert/quantized/respelled_reader.hpp"
+#include "convert/quantized_losses.hpp"
 #include "convert/respelled_plan.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/transfer.hpp"
@@ -84,9 +85,10 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
   if (!stream && !output.replaces() && input.file->mode() != 0) output.set_mode(input.file->mode());
 }
 
-// Runs everything after the plan. `outcome` has the plan's tensors.
+// Runs everything after the plan. `outcome` has the plan's tensors. `respelled`: the input's reader, if it writes
+// layers.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
-                               const Format& format, ConvertOutcome outcome) {
+                               quantized::RespelledReader* respelled, const Format& format, ConvertOutcome outcome) {
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
   ProgressMeter progress(request.on_progress, request.verify ? 2 * bytes : bytes);
   // Before anything is created, so that the caller can be ready to cancel.
@@ -135,6 +137,10 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
       file_conversion::transfer(request, ordered, *input.reader, **writer, progress);
   if (!transferred) return at_file(std::move(transferred).error(), request.input);
   if (transferred->cancelled) return cancelled(request);
+  if (respelled != nullptr) {
+    Result<void> measured = file_conversion::add_quantized_losses(request, ordered, *respelled, *transferred);
+    if (!measured) return at_file(std::move(measured).error(), request.input);
+  }
   if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
 
   if (request.verify) {
@@ -201,19 +207,20 @@ quantized::FoundLayers layers_of(const std::vector<quantized::ConfigText>& texts
 }
 
 // Puts readers around that of the input, which have decoded weights and written tensors, too; sets the sources of the
-// plan's tensors.
-void read_layers(Plan& plan, const Execution& execution, OpenedInput& input) {
+// plan's tensors. Returns the reader of written tensors; null: there are none.
+quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, OpenedInput& input) {
   const bool decodes = std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
-  if (!decodes && !plan.respelling.any()) return;
+  if (!decodes && !plan.respelling.any()) return nullptr;
   formats::Reader* inner = input.reader.get();
   input.encoded.push_back(std::move(input.reader));
   if (decodes) {
     input.reader = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
-    if (!plan.respelling.any()) return;
+    if (!plan.respelling.any()) return nullptr;
     inner = input.reader.get();
     input.encoded.push_back(std::move(input.reader));
   }
-  auto reader = std::make_unique<quantized::RespelledReader>(*inner, execution);
+  auto reader = std::make_unique<quantized::RespelledReader>(*inner, run.execution);
+  if (measures_losses(run)) reader->measure_losses();
   std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(plan.respelling.layers.size());
   for (PlannedTensor& tensor : plan.tensors) {
     if (tensor.written == SIZE_MAX) continue;
@@ -223,7 +230,9 @@ void read_layers(Plan& plan, const Execution& execution, OpenedInput& input) {
     for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
     tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.written);
   }
+  quantized::RespelledReader* const written = reader.get();
   input.reader = std::move(reader);
+  return written;
 }
 
 }  // namespace
@@ -238,7 +247,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   const quantized::FoundLayers layers = layers_of(texts, input);
   Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, texts);
   if (!plan) return at_file(plan.error(), request.input);
-  read_layers(*plan, request.execution, input);
+  quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
@@ -249,7 +258,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
     if (Result<void> apart = check_apart(written, others); !apart) return std::move(apart).error();
   }
   if (request.dry_run) return outcome;
-  return execute(request, *plan, input, **format, std::move(outcome));
+  return execute(request, *plan, input, respelled, **format, std::move(outcome));
 }
 
 }  // namespace tensorcast::file_conversion

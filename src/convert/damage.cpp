@@ -44,6 +44,14 @@ std::string remedy_of(const CastReport& report, DType from, DType to) {
   return "`scale`, a wider type or a block scheme would help";
 }
 
+bool is_mostly_noise(const CastReport& report) { return report.signal_power > 0.0 && report.snr_db() < least_snr_db; }
+
+std::string noise_text(const CastReport& report) {
+  constexpr double shown_as_zero = 0.05;  // "-0.0 dB" would look like a mistake
+  const double decibels = std::fabs(report.snr_db()) < shown_as_zero ? 0.0 : report.snr_db();
+  return fmt::format("the signal to noise ratio is {:.1f} dB", decibels);
+}
+
 std::string zeros_text(const NonzeroCounts& nonzero) {
   return fmt::format("{} of {} nonzero elements became zero", nonzero.before - nonzero.after, nonzero.before);
 }
@@ -94,11 +102,16 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
   if (report.nan_lost != 0) {
     return damage(fmt::format("{} of {} elements were NaN and became numbers", report.nan_lost, report.count));
   }
-  if (report.signal_power > 0.0 && report.snr_db() < least_snr_db) {
-    constexpr double shown_as_zero = 0.05;  // "-0.0 dB" would look like a mistake
-    const double decibels = std::fabs(report.snr_db()) < shown_as_zero ? 0.0 : report.snr_db();
-    return damage(fmt::format("the signal to noise ratio is {:.1f} dB", decibels));
-  }
+  if (is_mostly_noise(report)) return damage(noise_text(report));
+  return std::nullopt;
+}
+
+std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero) {
+  const auto damage = [](std::string what) {
+    return Damage{std::move(what), "another scheme or `exclude` would help"};
+  };
+  if (became_mostly_zero(nonzero)) return damage(zeros_text(nonzero));
+  if (is_mostly_noise(report)) return damage(noise_text(report));
   return std::nullopt;
 }
 

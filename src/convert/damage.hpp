@@ -34,6 +34,9 @@ struct NonzeroCounts {
 [[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                                 DType to);
 
+// The same of a weight that was quantized, whose largest elements are expected to saturate.
+[[nodiscard]] std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero);
+
 // Returns what a strict conversion does not allow: any damage; an element that overflowed, saturated, or lost a NaN or
 // an infinity; nonzero elements that became zero, beyond the share `zero_limit` of them.
 [[nodiscard]] std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& nonzero, DType from,

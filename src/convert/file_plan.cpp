@@ -571,6 +571,8 @@ void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, s
   tensor.weight_bits =
       tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
   tensor.choice = layer.choice;
+  tensor.weight_scheme = layer.becomes.scheme;
+  tensor.recipe = layer.recipe;
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
@@ -587,8 +589,9 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .reason = tensor.reason.text(),
           .left = tensor.left,
           .scale = tensor.scale,
-          .scheme = tensor.scheme,
+          .scheme = quantizes ? tensor.weight_scheme : tensor.scheme,
           .becomes = tensor.becomes,
+          .recipe = tensor.recipe,
           .elements = tensor.weight_elements,
           .bits = tensor.weight_bits,
           .choice = tensor.choice};

@@ -32,13 +32,16 @@ struct PlannedTensor {
   std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
   // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
   std::size_t written = SIZE_MAX;
-  // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and its bytes, at its codes.
+  // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and, at its codes, its bytes, its new
+  // scheme, and the rest as TensorOutcome.
   std::string becomes = {};
   DType weight_type = DType::undefined;
   std::uint64_t weight_bytes = 0;
   std::uint64_t weight_elements = 0;  // as TensorOutcome's elements, bits and choice
   double weight_bits = 0.0;
   std::string choice = {};
+  std::string weight_scheme = {};  // and its recipe
+  std::string recipe = {};
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 

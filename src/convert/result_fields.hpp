@@ -20,6 +20,7 @@ inline constexpr auto fields<TensorOutcome> = std::tuple{
     Field{"left", &TensorOutcome::left, Empty::left_out},
     Field{"scheme", &TensorOutcome::scheme, Empty::left_out},
     Field{"becomes", &TensorOutcome::becomes, Empty::left_out},
+    Field{"recipe", &TensorOutcome::recipe, Empty::left_out},
     Field{"elements", &TensorOutcome::elements, Empty::left_out},
     Field{"bits", &TensorOutcome::bits, Empty::left_out},
     Field{"choice", &TensorOutcome::choice, Empty::left_out},
@@ -83,6 +84,7 @@ inline constexpr auto fields<VerifyOutcome> = std::tuple{
     Field{"files", &VerifyOutcome::files},
     Field{"tensors", &VerifyOutcome::tensors},
     Field{"bytes_read", &VerifyOutcome::bytes_read},
+    Field{"recipes", &VerifyOutcome::recipes},
 };
 
 template <>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "block/quantizer.hpp"
+#include "block/saturation.hpp"
 #include "cast/parallel.hpp"
 #include "tensorcast/block.hpp"
 
@@ -23,26 +24,6 @@ constexpr std::uint64_t window_bands = 8;
 constexpr std::uint64_t exponent_count = 256;
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
-// The bits of a code without its sign that mean the largest magnitude.
-std::uint8_t largest_code(const BlockCoding& coding) {
-  switch (coding.element) {
-    case DType::float8_e4m3fn:
-      return 0x7e;
-    case DType::float8_e5m2:
-      return 0x7b;
-    default:
-      return static_cast<std::uint8_t>((1 << (coding.bits - 1)) - 1);
-  }
-}
-
-bool is_largest(const BlockCoding& coding, std::uint8_t code) {
-  const auto sign = static_cast<std::uint8_t>(1 << (coding.bits - 1));
-  const std::uint8_t magnitude = code & (sign - 1);
-  const bool is_integer = coding.element == DType::int8 || coding.element == DType::uint8;
-  if (is_integer && (code & sign) != 0) return magnitude == 0;  // two's complement
-  return magnitude == largest_code(coding);
-}
 
 enum class Limit : std::uint8_t { none, lowest, highest };
 
@@ -114,7 +95,9 @@ class Candidate {
       return failed(read.error());
     }
     compare(floats, decoded, counts);
-    if (made.coding.gguf == GgufBlock::none) count_codes(made, floats, decoded, counts);
+    if (made.coding.gguf == GgufBlock::none) {
+      counts.saturated = block::count_saturated(made.coding, made.codes, columns, floats, decoded);
+    }
     count_scales(made, scales, columns, floats, counts);
     return counts;
   }
@@ -170,20 +153,6 @@ class Candidate {
     }
     counts.signal = (signal[0] + signal[1]) + (signal[2] + signal[3]);
     counts.noise = (noise[0] + noise[1]) + (noise[2] + noise[3]);
-  }
-
-  static void count_codes(const QuantizedTensor& made, std::span<const float> floats, std::span<const float> decoded,
-                          Counts& counts) {
-    const Result<std::vector<std::byte>> codes = element_codes(made);
-    if (!codes) {
-      counts.problem = codes.error().message;
-      return;
-    }
-    const auto sign = static_cast<std::uint8_t>((1 << made.coding.bits) - 1);
-    for (std::size_t i = 0; i < codes->size(); ++i) {
-      if (!is_largest(made.coding, std::to_integer<std::uint8_t>((*codes)[i]) & sign)) continue;
-      counts.saturated += std::fabs(floats[i]) > std::fabs(decoded[i]) ? 1 : 0;
-    }
   }
 
   void count_scales(const QuantizedTensor& made, std::uint64_t scales, std::uint64_t columns,

@@ -78,6 +78,52 @@ class QuantizeTest(running.CommandTest):
         path.write_text(text)
         self.done("run-shard", "out")
 
+    def test_the_report_has_what_each_weight_lost(self):
+        for scheme, bits in (("nvfp4", 4.5 + 32 / HIDDEN**2), ("mxfp4", 4.25), ("fp8-block", 8 + 32 / HIDDEN**2)):
+            with self.subTest(scheme):
+                said = self.done("convert", "in", "-o", f"lost-{scheme}", "--to", scheme, "--report", f"{scheme}.json", "--fuse",
+                                 "never")
+                report = json.loads((self.folder / f"{scheme}.json").read_text())
+                weights = {tensor["name"]: tensor for tensor in report["tensors"] if "bits" in tensor}
+                self.assertEqual(len(weights), 4)
+                measured = json.loads(self.done("inspect", "in", "--stats", "--candidates", scheme, "--json"))["tensors"]
+                for tensor in measured:
+                    if tensor["name"] not in weights:
+                        continue
+                    weight, fit = weights[tensor["name"]], tensor["candidates"][0]
+                    self.assertEqual((weight["scheme"], weight["recipe"], weight["bits"], weight["elements"]),
+                                     (scheme, fit["recipe"], bits, HIDDEN**2))
+                    lost = weight["report"]
+                    self.assertAlmostEqual(lost["snr_db"], fit["snr_db"], places=4)
+                    self.assertEqual(lost["saturated"] / lost["count"], fit["saturated"])
+                    self.assertEqual(lost["underflowed_to_zero"] / lost["count"], fit["became_zero"])
+                self.assertIn(f"{bits:.4g} bits, ", said)
+
+    def test_a_weight_that_is_mostly_lost_is_warned_of(self):
+        numbers = struct.pack("<4096f", *([1e4] + [1e-4] * 4095))
+        (self.folder / "in.safetensors").write_bytes(fixtures.safetensors([("a.weight", "F32", [64, 64], numbers)]))
+        more = ["in.safetensors", "-o", "out.safetensors", "--to", "fp8-tensor"]
+        self.assertIn("4095 of 4096 nonzero elements became zero", self.refused("convert", *more, "--strict-loss"))
+        self.assertFalse((self.folder / "out.safetensors").exists())
+        self.assertIn("4095 of 4096 nonzero elements became zero", self.exits(0, "convert", *more).stderr)
+
+    def test_verify_against_the_source_finds_the_recipe(self):
+        for more, recipe in ((["--to", "nvfp4"], "nvfp4 by modelopt"), (["--to", "mxfp4", "--recipe", "even"], "mxfp4 by even"),
+                             (["--to", "int4-group", "--group-size", "32", "--no-symmetric"],
+                              "int4-group by compressed-tensors"),
+                             (["--to", "int8-channel", "--recipe", "comfy", "--spelling", "comfyui"],
+                              "int8-channel by comfy")):
+            with self.subTest(recipe):
+                out = "verified-" + recipe.split()[0]
+                self.done("convert", "in", "-o", out, *more)
+                self.assertIn(f"4 weights are {recipe}", self.done("verify", out, "--against", "in"))
+                path = next((self.folder / out).glob("*.safetensors"))
+                content = bytearray(path.read_bytes())
+                content[-1] ^= 1  # of a code or a scale
+                (self.folder / out / "SHA256SUMS").unlink()
+                path.write_bytes(content)
+                self.refused("verify", out, "--against", "in")
+
     def test_rules_and_a_scheme_of_ones_own(self):
         (self.folder / "mine.yaml").write_text(
             "to: int4-group\ngroup-size: 32\nsymmetric: false\nrules:\n  - {match: down_proj, to: int8-channel}\n"

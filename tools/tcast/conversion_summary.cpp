@@ -37,30 +37,44 @@ struct Total {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   CastReport report;
+  std::uint64_t elements = 0;  // of weights that were quantized
+  double bits = 0.0;           // of these together
 };
+
+// What was decoded; "" also of a weight that is quantized.
+std::string decoded_scheme(const TensorOutcome& tensor) { return tensor.becomes.empty() ? tensor.scheme : ""; }
+
+// "4.5 bits".
+std::string bits_text(double bits, std::uint64_t elements) {
+  return fmt::format("{:.4g} bits", bits / static_cast<double>(std::max<std::uint64_t>(elements, 1)));
+}
 
 // In order of first appearance.
 std::vector<Total> totals_of(const ConvertOutcome& outcome) {
   std::vector<Total> totals;
   for (const TensorOutcome& tensor : outcome.tensors) {
     auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) {
-      return known.from == tensor.from && known.scheme == tensor.scheme && known.becomes == tensor.becomes &&
+      return known.from == tensor.from && known.scheme == decoded_scheme(tensor) && known.becomes == tensor.becomes &&
              (known.to == tensor.to || !tensor.becomes.empty());
     });
     if (total == totals.end()) {
       totals.push_back({.from = tensor.from,
-                        .scheme = tensor.scheme,
+                        .scheme = decoded_scheme(tensor),
                         .becomes = tensor.becomes,
                         .to = tensor.to,
                         .tensors = 0,
                         .bytes_in = 0,
                         .bytes_out = 0,
-                        .report = {}});
+                        .report = {},
+                        .elements = 0,
+                        .bits = 0.0});
       total = totals.end() - 1;
     }
     ++total->tensors;
     total->bytes_in += tensor.bytes_in;
     total->bytes_out += tensor.bytes_out;
+    total->elements += tensor.elements;
+    total->bits += tensor.bits * static_cast<double>(tensor.elements);
     if (tensor.report) total->report.merge(*tensor.report);
   }
   return totals;
@@ -109,15 +123,14 @@ std::string totals_table(const ConvertOutcome& outcome) {
                {"lost"}});
   for (const Total& total : totals_of(outcome)) {
     const bool copied = total.from == total.to && total.scheme.empty() && total.report.count == 0;
-    if (!total.becomes.empty()) {  // codes and scales, which are not measured
-      table.add_row({std::string(name(total.from)), total.becomes, grouped(total.tensors), grouped(total.bytes_in),
-                     grouped(total.bytes_out)});
-      continue;
-    }
+    const std::string to = !total.becomes.empty()
+                               ? fmt::format("{}, {}", total.becomes, bits_text(total.bits, total.elements))
+                           : copied ? "(copied)"
+                                    : std::string(name(total.to));
     std::vector<std::string> cells = {total.scheme.empty() ? std::string(name(total.from)) : printable(total.scheme),
-                                      copied ? "(copied)" : std::string(name(total.to)), grouped(total.tensors),
-                                      grouped(total.bytes_in), grouped(total.bytes_out)};
-    if (!copied) {
+                                      to, grouped(total.tensors), grouped(total.bytes_in), grouped(total.bytes_out)};
+    const bool measured = total.becomes.empty() || total.report.count != 0;
+    if (!copied && measured) {
       cells.insert(cells.end(), {share_text(total.report.inexact, total.report.count),
                                  decibel_text(total.report.snr_db()), short_number(total.report.max_rel_error),
                                  lossy_elements(total.report) == 0 ? "nothing" : losses_text(total.report)});
@@ -149,9 +162,11 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
                {"lost"}});
   for (std::size_t i = 0; i < std::min(shown, worst.size()); ++i) {
     const TensorOutcome& tensor = *worst[i];
-    table.add_row({shown_name(qualified_name(tensor)), std::string(name(tensor.to)), grouped(tensor.report->count),
-                   decibel_text(tensor.report->snr_db()), short_number(tensor.report->max_abs_error),
-                   short_number(tensor.report->max_rel_error), losses_text(*tensor.report)});
+    table.add_row({shown_name(qualified_name(tensor)),
+                   tensor.becomes.empty() ? std::string(name(tensor.to)) : tensor.becomes,
+                   grouped(tensor.report->count), decibel_text(tensor.report->snr_db()),
+                   short_number(tensor.report->max_abs_error), short_number(tensor.report->max_rel_error),
+                   losses_text(*tensor.report)});
   }
   return "\n" + table.to_string();
 }
@@ -169,10 +184,30 @@ Json options_json(const tensorcast::CastOptions& options) {
   return json;
 }
 
+// Weights that become one scheme.
+struct QuantizedWeights {
+  std::uint64_t count = 0, elements = 0;
+  double bits = 0.0;  // of all elements
+  CastReport report;
+
+  void add(const TensorOutcome& tensor) {
+    count += tensor.bytes_in != 0 ? 1 : 0;
+    elements += tensor.elements;
+    bits += tensor.bits * static_cast<double>(tensor.elements);
+    if (tensor.report) report.merge(*tensor.report);
+  }
+  [[nodiscard]] std::string text(const std::string& becomes) const {
+    const std::string loss = report.count == 0 ? "" : fmt::format(", {}", decibel_text(report.snr_db()));
+    return fmt::format("{} quantized to {}: {}{}", count_text(count, "weight"), becomes, bits_text(bits, elements),
+                       loss);
+  }
+};
+
 }  // namespace
 
 std::string from_text(const TensorOutcome& tensor) {
-  return tensor.scheme.empty() ? std::string(name(tensor.from)) : printable(tensor.scheme);
+  const std::string scheme = decoded_scheme(tensor);
+  return scheme.empty() ? std::string(name(tensor.from)) : printable(scheme);
 }
 
 bool is_copied(const TensorOutcome& tensor) {
@@ -200,11 +235,11 @@ std::string plan_table(const ConvertOutcome& outcome) {
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
   std::vector<std::pair<const TensorOutcome*, std::uint64_t>> left;  // the first for a reason, count
-  std::map<std::string, std::uint64_t> quantized;                    // weights, by what they become
+  std::map<std::string, QuantizedWeights> quantized;                 // by what they become
   std::uint64_t copied = 0;
   for (const TensorOutcome& tensor : outcome.tensors) {
     if (!tensor.becomes.empty()) {
-      quantized[with_options(tensor.reason)] += tensor.bytes_in != 0 ? 1 : 0;
+      quantized[with_options(tensor.reason)].add(tensor);
       continue;
     }
     if (tensor.left) {
@@ -224,9 +259,7 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
     ++known->second;
   }
   std::vector<std::string> parts;
-  for (const auto& [becomes, count] : quantized) {
-    parts.push_back(fmt::format("{} quantized to {}", count_text(count, "weight"), becomes));
-  }
+  for (const auto& [becomes, weights] : quantized) parts.push_back(weights.text(becomes));
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
   for (const auto& [first, count] : left) {
@@ -274,6 +307,7 @@ Json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome, 
                   {"bytes_out", total.bytes_out}};
     if (!total.scheme.empty()) entry["scheme"] = total.scheme;
     if (!total.becomes.empty()) entry["becomes"] = total.becomes;
+    if (total.elements != 0) entry["bits"] = total.bits / static_cast<double>(total.elements);
     if (total.report.count != 0) entry["report"] = to_json(total.report);
     totals.push_back(std::move(entry));
   }

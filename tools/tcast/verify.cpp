@@ -50,7 +50,8 @@ int verify(VerifyArguments& arguments) {
     print(json_text({{"checkpoint", request.checkpoint},
                      {"files", outcome->files},
                      {"tensors", outcome->tensors},
-                     {"bytes_read", outcome->bytes_read}}));
+                     {"bytes_read", outcome->bytes_read},
+                     {"recipes", outcome->recipes}}));
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
@@ -60,6 +61,7 @@ int verify(VerifyArguments& arguments) {
     text += fmt::format("{}{} as converted from {}", outcome->files != 0 ? ", " : "",
                         count_text(outcome->tensors, "tensor"), printable(request.against));
   }
+  for (const std::string& recipe : outcome->recipes) text += ", " + recipe;
   print(text + "\n");
   return exit_done;
 }

@@ -192,7 +192,34 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
     if (!symmetric_) std::ranges::copy(zeros_, all_zeros_.begin() + static_cast<std::ptrdiff_t>(scales_begin));
     kept_rows_ = window_end_;
   }
-  return {};
+  return meter_ ? measure_window() : Result<void>();
+}
+
+Result<void> NumberCodes::measure_window() {
+  const QuantizedTensor& layout = quantizer_.layout();
+  const std::uint64_t rows = window_end_ - window_begin_;
+  if (content_.block_rows == 0 && !scales_.empty()) {
+    quantizer_.put_tensor_scale(scales_);
+    if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
+  }
+  const auto size = [](std::uint64_t number) { return static_cast<std::int64_t>(number); };
+  const Shape codes{size(rows), size(codes_.size() / storage_bytes(layout.codes_dtype, 1) / rows)};
+  const Shape grid{size(scale_bytes_ == 0 ? 0 : scales_.size() / scale_bytes_)};
+  BlockTensor made{.coding = layout.coding,
+                   .shape = Shape{size(rows), size(content_.columns())},
+                   .block_rows = layout.block_rows,
+                   .block_columns = layout.block_columns,
+                   .codes = {layout.codes_dtype, codes, codes_}};
+  if (!scales_.empty()) made.scales = {layout.scales_dtype, grid, scales_};
+  if (layout.global_scale) {
+    made.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*layout.global_scale, 1))};
+  }
+  if (!zeros_.empty()) made.zero_points = {DType::int8, grid, zeros_};
+  return meter_->add(quantizer_, window_begin_, rows, source_, made, execution_);
+}
+
+std::optional<QuantizedLoss> NumberCodes::loss() const {
+  return meter_ && meter_->is_complete() ? std::optional(meter_->loss()) : std::nullopt;
 }
 
 Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "block/quantizer.hpp"
 #include "convert/quantized/layer_packer.hpp"
+#include "convert/quantized/loss_meter.hpp"
 #include "tensorcast/execution.hpp"
 
 namespace tensorcast::quantized {
@@ -53,6 +55,11 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<std::vector<float>> global_scales() override;
   [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
+  // Measures all rows when they are first quantized. To be called before them.
+  void measure_loss() { meter_.emplace(numbers_, rows_); }
+  // What the weight loses; nullopt: not all of its rows were measured.
+  [[nodiscard]] std::optional<QuantizedLoss> loss() const;
+
  private:
   NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
               std::function<Result<float>()> maximum, const Execution& execution);
@@ -61,6 +68,8 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<bool> all_zero() const;
   // Quantizes the rows around `row`, unless they are at hand.
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
+  // Measures the rows at hand.
+  [[nodiscard]] Result<void> measure_window();
   [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
   // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
   [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item,
@@ -80,6 +89,7 @@ class NumberCodes final : public LayerCodes {
   std::vector<std::byte> source_, codes_, scales_, zeros_;
   std::uint64_t kept_rows_ = 0;  // whose scales are in the following
   std::vector<std::byte> all_scales_, all_zeros_;
+  std::optional<LossMeter> meter_;
 };
 
 }  // namespace tensorcast::quantized

@@ -33,6 +33,7 @@ Result<void> RespelledReader::open(std::size_t index) {
   const Entry& entry = entries_[index];
   const RespelledLayer& layer = *entry.layer;
   if (layer.quantizing && quantized_ == layer.becomes.name) return {};
+  keep_loss();
   quantized_.clear();
   if (layer.quantizing) {
     auto codes = quantizer(index);
@@ -109,7 +110,27 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
       *layer.quantizing, layer.becomes, std::move(read).value(), [this, index] { return maximum_of(index); },
       execution_);
   if (!codes) return std::move(codes).error();
+  if (measures_ && !losses_.contains(layer.becomes.name)) {
+    measured_ = codes->get();
+    measured_->measure_loss();
+  }
   return std::unique_ptr<LayerCodes>(std::move(codes).value());
+}
+
+void RespelledReader::keep_loss() {
+  if (measured_ == nullptr) return;
+  if (std::optional<QuantizedLoss> loss = measured_->loss()) losses_.emplace(quantized_, std::move(*loss));
+  measured_ = nullptr;
+}
+
+std::optional<QuantizedLoss> RespelledReader::loss(std::size_t index) {
+  const std::size_t count = inner_.tensors().size();
+  if (index < count) return std::nullopt;
+  const Entry& entry = entries_[index - count];
+  if (entry.layer->written.tensors[entry.tensor].role != PartRole::codes) return std::nullopt;
+  if (quantized_ == entry.layer->becomes.name) keep_loss();
+  const auto found = losses_.find(entry.layer->becomes.name);
+  return found == losses_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace tensorcast::quantized

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ class RespelledReader final : public formats::Reader {
   // `siblings`, with which it shares its tensor scale.
   std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
                   std::size_t tensor);
+
+  // Measures what weights lose while they are quantized.
+  void measure_losses() { measures_ = true; }
+  // What the weight of these codes lost; nullopt: they are not codes of a weight that was quantized and read whole.
+  [[nodiscard]] std::optional<QuantizedLoss> loss(std::size_t index);
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
   [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
@@ -49,6 +55,8 @@ class RespelledReader final : public formats::Reader {
   // Reads the numbers of a weight, or of a layer that is decoded; sets their type.
   [[nodiscard]] Result<ReadNumbers> numbers_of(const Layer& layer, DType& type);
   [[nodiscard]] Result<float> maximum_of(std::size_t index);
+  // Keeps what was measured of the weight at hand.
+  void keep_loss();
 
   formats::Reader& inner_;
   Execution execution_;
@@ -58,6 +66,9 @@ class RespelledReader final : public formats::Reader {
   std::string quantized_;                    // the weight of codes_, if they are made of its numbers
   std::map<std::string, float> magnitudes_;  // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
+  NumberCodes* measured_ = nullptr;  // codes_, if they are measured
+  bool measures_ = false;
+  std::map<std::string, QuantizedLoss> losses_;  // of weights
   std::unique_ptr<LayerPacker> packer_;
 };
 

@@ -1,0 +1,71 @@
+#include "checkpoint/verify_quantized.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tensorcast/detect_recipes.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using Recipes = std::vector<std::string_view>;
+
+// Takes from `common` what is not in `recipes`.
+void keep_common(const Recipes& recipes, Recipes& common) {
+  std::erase_if(common, [&](std::string_view name) { return std::ranges::find(recipes, name) == recipes.end(); });
+}
+
+Error differs(const LayerRecipes& layer) {
+  const auto nearest = std::ranges::min_element(layer.trials, {}, &RecipeTrial::differing_blocks);
+  std::string message = layer.problem;
+  if (message.empty() && nearest != layer.trials.end()) {
+    message = fmt::format(
+        "no recipe of {} makes these bytes of the source's weight; {} is nearest, of which {} of {} blocks{} differ",
+        layer.scheme, nearest->recipe, nearest->differing_blocks, layer.blocks,
+        nearest->tensor_scale_differs ? " and the tensor scale" : "");
+  }
+  return {
+      .code = ErrorCode::internal,
+      .message = std::move(message),
+      .hint = "the weight was changed, or was made of another one; `tcast inspect OUT --against IN` shows all recipes",
+      .tensor = layer.name};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, const std::set<std::string>& weights) {
+  const DetectRequest detect{.input = request.checkpoint,
+                             .original = request.against,
+                             .execution = request.execution,
+                             .on_progress = request.on_progress};
+  Result<std::vector<LayerRecipes>> layers = detect_recipes(detect);
+  if (!layers) return std::move(layers).error();
+  std::map<std::string, Recipes> common;  // by scheme
+  std::map<std::string, std::size_t> counts;
+  std::size_t found = 0;
+  for (const LayerRecipes& layer : *layers) {
+    if (!weights.contains(layer.name)) continue;
+    Recipes recipes = layer.recipes();
+    if (recipes.empty()) return differs(layer);
+    if (const auto [known, is_new] = common.try_emplace(layer.scheme, recipes); !is_new)
+      keep_common(recipes, known->second);
+    ++found;
+  }
+  for (const LayerRecipes& layer : *layers) {
+    if (!weights.contains(layer.name)) continue;
+    const Recipes& shared = common.at(layer.scheme);
+    ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.recipes() : shared, " or "))];
+  }
+  if (found != weights.size())
+    return Error{.code = ErrorCode::internal, .message = "weights of the output are not found"};
+  std::vector<std::string> sentences;
+  for (const auto& [what, count] : counts) {
+    sentences.push_back(fmt::format("{} {} {}", count, count == 1 ? "weight is" : "weights are", what));
+  }
+  return sentences;
+}
+
+}  // namespace tensorcast::checkpoint
