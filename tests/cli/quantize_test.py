@@ -144,6 +144,10 @@ class QuantizeTest(running.CommandTest):
             (["--to", "bfloat16", "--spelling", "modelopt"], "--spelling"),
             (["--to", "nvfp4", "--raw-codes"], "--raw-codes"),
             (["--to", "nvfp4", "--exclude", "."], "no tensor"),
+            (["--to", "mxfp6-e3m2"], "mxfp6 can be written"),
+            (["--to", "mxfp8-e5m2"], "no loader of files reads mxfp8-e5m2"),
+            (["--to", "int4-group", "--spelling", "modelopt"], "--spelling compressed-tensors can"),
+            (["--to", "mxfp8", "--spelling", "gpt-oss"], "compressed-tensors or modelopt or comfyui can"),
         ):
             with self.subTest(more):
                 self.assertIn(words, self.refused("convert", "in", "-o", "out", *more))

@@ -45,7 +45,7 @@ struct Total {
 std::string decoded_scheme(const TensorOutcome& tensor) { return tensor.becomes.empty() ? tensor.scheme : ""; }
 
 // "4.5 bits".
-std::string bits_text(double bits, std::uint64_t elements) {
+std::string average_text(double bits, std::uint64_t elements) {
   return fmt::format("{:.4g} bits", bits / static_cast<double>(std::max<std::uint64_t>(elements, 1)));
 }
 
@@ -124,7 +124,7 @@ std::string totals_table(const ConvertOutcome& outcome) {
   for (const Total& total : totals_of(outcome)) {
     const bool copied = total.from == total.to && total.scheme.empty() && total.report.count == 0;
     const std::string to = !total.becomes.empty()
-                               ? fmt::format("{}, {}", total.becomes, bits_text(total.bits, total.elements))
+                               ? fmt::format("{}, {}", total.becomes, average_text(total.bits, total.elements))
                            : copied ? "(copied)"
                                     : std::string(name(total.to));
     std::vector<std::string> cells = {total.scheme.empty() ? std::string(name(total.from)) : printable(total.scheme),
@@ -198,7 +198,7 @@ struct QuantizedWeights {
   }
   [[nodiscard]] std::string text(const std::string& becomes) const {
     const std::string loss = report.count == 0 ? "" : fmt::format(", {}", decibel_text(report.snr_db()));
-    return fmt::format("{} quantized to {}: {}{}", count_text(count, "weight"), becomes, bits_text(bits, elements),
+    return fmt::format("{} quantized to {}: {}{}", count_text(count, "weight"), becomes, average_text(bits, elements),
                        loss);
   }
 };

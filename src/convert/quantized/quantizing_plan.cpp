@@ -105,6 +105,25 @@ class Planner {
   Respelling plan_;
 };
 
+// Names the spellings that can have what one refuses.
+Error refused(const LayerContent& content, const WrittenLayer& written) {
+  std::string others;
+  for (const SpellingWriter& writer : all_writers()) {
+    if (writer.name == "gguf" || !spell(writer, content).ok()) continue;
+    others += (others.empty() ? "`spelling` " : " or ") + std::string(writer.name);
+  }
+  Error error{
+      .code = ErrorCode::unsupported, .message = written.refusal, .hint = "`exclude` leaves the tensor as it is"};
+  if (!others.empty()) {
+    error.hint = others + " can; " + error.hint;
+  } else if (content.scheme == "mxfp6-e3m2" || content.scheme == "mxfp8-e5m2") {
+    error.message = fmt::format("no loader of files reads {}, so no spelling has it", content.scheme);
+    error.hint = fmt::format("{} can be written; tc.quantize() of Python makes the codes and scales of {}",
+                             content.scheme.substr(0, 5), content.scheme);
+  }
+  return error;
+}
+
 }  // namespace
 
 std::uint64_t PlannedWeight::bytes() const noexcept {
@@ -140,10 +159,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   LayerContent becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   WrittenLayer written = spell(writer, becomes);
-  if (!written.ok()) {
-    return Error{
-        .code = ErrorCode::unsupported, .message = written.refusal, .hint = "`exclude` leaves the tensor as it is"};
-  }
+  if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
                        .quantizer = *std::move(quantizer),
                        .becomes = std::move(becomes),
@@ -156,7 +172,7 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
   for (const std::string& scheme : schemes) {
     const QuantizeRecipe* recipe = find_quantize_recipe(scheme);
     if (recipe == nullptr) continue;  // the quantizer says so
-    if (spelling.empty()) spelling = recipe->spelling;
+    if (spelling.empty()) spelling = find_writer(recipe->spelling) ? recipe->spelling : "compressed-tensors";
     if (request.targets.spelling.empty() && spelling != recipe->spelling && spelling != "gguf") {
       spelling = "compressed-tensors";  // it can mix most
       break;
