@@ -283,9 +283,9 @@ struct TensorOutcome {
   // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's
   // type, and bytes_in its bytes at its codes, and 0 at its other tensors.
   std::string becomes = {};
-  // Only at the codes of such a weight: its recipe; its elements; the bits of all its tensors for each of them; and, with
-  // a budget, why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25". `report` is there, too: that of
-  // the conversion to codes and back, in which `saturated` is as SchemeFit's.
+  // Only at the codes of such a weight: its recipe; its elements; the bits of all its tensors for each of them; and,
+  // with a budget, why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25". `report` is there, too:
+  // that of the conversion to codes and back, in which `saturated` is as SchemeFit's.
   std::string recipe = {};
   std::uint64_t elements = 0;
   double bits = 0.0;
