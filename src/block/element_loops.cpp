@@ -46,16 +46,17 @@ void float4_sizes(Ties ties, const float* quotients, std::size_t count, std::uin
 }
 
 // Sizes of float6 and float8: a number that is too large becomes the largest one.
-void kernel_sizes(const ElementRule& rule, float* quotients, std::size_t count, std::uint8_t* codes) noexcept {
+void kernel_sizes(const ElementRule& rule, const float* quotients, std::size_t count, std::uint8_t* codes) noexcept {
   static const codec::Policy policy{};
+  std::array<float, chunk> sizes;
   const kernels::Kernel* const kernel = kernels::find_kernel(active_target(), DType::float32, rule.element);
   // 57344, as infinity is one of this type's codes; the others saturate.
   const float limit = rule.element == DType::float8_e5m2 ? 57344.0f : 448.0f;
   for (std::size_t i = 0; i < count; ++i) {
     const float size = magnitude(quotients[i]);
-    quotients[i] = size > limit ? limit : size;
+    sizes[i] = size > limit ? limit : size;
   }
-  const auto* const from = reinterpret_cast<const std::byte*>(quotients);
+  const auto* const from = reinterpret_cast<const std::byte*>(sizes.data());
   if (rule.bits == 8) {
     kernel->run(from, reinterpret_cast<std::byte*>(codes), count, policy);
     return;
@@ -137,8 +138,7 @@ void encode(const ElementRule& rule, DType weights, const Operand& operand, std:
       float4_sizes(rule.ties, quotients.data(), n, to);
       put_signs(rule, quotients.data(), n, to);
     } else {
-      std::array<float, chunk> sizes = quotients;
-      kernel_sizes(rule, sizes.data(), n, to);
+      kernel_sizes(rule, quotients.data(), n, to);
       put_signs(rule, quotients.data(), n, to);
     }
   }

@@ -1,0 +1,94 @@
+// How fast are weights quantized, on one thread? The time of each scheme's default recipe over memcpy's time for the
+// bytes that are read and written, for float32 and bfloat16, as a table.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "block/quantizer.hpp"
+
+namespace {
+
+using namespace tensorcast;
+
+constexpr std::int64_t rows = 2048, columns = 4096;
+constexpr int repetitions = 7;
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The least time over memcpy's, which takes turns, as other programs on the machine only add to a time.
+struct Ratio {
+  double work = 1e9, copy = 1e9;
+
+  template <class Work>
+  void measure(const Work& quantize, std::size_t bytes) {
+    std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{2});
+    for (int i = 0; i < repetitions; ++i) {
+      work = std::min(work, seconds_of(quantize));
+      copy = std::min(copy, seconds_of([&] {
+                        std::memcpy(to.data(), from.data(), bytes);
+                        asm volatile("" : : "r"(to.data()) : "memory");
+                      }));
+    }
+  }
+};
+
+// Into memory that is there, as a conversion of files does. Returns 0 if it fails.
+double ratio_of(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers) {
+  Result<block::Quantizer> made = block::Quantizer::make(dtype, Shape{rows, columns}, scheme, {});
+  if (!made) return 0.0;
+  block::Quantizer& quantizer = *made;
+  const QuantizedTensor& layout = quantizer.layout();
+  std::vector<std::byte> codes(static_cast<std::size_t>(rows) * quantizer.codes_row_bytes());
+  std::vector<std::byte> scales(static_cast<std::size_t>(rows * columns));
+  const std::size_t scale_count = layout.scales_dtype == DType::undefined || layout.block_rows == 0
+                                      ? 0
+                                      : quantizer.scales_before(static_cast<std::size_t>(rows));
+  const std::size_t scale_bytes = scale_count == 0 ? 0 : storage_bytes(layout.scales_dtype, scale_count);
+  bool is_done = true;
+  const auto quantize = [&] {
+    if (quantizer.needs_maximum()) {
+      const Result<float> largest =
+          quantizer.maximum(numbers.data(), static_cast<std::size_t>(rows * columns), {.threads = 1});
+      quantizer.set_maximum(largest ? *largest : 0.0f);
+    }
+    is_done = is_done && quantizer.run(0, static_cast<std::size_t>(rows), numbers.data(),
+                                       {codes.data(), scales.data(), nullptr}, {.threads = 1});
+  };
+  Ratio ratio;
+  ratio.measure(quantize, (numbers.size() + codes.size() + scale_bytes) / 2);
+  return is_done ? ratio.work / ratio.copy : 0.0;
+}
+
+}  // namespace
+
+int main() {
+  std::vector<float> wide(static_cast<std::size_t>(rows * columns));
+  std::mt19937 random(1);
+  std::normal_distribution<float> bell(0.0f, 0.02f);
+  for (float& number : wide) number = bell(random);
+  const Shape shape{rows, columns};
+  std::vector<std::byte> as_float32(wide.size() * sizeof(float)), as_bfloat16(wide.size() * 2);
+  std::memcpy(as_float32.data(), wide.data(), as_float32.size());
+  if (!cast({DType::float32, shape, as_float32}, {DType::bfloat16, shape, as_bfloat16})) return 1;
+  fmt::print("| scheme | recipe | float32 | bfloat16 |\n| --- | --- | --- | --- |\n");
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    if (&recipe != find_quantize_recipe(recipe.scheme)) continue;
+    fmt::print("| {} | {} | {:.2f} | {:.2f} |\n", recipe.scheme, recipe.recipe,
+               ratio_of(recipe.scheme, DType::float32, as_float32),
+               ratio_of(recipe.scheme, DType::bfloat16, as_bfloat16));
+  }
+  return 0;
+}
