@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles for an older C library, or for Linux on another CPU, with zig's clang and libc++, which are linked statically.
+# scripts/zig-target prepares the folder TENSORCAST_ZIG: the compilers of one target, and its libraries in prefix/.
+set(TENSORCAST_ZIG "" CACHE PATH "build/zig/TARGET, as scripts/zig-target makes it")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TENSORCAST_ZIG)
+get_filename_component(zig_target ${TENSORCAST_ZIG} NAME)
+
+string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${zig_target})
+set(CMAKE_SYSTEM_NAME Linux)
+foreach(kind IN ITEMS EXE SHARED MODULE)
+  # Layers name some libraries without a folder, such as re2.
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT "-s -L${TENSORCAST_ZIG}/prefix/lib")
+endforeach()
+set(CMAKE_C_COMPILER ${TENSORCAST_ZIG}/clang)
+set(CMAKE_CXX_COMPILER ${TENSORCAST_ZIG}/clang++)
+set(CMAKE_AR ${TENSORCAST_ZIG}/ar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${TENSORCAST_ZIG}/ranlib CACHE FILEPATH "")
+# Names of sources in the binaries do not depend on the folder.
+get_filename_component(project_folder ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+foreach(language IN ITEMS C CXX)
+  set(CMAKE_${language}_FLAGS_INIT "-ffile-prefix-map=${project_folder}=.")
+endforeach()
+
+# The host's libraries and headers do not fit.
+set(CMAKE_FIND_ROOT_PATH ${TENSORCAST_ZIG}/prefix)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+
+# What is not for the machine that compiles.
+set(TENSORCAST_WITH_TBB OFF CACHE STRING "")
+foreach(part IN ITEMS TESTS BENCHMARKS EXAMPLES)
+  set(TENSORCAST_BUILD_${part} OFF CACHE BOOL "")
+endforeach()
