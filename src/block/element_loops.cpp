@@ -119,6 +119,24 @@ bool are_distances_exact(std::span<const float> quotients) noexcept {
 
 }  // namespace
 
+bool is_of_quotients(const ElementRule& rule) noexcept {
+  return rule.search == Search::none && rule.element != DType::int8;
+}
+
+void divide_block(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
+                  float* quotients) noexcept {
+  divide(rule, weights, operand.factor, numbers, quotients);
+}
+
+void encode_quotients(const ElementRule& rule, std::span<const float> quotients, std::uint8_t* codes) noexcept {
+  if (rule.element == DType::float4_e2m1fn) {
+    float4_sizes(rule.ties, quotients.data(), quotients.size(), codes);
+  } else {
+    kernel_sizes(rule, quotients.data(), quotients.size(), codes);
+  }
+  put_signs(rule, quotients.data(), quotients.size(), codes);
+}
+
 void encode(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
             std::span<std::uint8_t> codes) noexcept {
   std::array<float, chunk> quotients;
@@ -134,12 +152,8 @@ void encode(const ElementRule& rule, DType weights, const Operand& operand, std:
       define_codes(rule, weights, operand, part, {to, n});
     } else if (rule.element == DType::int8) {
       integer_codes(rule, weights, operand.zero, quotients.data(), n, to);
-    } else if (rule.element == DType::float4_e2m1fn) {
-      float4_sizes(rule.ties, quotients.data(), n, to);
-      put_signs(rule, quotients.data(), n, to);
     } else {
-      kernel_sizes(rule, quotients.data(), n, to);
-      put_signs(rule, quotients.data(), n, to);
+      encode_quotients(rule, {quotients.data(), n}, to);
     }
   }
 }

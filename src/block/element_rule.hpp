@@ -48,4 +48,12 @@ void define_codes(const ElementRule& rule, DType weights, const Operand& operand
 void encode(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
             std::span<std::uint8_t> codes) noexcept;
 
+// The same in two steps, so that blocks with scales of their own get their codes together. Reports whether a rule's
+// codes depend on quotients alone.
+[[nodiscard]] bool is_of_quotients(const ElementRule& rule) noexcept;
+void divide_block(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
+                  float* quotients) noexcept;
+// Precondition: is_of_quotients(), at most 512 codes.
+void encode_quotients(const ElementRule& rule, std::span<const float> quotients, std::uint8_t* codes) noexcept;
+
 }  // namespace tensorcast::block

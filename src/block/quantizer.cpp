@@ -19,7 +19,8 @@
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
+constexpr std::size_t most_together = 512;  // codes that encode_quotients() makes at once
+constexpr std::size_t chunk = 2048;         // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 Error wrong(std::string message, std::string hint = {}) {
@@ -287,6 +288,34 @@ void Quantizer::put_codes(const BlockScale& scale, std::span<const float> number
   pack_stream(rule.bits, work.codes, packed);
 }
 
+// Blocks of a row side by side, of at most `most_together` numbers.
+Result<void> Quantizer::put_blocks(std::span<const float> numbers, std::size_t row, std::size_t column,
+                                   Work& work) const {
+  const ElementRule& rule = recipe_->element;
+  const std::size_t first_scale = scales_before(row) - scales_before(work.first) + column / block_columns_;
+  std::array<float, most_together> quotients;
+  std::array<std::uint8_t, most_together> codes;
+  std::array<std::size_t, most_together> clears;  // where blocks begin whose codes are 0
+  std::size_t cleared = 0;
+  for (std::size_t done = 0; done < numbers.size(); done += block_columns_) {
+    const std::span<const float> block = numbers.subspan(done, std::min(block_columns_, numbers.size() - done));
+    const Result<Extent> extent = measure(block, work);
+    if (!extent) return extent.error();
+    const BlockScale scale = scale_(*extent, context_);
+    put_scale(scale, first_scale + done / block_columns_, work);
+    divide_block(rule, context_.weights, scale.operand, block, quotients.data() + done);
+    if (scale.clears) clears[cleared++] = done;
+  }
+  encode_quotients(rule, {quotients.data(), numbers.size()}, codes.data());
+  for (std::size_t i = 0; i < cleared; ++i) {
+    std::fill_n(codes.data() + clears[i], std::min(block_columns_, numbers.size() - clears[i]), std::uint8_t{0});
+  }
+  std::byte* const packed =
+      work.out.codes + (row - work.first) * codes_row_bytes_ + column * static_cast<std::size_t>(rule.bits) / 8;
+  pack_stream(rule.bits, {codes.data(), numbers.size()}, packed);
+  return {};
+}
+
 Result<void> Quantizer::run_row(std::size_t row, Work& work) const {
   const std::byte* const numbers = work.numbers + storage_bytes(source_, (row - work.first) * columns_);
   std::byte* const packed = work.out.codes + (row - work.first) * codes_row_bytes_;
@@ -316,6 +345,14 @@ Result<void> Quantizer::run_row(std::size_t row, Work& work) const {
     load(numbers, column, part.size(), part.data());
     if (is_one_block) {
       put_codes(scale, part, row, column, work);
+      continue;
+    }
+    if (is_of_quotients(recipe_->element) && block_columns_ <= most_together) {
+      const std::size_t together = most_together / block_columns_ * block_columns_;
+      for (std::size_t first = 0; first < part.size(); first += together) {
+        const std::span<const float> blocks = part.subspan(first, std::min(together, part.size() - first));
+        if (Result<void> done = put_blocks(blocks, row, column + first, work); !done) return done;
+      }
       continue;
     }
     for (std::size_t done = 0; done < part.size(); done += block_columns_) {

@@ -69,6 +69,7 @@ class Quantizer {
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_row(std::size_t row, Work& work) const;
+  Result<void> put_blocks(std::span<const float> numbers, std::size_t row, std::size_t column, Work& work) const;
   Result<void> run_block_rows(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
   Result<Extent> measure(std::span<const float> numbers, Work& work) const;
