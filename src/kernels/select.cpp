@@ -32,12 +32,12 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !TENSORCAST_PORTABLE_KERNELS
 #define OPS_ON_X86(target) &kernels::target::ops
 #else
 #define OPS_ON_X86(target) nullptr
 #endif
-#if defined(__aarch64__)
+#if defined(__aarch64__) && !TENSORCAST_PORTABLE_KERNELS
 #define OPS_ON_ARM(target) &kernels::target::ops
 #else
 #define OPS_ON_ARM(target) nullptr
