@@ -136,10 +136,8 @@ class Planning {
   // Remembers the configuration of the new spelling, and what is to be said.
   void note_respelling(const SourceModel& model, quantized::Respelling respelling) {
     for (std::string& warning : respelling.warnings) plan_.warnings.push_back(std::move(warning));
-    if (!respelling.config.own_file.is_null()) {
-      constexpr int indent = 4;
-      plan_.texts.push_back(
-          {.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file.dump(indent) + "\n"});
+    if (!respelling.config.own_file.empty()) {
+      plan_.texts.push_back({.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file});
     }
     respelled_.insert_or_assign(model.folder, std::move(respelling.config));
   }
@@ -363,9 +361,8 @@ class Planning {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
           continue;
         }
-        const quantized::Json& section = respelled->second.section;
-        config.section = section.is_null() ? std::string() : section.dump();
-        config.unquantized = section.is_null();
+        config.section = respelled->second.section;
+        config.unquantized = config.section.empty();
       }
       if (decodes && file_conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;

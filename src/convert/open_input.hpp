@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/quantized/config.hpp"
+#include "convert/quantized/config_text.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 

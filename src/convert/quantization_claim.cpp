@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "convert/quantized/config.hpp"
 #include "io/input_file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -125,8 +126,8 @@ void remove_config_texts(formats::Metadata& metadata) {
 void add_config_text(const quantized::WrittenConfig& config, formats::Metadata& metadata) {
   if (!config.metadata_key.empty()) {
     metadata.emplace_back(config.metadata_key, config.metadata_text);
-  } else if (!config.section.is_null()) {
-    metadata.emplace_back(std::string(metadata_keys[1]), config.section.dump());
+  } else if (!config.section.empty()) {
+    metadata.emplace_back(std::string(metadata_keys[1]), config.section);
   }
 }
 

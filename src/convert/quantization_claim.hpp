@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/quantized/config.hpp"
+#include "convert/quantized/config_text.hpp"
 #include "convert/quantized/written_layer.hpp"
 #include "formats/format.hpp"
 

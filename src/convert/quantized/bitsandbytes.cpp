@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/part_reader.hpp"
 #include "convert/quantized/spelling.hpp"
 

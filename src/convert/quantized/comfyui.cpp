@@ -2,6 +2,7 @@
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

@@ -1,6 +1,7 @@
 // Writes what ComfyUI loads: a description of each layer in the metadata, swizzled scales.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/model_tensors.hpp"
 #include "convert/quantized/written_layer.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "convert/name_pattern.hpp"
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/model_tensors.hpp"
 #include "convert/quantized/written_layer.hpp"
 
@@ -180,13 +181,15 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     list[fmt::format("group_{}", list.size())] = std::move(body);
   }
   const Json format = groups.size() == 1 ? bodies.begin()->second.at("format") : Json("mixed-precision");
-  config.section = {{"quant_method", "compressed-tensors"}, {"format", format},
-                    {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
-                    {"kv_cache_scheme", nullptr},           {"ignore", module_targets(model.unquantized, quantized)},
-                    {"config_groups", std::move(list)}};
-  if (!model.float8_cache) return;
-  config.section["kv_cache_scheme"] = {
-      {"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"symmetric", true}, {"dynamic", false}};
+  Json section = {{"quant_method", "compressed-tensors"}, {"format", format},
+                  {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
+                  {"kv_cache_scheme", nullptr},           {"ignore", module_targets(model.unquantized, quantized)},
+                  {"config_groups", std::move(list)}};
+  if (model.float8_cache) {
+    section["kv_cache_scheme"] = {
+        {"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"symmetric", true}, {"dynamic", false}};
+  }
+  config.section = section.dump();
 }
 
 }  // namespace tensorcast::quantized

@@ -9,15 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/quantized/config_text.hpp"
+
 namespace tensorcast::quantized {
 
 using Json = nlohmann::json;
-
-// A file that may describe the quantization, or an entry of metadata with its key as the name.
-struct ConfigText {
-  std::string name;  // without its folder
-  std::string text;
-};
 
 // One description, of the whole model.
 struct Description {

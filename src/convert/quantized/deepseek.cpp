@@ -2,6 +2,7 @@
 // the name "inv".
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

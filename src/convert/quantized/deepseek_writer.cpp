@@ -1,6 +1,7 @@
 // Writes DeepSeek's float8, and MXFP4 as the experts of DeepSeek-V4.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/written_layer.hpp"
 
 namespace tensorcast::quantized {
@@ -29,7 +30,7 @@ void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
 }
 
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
-  config.section = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
+  Json section = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
   const WrittenLayer* block = nullptr;
   bool only_tensors = true;
   for (const WrittenLayer* written : model.layers) {
@@ -39,10 +40,11 @@ void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
   constexpr std::int64_t usual = 128;
   const std::int64_t rows = block == nullptr ? usual : block->layer.block_rows;
   const std::int64_t columns = block == nullptr ? usual : block->layer.block_columns;
-  if (!only_tensors) config.section["weight_block_size"] = {rows, columns};
-  config.section["activation_scheme"] = only_tensors && !model.dynamic_activations ? "static" : "dynamic";
-  if (!model.scale_format.empty()) config.section["scale_fmt"] = model.scale_format;
-  config.section["modules_to_not_convert"] = model.unquantized;
+  if (!only_tensors) section["weight_block_size"] = {rows, columns};
+  section["activation_scheme"] = only_tensors && !model.dynamic_activations ? "static" : "dynamic";
+  if (!model.scale_format.empty()) section["scale_fmt"] = model.scale_format;
+  section["modules_to_not_convert"] = model.unquantized;
+  config.section = section.dump();
 }
 
 }  // namespace tensorcast::quantized

@@ -1,5 +1,6 @@
 // Writes MXFP4 as gpt-oss has it: experts in one tensor, of which transformers holds the transpose; in original files
 // and for single matrices, X.blocks and no transpose.
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/written_layer.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::quantized {
@@ -26,7 +27,7 @@ void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
 }
 
 void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config) {
-  config.section = {{"quant_method", "mxfp4"}, {"modules_to_not_convert", model.unquantized}};
+  config.section = Json{{"quant_method", "mxfp4"}, {"modules_to_not_convert", model.unquantized}}.dump();
 }
 
 }  // namespace tensorcast::quantized

@@ -1,6 +1,7 @@
 // GPTQ: qweight, qzeros, scales, g_idx of a transposed weight. Version 1 stores zero points less one.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

@@ -2,6 +2,7 @@
 // single modules. Metal's affine quantization of transformers is the same, with qbiases.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/written_layer.hpp"
 
 namespace tensorcast::quantized {
@@ -104,11 +105,13 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
     groups[fmt::format("group_{}", groups.size())] = std::move(group);
   }
   if (mixed) quantization["quantized_layers"] = layers;
-  config.own_file = {{"producer", producer}, {"quantization", std::move(quantization)}};
-  config.section = {{"config_groups", std::move(groups)}, {"ignore", model.unquantized}, {"quant_algo", algorithm},
-                    {"kv_cache_scheme", nullptr},         {"producer", producer},        {"quant_method", "modelopt"}};
-  if (model.float8_cache) config.section["kv_cache_scheme"] = {{"dynamic", false}, {"num_bits", 8}, {"type", "float"}};
-  if (mixed) config.section["quantized_layers"] = std::move(layers);
+  constexpr int indent = 4;
+  config.own_file = Json{{"producer", producer}, {"quantization", std::move(quantization)}}.dump(indent) + "\n";
+  Json section = {{"config_groups", std::move(groups)}, {"ignore", model.unquantized}, {"quant_algo", algorithm},
+                  {"kv_cache_scheme", nullptr},         {"producer", producer},        {"quant_method", "modelopt"}};
+  if (model.float8_cache) section["kv_cache_scheme"] = {{"dynamic", false}, {"num_bits", 8}, {"type", "float"}};
+  if (mixed) section["quantized_layers"] = std::move(layers);
+  config.section = section.dump();
 }
 
 }  // namespace tensorcast::quantized

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/scale_checks.hpp"
 #include "tensorcast/file.hpp"
 

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <utility>
 
+#include "convert/quantized/config.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::quantized {

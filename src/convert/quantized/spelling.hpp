@@ -6,11 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/quantized/config.hpp"
+#include "convert/quantized/config_text.hpp"
 #include "convert/quantized/layer.hpp"
 #include "convert/quantized/model_tensors.hpp"
 
 namespace tensorcast::quantized {
+
+struct Description;  // config.hpp
 
 struct Spelling {
   std::string_view name;

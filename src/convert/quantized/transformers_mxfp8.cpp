@@ -1,4 +1,5 @@
 // MXFP8 as transformers and MiniMax write it: weight, weight_scale_inv of E8M0 bytes, 32 along the inputs.
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/spelling.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::quantized {

@@ -1,4 +1,5 @@
 // Writes MXFP8 as transformers and MiniMax have it.
+#include "convert/quantized/config.hpp"
 #include "convert/quantized/written_layer.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::quantized {
@@ -12,10 +13,11 @@ void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written
 }
 
 void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config) {
-  config.section = {{"quant_method", "mxfp8"},
-                    {"activation_scheme", "dynamic"},
-                    {"weight_block_size", {1, 32}},
-                    {"modules_to_not_convert", model.unquantized}};
+  const Json section = {{"quant_method", "mxfp8"},
+                        {"activation_scheme", "dynamic"},
+                        {"weight_block_size", {1, 32}},
+                        {"modules_to_not_convert", model.unquantized}};
+  config.section = section.dump();
 }
 
 }  // namespace tensorcast::quantized

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/quantized/config.hpp"
 #include "convert/quantized/layer.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/error.hpp"
@@ -86,8 +85,8 @@ struct WrittenModel {
 };
 
 struct WrittenConfig {
-  Json section;              // quantization_config of config.json; null: none
-  Json own_file;             // hf_quant_config.json; null: none
+  std::string section;       // quantization_config of config.json, as JSON; "": none
+  std::string own_file;      // hf_quant_config.json; "": none
   std::string metadata_key;  // of __metadata__ in each file; "": none
   std::string metadata_text;
 };

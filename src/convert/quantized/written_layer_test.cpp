@@ -71,10 +71,10 @@ WrittenConfig config_of(const SpellingWriter& writer, const WrittenLayer& writte
 
 std::vector<ConfigText> texts_of(const WrittenConfig& config) {
   std::vector<ConfigText> texts;
-  if (!config.section.is_null()) {
-    texts.push_back({.name = "config.json", .text = Json{{"quantization_config", config.section}}.dump()});
+  if (!config.section.empty()) {
+    texts.push_back({.name = "config.json", .text = R"({"quantization_config": )" + config.section + "}"});
   }
-  if (!config.own_file.is_null()) texts.push_back({.name = "hf_quant_config.json", .text = config.own_file.dump()});
+  if (!config.own_file.empty()) texts.push_back({.name = "hf_quant_config.json", .text = config.own_file});
   if (!config.metadata_key.empty()) texts.push_back({.name = config.metadata_key, .text = config.metadata_text});
   return texts;
 }
