@@ -151,7 +151,7 @@ std::string_view spelling_for(const QuantizeRecipe& recipe) {
   return recipe.spelling == "ocp" || recipe.scheme == "mxfp6-e3m2" ? std::string_view() : recipe.spelling;
 }
 
-TEST_F(DetectRecipesTest, FindsEveryRecipeAndAllThatMakeTheSameBytes) {
+TEST_F(DetectRecipesTest, SlowFindsEveryRecipeAndAllThatMakeTheSameBytes) {
   std::set<std::string> seen;
   for (const DType dtype : {DType::bfloat16, DType::float32}) {
     const Tensor original = tensor_of(weights(dtype == DType::float32 ? 1 : 2), dtype);

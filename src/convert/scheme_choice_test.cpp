@@ -101,7 +101,7 @@ TEST(SchemeChoice, ExchangesWhatTheFirstStepsTook) {
   EXPECT_EQ(choose_schemes(items, 12.0), (std::vector<std::size_t>{0, 1}));
 }
 
-TEST(SchemeChoice, ManyItemsAreChosenQuickly) {
+TEST(SchemeChoice, SlowManyItemsAreChosenQuickly) {
   std::mt19937 random(2);
   const SchemeCosts items = random_items(random, 3000);
   double smallest = 0.0;

@@ -181,7 +181,7 @@ TEST(Program, MayBeRunByManyThreadsAtOnce) {
   EXPECT_EQ(wrong, (std::array<int, 4>{}));
 }
 
-TEST(Program, RunsLongChains) {
+TEST(Program, SlowRunsLongChains) {
   constexpr int length = 100000;  // deep recursion would not survive it
   std::vector<GraphNode> nodes;
   for (int i = length; i-- > 0;) {

@@ -99,7 +99,7 @@ std::vector<std::uint64_t> sample_codes(DType from) {
 }
 
 // With a scale, few products are next to the end of a range, where rounding leaves it open.
-TEST(StrictScan, IsExactButForProductsNextToTheEnd) {
+TEST(StrictScan, SlowIsExactButForProductsNextToTheEnd) {
   std::vector<Policy> policies(8, strict());
   policies[1].int_rounding = IntRounding::nearest_even;
   policies[2].range = RangeRule::wrap;

@@ -137,7 +137,7 @@ TEST(NpyFormat, FortranOrderBecomesCOrder) {
 }
 
 // Larger than one block of rows, in each of the ways in which blocks are cut.
-TEST(NpyFormat, FortranOrderIsReorderedInBlocks) {
+TEST(NpyFormat, SlowFortranOrderIsReorderedInBlocks) {
   const TempFolder folder;
   const std::vector<std::vector<std::int64_t>> shapes = {
       {3000, 1, 4000},    // blocks of whole rows, cut out of columns that lie far apart

@@ -150,7 +150,7 @@ TEST(ZipWriter, LargeEntriesAreReadBack) {
 }
 
 // 65,535 entries take zip64 records at the end.
-TEST(ZipWriter, ManyEntriesAreReadBack) {
+TEST(ZipWriter, SlowManyEntriesAreReadBack) {
   const TempFolder folder;
   for (const std::size_t count : {65'534u, 65'535u, 65'536u}) {
     const std::string path = folder.file("a.zip");

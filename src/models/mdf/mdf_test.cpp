@@ -379,7 +379,7 @@ TEST_F(Mdf, ErrorsNameFileNodeAndFunction) {
   EXPECT_NE(error.message.find("onnx::Conv"), std::string::npos) << error.message;
 }
 
-TEST_F(Mdf, ALongChainOfParametersNeedsNoDeepStack) {
+TEST_F(Mdf, SlowALongChainOfParametersNeedsNoDeepStack) {
   constexpr int length = 50000;
   std::string parameters;
   for (int i = length; i > 0; --i) {

@@ -185,7 +185,7 @@ TEST_F(OpenVinoIr, ErrorsNameFileAndLayer) {
   EXPECT_NE(model.error().message.find("layer 7 \"relu_3\" (\"Relu\")"), std::string::npos) << model.error().message;
 }
 
-TEST_F(OpenVinoIr, ALongChainNeedsNoDeepStack) {
+TEST_F(OpenVinoIr, SlowALongChainNeedsNoDeepStack) {
   std::string layers = layer(0, "x", "Parameter", "shape=\"1\" element_type=\"f32\"", "", port(0, "FP32", "1"));
   std::string edges;
   constexpr int length = 20000;
