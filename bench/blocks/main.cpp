@@ -3,14 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <utility>
 #include <vector>
 
+#include "beside_copy.hpp"
 #include "tensorcast/block.hpp"
 
 namespace {
@@ -19,24 +16,6 @@ using namespace tensorcast;
 
 constexpr std::int64_t rows = 4096, columns = 8192;
 constexpr int repetitions = 9;
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// The least times of two kinds of work that take turns, as other programs on the machine only add to a time.
-template <class First, class Second>
-std::pair<double, double> least_seconds(const First& first, const Second& second) {
-  std::pair<double, double> least{seconds_of(first), seconds_of(second)};
-  for (int i = 1; i < repetitions; ++i) {
-    least.first = std::min(least.first, seconds_of(first));
-    least.second = std::min(least.second, seconds_of(second));
-  }
-  return least;
-}
 
 // A weight whose memory is its own.
 struct Weight {
@@ -91,16 +70,11 @@ int main() {
     const Weight weight(format);
     const Shape shape{rows, columns};
     const std::size_t bytes = (weight.codes.size() + weight.scales.size() + out.size()) / 2;
-    std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{2});
     bool is_done = true;
     const auto decode = [&] {
       is_done = is_done && dequantize(weight.tensor, 0, {DType::bfloat16, shape, out}, {}, nullptr, {.threads = 1});
     };
-    const auto copy = [&] {
-      std::memcpy(to.data(), from.data(), bytes);
-      asm volatile("" : : "r"(to.data()) : "memory");
-    };
-    const auto [decoding, copying] = least_seconds(decode, copy);
+    const auto [decoding, copying] = bench::least_seconds(decode, bytes, repetitions);
     if (!is_done) {
       fmt::print("| {} | {} | not decoded | |\n", format.scheme, format.spelling);
       return 1;

@@ -3,15 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "beside_copy.hpp"
 #include "block/quantizer.hpp"
 
 namespace {
@@ -20,30 +18,6 @@ using namespace tensorcast;
 
 constexpr std::int64_t rows = 2048, columns = 4096;
 constexpr int repetitions = 7;
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// The least time over memcpy's, which takes turns, as other programs on the machine only add to a time.
-struct Ratio {
-  double work = 1e9, copy = 1e9;
-
-  template <class Work>
-  void measure(const Work& quantize, std::size_t bytes) {
-    std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{2});
-    for (int i = 0; i < repetitions; ++i) {
-      work = std::min(work, seconds_of(quantize));
-      copy = std::min(copy, seconds_of([&] {
-                        std::memcpy(to.data(), from.data(), bytes);
-                        asm volatile("" : : "r"(to.data()) : "memory");
-                      }));
-    }
-  }
-};
 
 // Into memory that is there, as a conversion of files does. Returns 0 if it fails.
 double ratio_of(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers) {
@@ -67,9 +41,9 @@ double ratio_of(std::string_view scheme, DType dtype, const std::vector<std::byt
     is_done = is_done && quantizer.run(0, static_cast<std::size_t>(rows), numbers.data(),
                                        {codes.data(), scales.data(), nullptr}, {.threads = 1});
   };
-  Ratio ratio;
-  ratio.measure(quantize, (numbers.size() + codes.size() + scale_bytes) / 2);
-  return is_done ? ratio.work / ratio.copy : 0.0;
+  const std::size_t bytes = (numbers.size() + codes.size() + scale_bytes) / 2;
+  const auto [work, copy] = bench::least_seconds(quantize, bytes, repetitions);
+  return is_done ? work / copy : 0.0;
 }
 
 }  // namespace

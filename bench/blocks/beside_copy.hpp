@@ -1,0 +1,40 @@
+// Times work beside memcpy, in turns.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace tensorcast::bench {
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct LeastSeconds {
+  double work = 0.0, copy = 0.0;
+};
+
+// The least times of `work` and of a memcpy of `bytes`, which take turns, as other programs on the machine only add to
+// a time.
+template <class Work>
+LeastSeconds least_seconds(const Work& work, std::size_t bytes, int repetitions) {
+  std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{2});
+  const auto copy = [&] {
+    std::memcpy(to.data(), from.data(), bytes);
+    asm volatile("" : : "r"(to.data()) : "memory");
+  };
+  LeastSeconds least{.work = seconds_of(work), .copy = seconds_of(copy)};
+  for (int i = 1; i < repetitions; ++i) {
+    least.work = std::min(least.work, seconds_of(work));
+    least.copy = std::min(least.copy, seconds_of(copy));
+  }
+  return least;
+}
+
+}  // namespace tensorcast::bench
