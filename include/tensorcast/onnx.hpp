@@ -75,18 +75,22 @@ inline constexpr std::int64_t keep_opset = 0;
 inline constexpr std::int64_t auto_opset = -1;
 
 struct ConvertRequest {
-  std::string input = {};       // an ONNX model
-  std::string output = {};      // where the new one goes; equal to `input` is safe
-  DType to = DType::undefined;  // float16, bfloat16, float32, float64; with weights_only also float8 and int8
+  std::string input = {};   // an ONNX model
+  std::string output = {};  // where the new one goes; equal to `input` is safe
+  // float16, bfloat16, float32, float64; with weights_only also float8 and int8; undefined: as weights_scheme says.
+  DType to = DType::undefined;
   // Types that become `to`; empty: float64, float32, bfloat16 and float16.
   std::vector<DType> from = {};
   bool keep_io_types = false;                   // all inputs and outputs of the model keep their types
   std::vector<std::string> keep_io_names = {};  // these keep theirs
   std::vector<std::string> keep_op_types = {};  // nodes of these operators stay as they are: "LayerNormalization"
   std::vector<std::string> keep_nodes = {};     // as do nodes of these names
-  // Only initializers change, and a Cast behind each gives back the old type; with int8, a DequantizeLinear with a
-  // scale for each output channel, and only those of two or more dimensions change.
+  // Only initializers change, and a Cast behind each gives back the old type.
   bool weights_only = false;
+  // If not empty, only initializers of two or more dimensions change, to codes with scales; a DequantizeLinear behind
+  // each gives back the old type. "nvfp4", "mxfp4", "int4-group", "int8" or "float8", by the scheme's default recipe of
+  // block.hpp, or another: "mxfp4:even". `to` int8 with weights_only means "int8".
+  std::string weights_scheme = {};
   Runtime runtime = Runtime::onnxruntime_cpu;
   OnOverflow on_overflow = OnOverflow::keep_high;
   Masks masks = Masks::finite;
@@ -144,6 +148,8 @@ struct InitializerChange {
   std::uint64_t overflowed = 0;   // elements beyond the new type's range
   std::uint64_t underflowed = 0;  // elements that become zero
   bool clamped = false;           // those that overflowed are finite
+  std::string_view scheme = {};   // of quantize(), if it becomes codes with scales
+  std::string_view recipe = {};
 };
 
 // What becomes of one input or output of a node.
@@ -164,6 +170,7 @@ struct NodeDecision {
 };
 
 struct ConvertOutcome {
+  DType to = DType::undefined;                     // what values became
   std::int64_t opset_before = 0, opset_after = 0;  // of the standard operators; 0: not imported
   std::size_t nodes = 0;
   std::size_t calls_inlined = 0;
@@ -191,6 +198,15 @@ struct ConvertOutcome {
 // to the type that the model's opset does not have, a node that `opset` would change; cancelled; those of `check`.
 // Nothing is written unless all succeeds.
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert(const ConvertRequest& request);
+
+// What the new model needs, as far as the request alone tells.
+struct Needs {
+  DType to = DType::undefined;      // what they become
+  std::int64_t opset = 0;           // the first that has what initializers and values become
+  std::string missing_kernel = {};  // a sentence: what the request's runtime cannot run; empty: nothing is known
+};
+// Errors: invalid_argument: a type or scheme that is no target.
+[[nodiscard]] TENSORCAST_API Result<Needs> needs(const ConvertRequest& request);
 
 // What a Cast is for.
 enum class CastRole : std::uint8_t {

@@ -37,17 +37,29 @@ void read_io_types(nb::handle given, onnx::ConvertRequest& request) {
   }
 }
 
+// Reads a truth value, or a scheme.
+void read_weights_only(nb::handle given, onnx::ConvertRequest& request) {
+  if (PyUnicode_Check(given.ptr())) {
+    request.weights_scheme = nb::cast<std::string>(given);
+    request.weights_only = true;
+  } else if (truth_value(nb::str("weights_only").ptr(), given.ptr(), request.weights_only) != 1) {
+    throw nb::python_error();
+  }
+}
+
 onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to, bool overwrite,
                                       const nb::dict& given) {
   onnx::ConvertRequest request;
   request.input = src;
   request.output = dst;
-  request.to = dtype_of(to);
+  if (!to.is_none()) request.to = dtype_of(to);
   request.overwrite = overwrite;
   options::for_each(options::model_options, [&](const auto& option) {
     if (!given.contains(option.name)) return;
     if constexpr (options::is_io_types<std::decay_t<decltype(option)>>) {
       read_io_types(given[option.name], request);
+    } else if constexpr (options::is_weights_scheme<std::decay_t<decltype(option)>>) {
+      read_weights_only(given[option.name], request);
     } else {
       read_bound_option(given[option.name], option, request.*option.member);
     }
@@ -85,6 +97,12 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
   };
   const onnx::ConvertOutcome done = released([&] { return onnx::convert(request); });
   return result_row(done);
+}
+
+// What the new model needs: the opset and type, and what the runtime lacks.
+nb::tuple model_needs(nb::handle to, const nb::dict& options) {
+  const onnx::Needs needs = checked(onnx::needs(request_of_model("", "", to, false, options)));
+  return nb::make_tuple(needs.opset, std::string(name(needs.to)), needs.missing_kernel);
 }
 
 nb::object list_model_casts(const std::string& model) {
@@ -129,8 +147,10 @@ nb::object list_model_initializers(const std::string& model) {
 }  // namespace
 
 void bind_onnx_models(nb::module_& module) {
-  module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to"), nb::arg("overwrite"),
+  module.def("onnx_convert", &convert_model, nb::arg("src"), nb::arg("dst"), nb::arg("to").none(), nb::arg("overwrite"),
              nb::arg("options"), nb::arg("check").none(), "Converts the precision of an ONNX model.");
+  module.def("onnx_needs", &model_needs, nb::arg("to").none(), nb::arg("options"),
+             "What a converted ONNX model needs.");
   module.def("onnx_casts", &list_model_casts, nb::arg("model"), "Lists the Casts of an ONNX model.");
   module.def("onnx_clean", &clean_model, nb::arg("src"), nb::arg("dst"), nb::arg("allow_lossy_cast_elision"),
              nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");

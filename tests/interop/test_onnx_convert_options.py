@@ -315,7 +315,7 @@ def test_int8_weights(convert, tmp_path, text, shape, axis):
     new = convert(model, "int8", "--weights-only")
     stored = {each.name: numpy_helper.to_array(each) for each in new.graph.initializer}
     assert stored["w"].dtype == np.int8 and stored["b"].dtype == np.float32
-    scale = np.abs(w).max(axis=1 - axis) / np.float32(127)
+    scale = np.abs(w).max(axis=1 - axis) / np.float32(127.5)
     np.testing.assert_allclose(stored["w_scale"], scale, rtol=1e-6)
     restored = stored["w"] * np.expand_dims(stored["w_scale"], 1 - axis)
     assert np.all(np.abs(restored - w) <= np.expand_dims(scale, 1 - axis) * 0.5001)

@@ -53,6 +53,7 @@ std::string annotation(const Option& option) {
   }
   if (option.words.size() != 0) return type_name(option.name);
   if constexpr (is_io_types<Option>) return "bool | str | Iterable[str] | Mapping[str, DTypeLike | None]";
+  if constexpr (is_weights_scheme<Option>) return "bool | str";
   if constexpr (std::is_same_v<Value, std::vector<std::string>>) return "str | Iterable[str]";
   if constexpr (std::is_same_v<Value, std::vector<tensorcast::DType>>) return "DTypeLike | Iterable[DTypeLike]";
   return std::is_same_v<Value, bool> ? "bool" : std::is_integral_v<Value> ? "int" : "float";
@@ -63,6 +64,7 @@ template <class Option>
 const char* kind(const Option&) {
   using Value = typename Option::Type;
   if constexpr (is_io_types<Option>) return "io_types";
+  if constexpr (is_weights_scheme<Option>) return "flag_or_text";
   if constexpr (Option::is_choice) return "choice";
   if constexpr (is_list<Value>) return std::is_same_v<Value, std::vector<std::string>> ? "texts" : "types";
   if constexpr (std::is_same_v<Value, std::int64_t>) return "opset";
@@ -108,7 +110,7 @@ void print_members(const List& list, Holds holds) {
 // What Python's functions have if the option is not given.
 template <class Option>
 std::string default_in_python(const Option& option) {
-  if constexpr (is_io_types<Option>) return "False";
+  if constexpr (is_io_types<Option> || is_weights_scheme<Option>) return "False";
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
     const std::string_view metavar = option.metavar;

@@ -54,8 +54,8 @@ constexpr const char* onnx_convert_examples = R"(Examples:
       back again: no value of the model has another floating type
   tcast onnx convert model.onnx -o small.onnx --to bfloat16 --weights-only
       only initializers become bfloat16, and a Cast behind each gives back the old type
-  tcast onnx convert model.onnx -o int8.onnx --to int8 --weights-only
-      matrices become int8 with a scale for each output channel, and a DequantizeLinear behind each gives float32
+  tcast onnx convert model.onnx -o int4.onnx --weights-only int4-group
+      matrices become int4 with a scale for 128 inputs each, and a DequantizeLinear behind each gives back the old type
   tcast onnx convert model.onnx -o mixed.onnx --to float16 --keep op:Softmax --keep 'glob:/head/*'
       nodes that keep their types: op:TYPE, name:NAME, glob:PATTERN, re:REGEX, domain:DOMAIN, graph:PATTERN,
       tensor:NAME, consumer-of:TENSOR, producer-of:TENSOR; --only takes the same
@@ -76,7 +76,7 @@ External data goes into OUT.data. Converting the result again changes nothing.)"
 using nlohmann::ordered_json;
 
 ordered_json outcome_json(const ConvertRequest& request, const ConvertOutcome& outcome) {
-  ordered_json json = {{"input", request.input}, {"output", request.output}, {"to", name(request.to)}};
+  ordered_json json = {{"input", request.input}, {"output", request.output}};
   json.update(result_json(outcome));
   if (request.explain.empty()) return json;
   json["explained"] = value_json(outcome.explained);
@@ -163,6 +163,8 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
       return {};
     };
   }
+  const Result<tensorcast::onnx::Needs> needs = tensorcast::onnx::needs(request);
+  if (needs && !needs->missing_kernel.empty()) warn(needs->missing_kernel, "`runtime` names another one, or any");
   const Result<ConvertOutcome> outcome = tensorcast::onnx::convert(request);
   if (!outcome && interrupted()) return report_interruption();
   if (!outcome) return fail(outcome.error());
@@ -187,7 +189,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
                     nothing ? std::string("0 changes")
                             : fmt::format("{} of {} in {}, {} and {} changed, {} added",
                                           grouped(outcome->nodes_converted), count_text(outcome->nodes, "node"),
-                                          name(request.to), count_text(outcome->values_changed, "value"),
+                                          name(outcome->to), count_text(outcome->values_changed, "value"),
                                           count_text(outcome->initializers_converted, "initializer"),
                                           count_text(outcome->casts_added, "Cast"))));
   if (!nothing) print(notes_text(*outcome));
@@ -229,6 +231,10 @@ void add_model_options(CLI::App& command, OnnxConvertArguments& arguments) {
     const std::string flag = option_name(option.name);
     if constexpr (options::is_io_types<Option>) {
       command.add_option(flag, arguments.io_types, help_text(option))->expected(0, 1)->option_text(option.metavar);
+    } else if constexpr (options::is_weights_scheme<Option>) {
+      command.add_option(flag, arguments.request.*option.member, help_text(option))
+          ->expected(0, 1)
+          ->option_text(option.metavar);
     } else if constexpr (std::is_same_v<typename Option::Type, std::int64_t>) {
       command.add_option(flag, arguments.opset, help_text(option))->option_text(option.metavar);
     } else {
@@ -245,10 +251,10 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   const auto arguments = std::make_shared<OnnxConvertArguments>();
   ConvertRequest& request = arguments->request;
 
-  command.add_option("MODEL", request.input, "the ONNX model")->required();
+  command.add_option("MODEL", request.input, "the ONNX model");
   CLI::Option* output = command.add_option("-o,--output", request.output, "where the new model goes; may be MODEL");
   output->option_text("OUT");
-  add_dtype(command, "--to", request.to, "the type that floating values become")->required();
+  const CLI::Option* to = add_dtype(command, "--to", request.to, "the type that floating values become");
   add_model_options(command, *arguments);
   add_picture(command, arguments->picture)->excludes(command.get_option("--dry-run"));
   add_validation(command, arguments->validation);
@@ -257,8 +263,13 @@ void add_onnx_convert(CLI::App& group, Work& work) {
   add_quiet(command, arguments->quiet);
 
   const CLI::Option* keep_io = command.get_option("--keep-io-types");
-  command.callback([arguments, keep_io, output, &work] {
+  const CLI::Option* weights = command.get_option("--weights-only");
+  command.callback([arguments, keep_io, weights, to, output, &work] {
     ConvertRequest& wanted = arguments->request;
+    wanted.weights_only = weights->count() > 0;
+    if (wanted.input.empty()) std::swap(wanted.input, wanted.weights_scheme);  // what stood behind a bare option
+    if (wanted.input.empty()) throw CLI::RequiredError("MODEL");
+    if (to->count() == 0 && wanted.weights_scheme.empty()) throw CLI::RequiredError("--to");
     if (output->count() == 0 && !wanted.dry_run) throw CLI::RequiredError("--output");
     take_io_types(arguments->io_types, wanted);
     wanted.keep_io_types = keep_io->count() > 0 && wanted.keep_io_names.empty() && wanted.io_types.empty();

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,20 +57,27 @@ def convert(
         model: a path, the bytes of a model, or an ``onnx.ModelProto``, which is not changed.
         output: where the new model goes; external data goes beside it, into ``output`` with ``.data`` at the end.
             May be left out for bytes and protos: the result has the new model as ``model``.
-        to: float16, bfloat16, float32 or float64; with ``weights_only`` also float8 types and int8.
+        to: float16, bfloat16, float32 or float64; with ``weights_only`` also float8 types and int8. May be left out
+            if ``weights_only`` is a scheme.
         validate: check the new model with ONNX's checker and strict type inference, and compare it with the old one in
             ONNX Runtime, on random or given inputs. Needs the packages onnx and onnxruntime.
         overwrite: replace an existing ``output``.
         **options: those of :class:`ConvertOptions`.
+
+    Warns:
+        UserWarning: before anything is written, if ``runtime`` is known to lack a kernel for a scheme of weights.
 
     Raises:
         CastError: a name that the model does not have, a type that is no target. UnsupportedError: the opset lacks the
             type. ParseError: a file that is no model. FileError: as ``builtins.open``.
         ValidationError: the new model is invalid or differs too much. Nothing is left on disk.
     """
-    if to is None:
+    if to is None and not isinstance(options.get("weights_only"), str):
         raise CastError("there is no type to convert to; name it with to=, such as to='float16'")
     asked = settled(options, "convert")
+    _, _, missing = _core.onnx_needs(to, asked)
+    if missing:
+        warnings.warn(missing, stacklevel=3)
     dry_run = bool(asked.get("dry_run"))
     checks = Validation() if validate is True else validate or None
     if isinstance(model, (str, os.PathLike)):
@@ -95,7 +103,7 @@ def _convert_file(
     def check(made: str) -> None:  # before the new model is in its place
         nonlocal outputs
         assert checks is not None
-        outputs = compare_models(source, made, _core.dtype_name(to), checks)
+        outputs = compare_models(source, made, _core.onnx_needs(to, options)[1], checks)
 
     wanted = None if checks is None else check
     opset = options.get("opset", "keep")
@@ -109,7 +117,7 @@ def _convert_file(
     if rows is None:  # onnx's own converter may raise the opset
         beside = None if dry_run else os.path.dirname(os.path.abspath(target))
         with tempfile.TemporaryDirectory(prefix=".tensorcast-", dir=beside) as folder:
-            upgraded, here = _upgraded(source, opset, to, folder)
+            upgraded, here = _upgraded(source, opset, to, options, folder)
             with unnamed(folder):
                 rows = _core.onnx_convert(upgraded, target, to, overwrite, {**options, "opset": "keep"}, wanted)
             rows.update(opset_before=here, rewritten_by_onnx=True)
@@ -117,18 +125,14 @@ def _convert_file(
     return dataclasses.replace(_result(rows, path), validated=checks is not None, outputs=outputs)
 
 
-# The first opset whose Cast has the type.
-_SINCE = {"bfloat16": 13, "float8_e4m3fn": 19, "float8_e4m3fnuz": 19, "float8_e5m2": 19, "float8_e5m2fnuz": 19}
-
-
-def _upgraded(source: str, opset: Opset, to: Any, folder: str) -> tuple[str, int]:
+def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folder: str) -> tuple[str, int]:
     """The model with nodes that onnx's own converter has rewritten, and the opset that it had."""
     import onnx
     import onnx.version_converter
 
     model = onnx.load(source)
     here = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
-    wanted = _SINCE.get(_core.dtype_name(to), 0) if opset == "auto" else int(opset)
+    wanted = _core.onnx_needs(to, options)[0] if opset == "auto" else int(opset)
     if opset == "auto" and here >= wanted:
         return source, here
     if wanted < here:

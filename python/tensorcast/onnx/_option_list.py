@@ -27,7 +27,7 @@ class SearchOptions(TypedDict, total=False):
     keep: str | Iterable[str]
     only: str | Iterable[str]
     op_types: str | Iterable[str]
-    weights_only: bool
+    weights_only: bool | str
     opset: Opset
     runtime: Runtime
     on_overflow: OnOverflow
@@ -57,8 +57,9 @@ class ConvertOptions(SearchOptions, total=False):
             ``consumer-of:TENSOR`` and ``producer-of:TENSOR``; one that selects nothing is an error.
         only: the only nodes that change.
         op_types: types of an operator without a schema: own::Op:in=float16,out=float16.
-        weights_only: only initializers change; float8 types, too, with opset 19 or later, and int8. A Cast behind
-            each gives back the old type; with int8 a DequantizeLinear with a scale for each output channel.
+        weights_only: only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4,
+            int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales. ``to`` may be a
+            float8 type, too, with opset 19 or later; a scheme needs no ``to``.
         opset: keep, auto (raise it if the type needs it) or a number (default keep). In Python, where nodes would
             change their meaning, ``onnx.version_converter`` rewrites them.
         runtime: where the model must run: a node that it has no kernel for keeps its type (default onnxruntime_cpu;
@@ -129,8 +130,8 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...], str], ...] = (
      "the only nodes that change"),
     ("op_types", "--op-types", "texts", "TYPES", (),
      "types of an operator without a schema: own::Op:in=float16,out=float16"),
-    ("weights_only", "--weights-only", "flag", "", (),
-     "only initializers change; float8 types, too, with opset 19 or later, and int8"),
+    ("weights_only", "--weights-only", "flag_or_text", "[SCHEME]", (),
+     "only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4, int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales"),
     ("opset", "--opset", "opset", "OPSET", (),
      "keep, auto (raise it if the type needs it) or a number (default keep)"),
     ("runtime", "--runtime", "choice", "", ("onnxruntime_cpu", "onnxruntime_cuda", "tensorrt", "openvino", "any"),

@@ -47,6 +47,8 @@ def add_options(parser: argparse.ArgumentParser, of_one_run: bool) -> None:
             given.update(action="store_true", default=None)
         elif kind in ("texts", "types"):
             given.update(action="append", metavar=metavar)
+        elif kind == "flag_or_text":
+            given.update(nargs="?", const=True, metavar=metavar.strip("[]"))
         else:
             given.update(type=_READERS[kind], metavar=metavar.strip("[]"))
             if kind == "io_types":

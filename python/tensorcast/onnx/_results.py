@@ -67,6 +67,8 @@ class InitializerChange(Result):
     overflowed: int  # elements beyond the new type's range
     underflowed: int  # elements that become zero
     clamped: bool  # those that overflowed are finite
+    scheme: str = ""  # of tensorcast.quantize(), if it becomes codes with scales
+    recipe: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -115,6 +117,7 @@ class ConvertResult(_WithModel):
 
     __module__ = "tensorcast.onnx"
 
+    to: str  # what values became
     opset_before: int  # of the standard operators; 0: not imported
     opset_after: int
     nodes: int

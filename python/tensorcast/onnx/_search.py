@@ -78,7 +78,7 @@ def search(
         always = _listed(handed_on.pop("keep_nodes", ()))
         opset: Opset = handed_on.pop("opset", "keep")
         if opset != "keep" and convert(given, to=to, opset=opset, dry_run=True, **handed_on).rewritten_by_onnx:
-            given, _ = _upgraded(given, opset, to, folder)  # once for all attempts
+            given, _ = _upgraded(given, opset, to, handed_on, folder)  # once for all attempts
             opset = "keep"
         handed_on["opset"] = opset
         named, nodes = _named_copy(given, folder)

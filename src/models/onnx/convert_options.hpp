@@ -32,10 +32,12 @@ inline constexpr std::tuple model_options{
     option("only", &onnx::ConvertRequest::only, {.help = "the only nodes that change", .metavar = "SELECTOR"}),
     option("op_types", &onnx::ConvertRequest::operator_types,
            {.help = "types of an operator without a schema: own::Op:in=float16,out=float16", .metavar = "TYPES"}),
-    option("weights_only", &onnx::ConvertRequest::weights_only,
-           {.help = "only initializers change; float8 types, too, with opset 19 or later, and int8",
-            .more = "A Cast behind each gives back the old type; with int8 a DequantizeLinear with a scale for each "
-                    "output channel"}),
+    // Also sets weights_only.
+    option("weights_only", &onnx::ConvertRequest::weights_scheme,
+           {.help = "only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4, "
+                    "int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales",
+            .more = "``to`` may be a float8 type, too, with opset 19 or later; a scheme needs no ``to``",
+            .metavar = "[SCHEME]"}),
     option("opset", &onnx::ConvertRequest::opset,
            {.words = {"keep", "auto"},  // 0 and -1
             .help = "keep, auto (raise it if the type needs it) or a number (default {})",
@@ -87,5 +89,10 @@ inline constexpr std::tuple model_options{
 // A type for each input or output that has one.
 template <class Option>
 inline constexpr bool is_io_types = std::is_same_v<typename Option::Type, decltype(onnx::ConvertRequest::io_types)>;
+
+// Whether only weights change, and to which scheme.
+template <class Option>
+inline constexpr bool is_weights_scheme =
+    std::is_same_v<typename Option::Owner, onnx::ConvertRequest> && std::is_same_v<typename Option::Type, std::string>;
 
 }  // namespace tensorcast::options

@@ -22,6 +22,12 @@ onnx::ConvertRequest request_of(const std::string& path, unsigned choice) {
   onnx::ConvertRequest request{.input = path, .dry_run = true, .overwrite = true};
   request.weights_only = choice % 3 == 0;
   request.to = (request.weights_only ? stored : targets)[choice / 3 % 4];
+  if (request.weights_only && choice / 2304 % 2 == 1) {
+    constexpr const char* schemes[] = {"nvfp4", "mxfp4", "int4-group", "float8"};
+    request.weights_scheme = schemes[choice / 3 % 4];
+    request.to = DType::undefined;
+    request.opset = onnx::auto_opset;
+  }
   request.keep_io_types = choice / 12 % 2 == 1;
   request.runtime = static_cast<onnx::Runtime>(choice / 24 % 5);
   request.shared_initializers = static_cast<onnx::SharedInitializers>(choice / 48 % 2);

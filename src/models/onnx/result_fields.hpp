@@ -23,6 +23,8 @@ inline constexpr auto fields<onnx::InitializerChange> = std::tuple{
     Field{"overflowed", &onnx::InitializerChange::overflowed},
     Field{"underflowed", &onnx::InitializerChange::underflowed},
     Field{"clamped", &onnx::InitializerChange::clamped},
+    Field{"scheme", &onnx::InitializerChange::scheme, Empty::left_out},
+    Field{"recipe", &onnx::InitializerChange::recipe, Empty::left_out},
 };
 
 template <>
@@ -45,6 +47,7 @@ inline constexpr auto fields<onnx::NodeDecision> = std::tuple{
 
 template <>
 inline constexpr auto fields<onnx::ConvertOutcome> = std::tuple{
+    Field{"to", &onnx::ConvertOutcome::to},
     Field{"opset_before", &onnx::ConvertOutcome::opset_before},
     Field{"opset_after", &onnx::ConvertOutcome::opset_after},
     Field{"nodes", &onnx::ConvertOutcome::nodes},

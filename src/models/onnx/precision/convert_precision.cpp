@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/inline_functions.hpp"
 #include "models/onnx/edit/model_files.hpp"
@@ -37,8 +38,6 @@ using ::tensorcast::onnx::Functions;
 using ::tensorcast::onnx::Masks;
 using ::tensorcast::onnx::OnOverflow;
 
-constexpr std::int64_t first_dequantize = 10;
-
 constexpr DType converted_types[] = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
 
 Error refused(std::string what, std::string hint = {}) {
@@ -49,8 +48,14 @@ bool is_converted_type(DType dtype) {
   return std::find(std::begin(converted_types), std::end(converted_types), dtype) != std::end(converted_types);
 }
 
-// Replaces `clamp` by what it stands for.
-ConvertRequest without_clamp(ConvertRequest request) {
+// What a request asks for, in full.
+struct Asked {
+  ConvertRequest request;
+  std::optional<WeightRecipe> weights = {};
+};
+
+// Replaces `clamp` by what it stands for, and finds the type that a scheme of weights gives.
+Result<Asked> settled(ConvertRequest request) {
   const auto limit = [&](double min_positive, double max_finite) {
     if (request.min_positive == 0.0) request.min_positive = min_positive;
     if (request.max_finite == 0.0) request.max_finite = max_finite;
@@ -58,23 +63,46 @@ ConvertRequest without_clamp(ConvertRequest request) {
   if (request.clamp == Clamp::finite) request.on_overflow = OnOverflow::clamp;
   if (request.clamp == Clamp::onnxconverter_common) limit(1e-7, 1e4);
   if (request.clamp == Clamp::onnxruntime) limit(5.96e-8, 65504.0);
-  return request;
+  if (request.weights_only && request.to == DType::int8 && request.weights_scheme.empty()) {
+    request.weights_scheme = "int8";
+  }
+  if (request.weights_scheme.empty()) return Asked{.request = std::move(request)};
+  Result<WeightRecipe> weights = parse_weight_recipe(request.weights_scheme);
+  if (!weights) return std::move(weights).error();
+  const DType codes = weights->scheme->codes;
+  if (request.to != DType::undefined && request.to != codes) {
+    return refused(fmt::format("{} stores {}, not {}", weights->scheme->word, name(codes), name(request.to)));
+  }
+  if (request.min_positive > 0.0 || request.max_finite > 0.0) {
+    return refused("weights that get scales have no limits of numbers");
+  }
+  request.to = codes;
+  request.weights_only = true;
+  return Asked{.request = std::move(request), .weights = std::move(*weights)};
 }
 
-Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
+// Returns the first opset that can hold what a request asks for.
+std::int64_t first_opset(const Asked& asked) {
+  return asked.weights ? asked.weights->scheme->first_opset : since_opset(asked.request.to);
+}
+
+Result<void> check_target(const Asked& asked) {
+  const ConvertRequest& request = asked.request;
+  const bool is_target = is_converted_type(request.to) || asked.weights ||
+                         (request.weights_only && is_onnx(request.to) && family(request.to) == Family::floating);
+  if (is_target) return {};
+  return refused(fmt::format("a model cannot become {}", name(request.to)),
+                 "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
+}
+
+Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
+  const ConvertRequest& request = asked.request;
   constexpr std::uint64_t largest_alignment = std::uint64_t{1} << 30;
   if (!std::has_single_bit(request.external_alignment) || request.external_alignment > largest_alignment) {
     return refused(fmt::format("`external_alignment` is a power of two up to {}, not {}", largest_alignment,
                                request.external_alignment));
   }
-  const bool to_int8 = request.weights_only && request.to == DType::int8;
-  const bool is_target = is_converted_type(request.to) || to_int8 ||
-                         (request.weights_only && is_onnx(request.to) && family(request.to) == Family::floating);
-  if (!is_target) {
-    return refused(
-        fmt::format("a model cannot become {}", name(request.to)),
-        "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
-  }
+  if (Result<void> right = check_target(asked); !right) return std::move(right).error();
   if (!runtime_has_type(request.runtime, request.to)) {
     return refused(fmt::format("the runtime computes nothing in {}", name(request.to)),
                    "TensorRT and OpenVINO cast it to float32");
@@ -87,18 +115,18 @@ Result<PrecisionPlan::Settings> settings_of(const ConvertRequest& request) {
         fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive, request.max_finite));
   }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
+  settings.quantizes = asked.weights.has_value();
   for (const DType from : request.from) {
-    if (to_int8 && from != DType::float32) return refused("only float32 weights become int8");
+    if (settings.quantizes && from == DType::float64) return refused("float64 weights get no scales");
     if (!is_converted_type(from)) {
       return refused(fmt::format("{} cannot be converted from", name(from)),
                      "sources are float64, float32, bfloat16 and float16");
     }
     settings.from |= std::uint64_t{1} << static_cast<int>(from);
   }
-  if (to_int8) {
-    settings.from = std::uint64_t{1} << static_cast<int>(DType::float32);
-  } else if (request.from.empty()) {
+  if (request.from.empty()) {
     for (const DType from : converted_types) {
+      if (settings.quantizes && from == DType::float64) continue;
       // A weight is stored in a smaller type, never in a larger one.
       if (request.weights_only && bit_width(from) <= bit_width(request.to)) continue;
       settings.from |= std::uint64_t{1} << static_cast<int>(from);
@@ -178,29 +206,27 @@ bool has_source(const Model& model, const PrecisionPlan::Settings& settings) {
                      [&](const Value& value) { return settings.converts(value.type); });
 }
 
-// Returns the first opset that can hold the new type.
-std::int64_t first_opset(DType to) { return to == DType::int8 ? first_dequantize : since_opset(to); }
-
-Result<void> check_opset(const Model& model, DType to) {
+Result<void> check_opset(const Model& model, const Asked& asked) {
   const std::int64_t opset = model.graph->opset("");
-  const std::int64_t first = first_opset(to);
+  const std::int64_t first = first_opset(asked);
   if (opset <= 0 || opset >= first) return {};
+  const std::string what = asked.weights ? fmt::format("DequantizeLinear for {}", asked.weights->scheme->word)
+                                         : std::string(name(asked.request.to));
   return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} came with opset {}, but the model has opset {}",
-                                      to == DType::int8 ? "DequantizeLinear" : name(to), first, opset),
+               .message = fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
                .hint =
                    "--opset auto raises the model's where no node changes by that; onnx.version_converter converts "
                    "others"};
 }
 
-Result<void> raise_opset(Model& model, const PrecisionPlan::Settings& settings) {
+Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::Settings& settings) {
   const ConvertRequest& request = *settings.request;
   if (request.opset == ::tensorcast::onnx::keep_opset) return {};
   if (request.opset != ::tensorcast::onnx::auto_opset) return upgrade_opset(model, request.opset);
   const std::int64_t opset = model.graph->opset("");
-  if (opset <= 0 || opset >= first_opset(request.to)) return {};
+  if (opset <= 0 || opset >= first_opset(asked)) return {};
   infer_types(model);
-  return has_source(model, settings) ? upgrade_opset(model, first_opset(request.to)) : Result<void>();
+  return has_source(model, settings) ? upgrade_opset(model, first_opset(asked)) : Result<void>();
 }
 
 class Survey {
@@ -211,7 +237,8 @@ class Survey {
     bool has_limit = false;  // overflowing numbers become finite
   };
 
-  Survey(const io::InputFile& file, PrecisionPlan& plan) : file_(file), plan_(plan) {}
+  Survey(const io::InputFile& file, const Asked& asked, PrecisionPlan& plan)
+      : file_(file), weights_(asked.weights ? &*asked.weights : nullptr), plan_(plan) {}
 
   [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
 
@@ -225,8 +252,7 @@ class Survey {
 
  private:
   Result<void> survey(const Graph& graph) {
-    const bool to_integer = family(static_cast<DType>(plan_.settings().to)) == Family::integer;
-    if (to_integer) return survey_weights(graph);
+    if (weights_ != nullptr) return survey_weights(graph);
     for (const Initializer& initializer : graph.initializers) {
       if (!plan_.may_change(initializer.value)) continue;
       if (Result<void> done = survey(initializer.value, initializer.tensor, initializer.name); !done) return done;
@@ -245,28 +271,50 @@ class Survey {
     return {};
   }
 
-  // Finds the scales of weights that become int8: those of two or more dimensions, by the axis that a consumer needs.
+  // Finds the weights that get scales: those of two or more dimensions, along the axis that the first consumer needs.
   Result<void> survey_weights(const Graph& graph) {
     std::unordered_map<ValueId, std::pair<const Node*, std::size_t>> consumers;
     for (const Node& node : graph.nodes) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) consumers.try_emplace(node.inputs[i], &node, i);
     }
-    constexpr std::int64_t first_per_axis = 13;
     for (const Initializer& initializer : graph.initializers) {
       const auto consumer = consumers.find(initializer.value);
       if (!plan_.may_change(initializer.value) || initializer.rank < 2 || initializer.sparse) continue;
       if (consumer == consumers.end() || initializer.count == 0) continue;
-      const std::size_t axis = channel_axis(*consumer->second.first, consumer->second.second, initializer.rank);
-      Result<std::shared_ptr<const Quantization>> scales =
-          find_scales(file_, initializer.tensor, axis, graph.opset("") >= first_per_axis);
-      if (!scales) return std::move(scales).error();
-      if (*scales == nullptr) {
-        plan_.keep_high(initializer.value, "it has an infinity or NaN");
-        continue;
-      }
-      plan_.set_quantization(initializer.value, std::move(*scales));
-      findings_.push_back({.value = initializer.value, .numbers = {.count = initializer.count}});
+      const auto& [node, index] = consumer->second;
+      const bool is_of_scales = node->op_type == "DequantizeLinear" || node->op_type == "QuantizeLinear";
+      if (is_of_scales) continue;
+      const std::size_t axis = weights_->block == 0 ? channel_axis(*node, index, initializer.rank)
+                                                    : input_axis(*node, index, initializer.rank);
+      if (Result<void> done = survey_weight(graph.opset(""), initializer, axis); !done) return done;
     }
+    return {};
+  }
+
+  Result<void> survey_weight(std::int64_t opset, const Initializer& initializer, std::size_t axis) {
+    constexpr std::int64_t first_per_axis = 13;
+    constexpr std::int64_t first_narrow_scales = 19;
+    Quantization::Source source{
+        .file = &file_, .tensor = initializer.tensor, .dtype = static_cast<DType>(initializer.element)};
+    if (source.dtype != DType::float32 && opset < first_narrow_scales) {
+      plan_.keep_high(initializer.value, "DequantizeLinear gives float32 only before opset 19");
+      return {};
+    }
+    bool is_finite = true;
+    Result<void> read = each_number(
+        file_, initializer.tensor, [&](const std::vector<std::int64_t>& shape) { source.shape = shape; },
+        [&](std::uint64_t, const std::vector<double>& numbers) {
+          is_finite = is_finite && std::all_of(numbers.begin(), numbers.end(), [](double x) { return x - x == 0; });
+        });
+    if (!read) return read;
+    if (!is_finite) {
+      plan_.keep_high(initializer.value, "it has an infinity or NaN");
+      return {};
+    }
+    plan_.set_quantization(initializer.value,
+                           std::make_shared<const Quantization>(*weights_, std::move(source), axis,
+                                                                opset >= first_per_axis, last_weight_));
+    findings_.push_back({.value = initializer.value, .numbers = {.count = initializer.count}});
     return {};
   }
 
@@ -316,8 +364,10 @@ class Survey {
   }
 
   const io::InputFile& file_;
+  const WeightRecipe* weights_;  // null: weights get no scales
   PrecisionPlan& plan_;
   std::vector<Finding> findings_;
+  std::shared_ptr<LastWeight> last_weight_ = std::make_shared<LastWeight>();
 };
 
 TensorPlacement placement_of(const ConvertRequest& request) {
@@ -385,11 +435,16 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
   });
   outcome.nodes_by_type.assign(by_type.begin(), by_type.end());
   outcome.casts_after = outcome.casts_before + outcome.casts_added - outcome.casts_removed;
+  for (ValueId id = 0; id < plan.model().values.size(); ++id) {
+    outcome.values_changed += plan.produced(id) != plan.model().values[id].type.element ? 1 : 0;
+  }
 }
 
-void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::Finding>& findings,
+void describe_initializers(const PrecisionPlan& plan, const Asked& asked, const std::vector<Survey::Finding>& findings,
                            ConvertOutcome& outcome) {
   const std::uint32_t to = plan.settings().to;
+  const QuantizeRecipe* recipe =
+      asked.weights ? find_quantize_recipe(asked.weights->scheme->scheme, asked.weights->recipe) : nullptr;
   for (const Survey::Finding& finding : findings) {
     const Value& value = plan.model().values[finding.value];
     if (plan.produced(finding.value) != to && !plan.has_copy(finding.value)) continue;
@@ -399,13 +454,17 @@ void describe_initializers(const PrecisionPlan& plan, const std::vector<Survey::
                                     .count = finding.numbers.count,
                                     .overflowed = finding.numbers.overflowing,
                                     .underflowed = finding.numbers.vanishing,
-                                    .clamped = finding.has_limit || plan.fit(finding.value) == Fit::clamp});
+                                    .clamped = finding.has_limit || plan.fit(finding.value) == Fit::clamp,
+                                    .scheme = recipe == nullptr ? std::string_view() : recipe->scheme,
+                                    .recipe = recipe == nullptr ? std::string_view() : recipe->recipe});
   }
 }
 
 Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
-  const ConvertRequest request = without_clamp(given_request);
-  Result<PrecisionPlan::Settings> settings = settings_of(request);
+  const Result<Asked> asked = settled(given_request);
+  if (!asked) return asked.error();
+  const ConvertRequest& request = asked->request;
+  Result<PrecisionPlan::Settings> settings = settings_of(*asked);
   if (!settings) return settings.error();
   const Result<io::InputFile> given = io::InputFile::open(request.input);
   if (!given) return given.error();
@@ -430,7 +489,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
   }
   Model& model = **read;
   const std::int64_t old_opset = model.graph->opset("");
-  if (Result<void> raised = raise_opset(model, *settings); !raised) return std::move(raised).error();
+  if (Result<void> raised = raise_opset(model, *asked, *settings); !raised) return std::move(raised).error();
   const std::size_t nodes = model.node_count;  // without copies of functions
   if (Result<void> separated = separate_signatures(*file, model, *settings); !separated) {
     return std::move(separated).error();
@@ -440,9 +499,9 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
   PrecisionPlan plan(model, *settings);
   if (Result<void> right = check_names(model, plan, request); !right) return std::move(right).error();
   if (has_source(model, *settings)) {
-    if (Result<void> right = check_opset(model, request.to); !right) return std::move(right).error();
+    if (Result<void> right = check_opset(model, *asked); !right) return std::move(right).error();
   }
-  Survey survey(*file, plan);
+  Survey survey(*file, *asked, plan);
   if (Result<void> surveyed = survey.run(); !surveyed) return std::move(surveyed).error();
   plan.decide();
 
@@ -465,7 +524,8 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
     }
   }
 
-  ConvertOutcome outcome{.opset_before = old_opset,
+  ConvertOutcome outcome{.to = request.to,
+                         .opset_before = old_opset,
                          .opset_after = model.graph->opset(""),
                          .nodes = nodes,
                          .calls_inlined = inlined_calls,
@@ -476,11 +536,23 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
                          .initializer_bytes_after = counts.initializer_bytes_after,
                          .kept = plan.kept_nodes()};
   describe_nodes(plan, elision, outcome);
-  describe_initializers(plan, survey.findings(), outcome);
-  for (ValueId id = 0; id < model.values.size(); ++id) {
-    outcome.values_changed += plan.produced(id) != model.values[id].type.element ? 1 : 0;
-  }
+  describe_initializers(plan, *asked, survey.findings(), outcome);
   return outcome;
+}
+
+Result<::tensorcast::onnx::Needs> needs(const ConvertRequest& request) {
+  using ::tensorcast::onnx::Runtime;
+  const Result<Asked> asked = settled(request);
+  if (!asked) return asked.error();
+  if (Result<void> right = check_target(*asked); !right) return std::move(right).error();
+  ::tensorcast::onnx::Needs found{.to = asked->request.to, .opset = first_opset(*asked)};
+  const DType to = found.to;
+  if (request.runtime == Runtime::onnxruntime_cpu && asked->weights && bit_width(to) == 4 &&
+      family(to) == Family::floating) {
+    found.missing_kernel = fmt::format(
+        "ONNX Runtime has no kernel for DequantizeLinear of {} on a CPU: it will not run the new model", name(to));
+  }
+  return found;
 }
 
 }  // namespace
@@ -491,6 +563,10 @@ inline namespace TENSORCAST_ABI {
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
   return models::onnx::guarded_for_file(request.input, [&] { return models::onnx::convert(request); });
+}
+
+Result<Needs> needs(const ConvertRequest& request) {
+  return guarded([&] { return models::onnx::needs(request); });
 }
 
 }  // namespace TENSORCAST_ABI

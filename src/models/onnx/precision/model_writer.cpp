@@ -9,7 +9,6 @@
 #include "models/onnx/edit/data_record.hpp"
 #include "models/onnx/edit/retyped_declaration.hpp"
 #include "models/onnx/edit/splice_node.hpp"
-#include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
@@ -87,8 +86,24 @@ void ModelWriter::name_forms() {
       form.cast_name = nodes.take(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(form.element))));
     }
     const bool is_quantized = plan_.quantization(id) != nullptr && plan_.produced(id) == plan_.settings().to;
-    if (is_quantized && !forms.others.empty()) scale_names_[id] = values.take(own + "_scale");
+    if (is_quantized && !forms.others.empty()) {
+      scale_names_[id] = name_scales(own, *plan_.quantization(id), forms.others.front().element, values, nodes);
+    }
   }
+}
+
+ModelWriter::ScaleNames ModelWriter::name_scales(const std::string& own, const Quantization& quantization,
+                                                 std::uint32_t element, FreshNames& values, FreshNames& nodes) const {
+  ScaleNames names{.stored = values.take(own + "_scale")};
+  if (quantization.recipe().has_float_scales()) return names;
+  names.numbers = values.take(names.stored + "_float32");
+  names.node = nodes.take("Cast_" + names.numbers);
+  if (quantization.recipe().has_tensor_scale) names.tensor = values.take(own + "_scale_2");
+  if (element != element_of(DType::float32)) {
+    names.wide = values.take(own + "_float32");
+    names.wide_node = nodes.take("Cast_" + names.wide);
+  }
+  return names;
 }
 
 const std::string& ModelWriter::name_in(ValueId id, std::uint32_t element) const {
@@ -115,22 +130,48 @@ std::string ModelWriter::cast_node(ValueId id, const Form& form) const {
          encode_field(node_field::attribute, attribute);
 }
 
-std::string ModelWriter::dequantize_node(ValueId id, const Form& form) const {
+// Scales of 8 bits become float32 by a node of their own, as DequantizeLinear takes no float8_e4m3fn, and ONNX's
+// reference and ONNX Runtime no float8_e8m0fnu.
+void ModelWriter::add_dequantize(WireRope& rope, std::uint32_t field, ValueId id, const Form& form) {
   const Quantization& quantization = *plan_.quantization(id);
-  std::string node = encode_field(node_field::input, forms_[id].produced) +
-                     encode_field(node_field::input, scale_names_[id]) + encode_field(node_field::output, form.name) +
-                     encode_field(node_field::name, form.cast_name) +
-                     encode_field(node_field::op_type, "DequantizeLinear");
-  if (quantization.per_channel)
-    node += encode_field(node_field::attribute, encode_int_attribute("axis", quantization.axis));
-  return node;
+  const WeightRecipe& recipe = quantization.recipe();
+  const ScaleNames& names = scale_names_[id];
+  const auto node = [&](std::string_view op_type, const std::vector<std::string>& inputs, const std::string& output,
+                        const std::string& name, const std::vector<std::string>& attributes) {
+    std::string text;
+    for (const std::string& input : inputs) text += encode_field(node_field::input, input);
+    text += encode_field(node_field::output, output) + encode_field(node_field::name, name) +
+            encode_field(node_field::op_type, op_type);
+    for (const std::string& attribute : attributes) text += encode_field(node_field::attribute, attribute);
+    rope.text(encode_field(field, text));
+    ++counts_.casts_added;
+  };
+  constexpr std::uint32_t float32 = element_of(DType::float32);
+  if (!names.tensor.empty()) {
+    node("DequantizeLinear", {names.stored, names.tensor}, names.numbers, names.node, {});
+  } else if (!names.numbers.empty()) {
+    node("Cast", {names.stored}, names.numbers, names.node, {encode_int_attribute("to", float32)});
+  }
+  std::vector<std::string> attributes;
+  if (quantization.has_axis()) attributes.push_back(encode_int_attribute("axis", quantization.axis()));
+  if (recipe.block != 0) {
+    attributes.push_back(encode_int_attribute("block_size", static_cast<std::uint64_t>(recipe.block)));
+  }
+  const std::string& scales = names.numbers.empty() ? names.stored : names.numbers;
+  const bool is_rounded = !names.wide.empty();
+  node("DequantizeLinear", {forms_[id].produced, scales}, is_rounded ? names.wide : form.name,
+       is_rounded ? names.wide_node : form.cast_name, attributes);
+  if (is_rounded) node("Cast", {names.wide}, form.name, form.cast_name, {encode_int_attribute("to", form.element)});
 }
 
 void ModelWriter::add_casts(WireRope& rope, std::uint32_t field, ValueId id) {
   for (const Form& form : forms_[id].others) {
     if (plan_.has_copy(id) && form.element == plan_.settings().to) continue;
-    const bool is_quantized = !scale_names_[id].empty();
-    rope.text(encode_field(field, is_quantized ? dequantize_node(id, form) : cast_node(id, form)));
+    if (!scale_names_[id].stored.empty()) {
+      add_dequantize(rope, field, id, form);
+      continue;
+    }
+    rope.text(encode_field(field, cast_node(id, form)));
     ++counts_.casts_added;
   }
 }
@@ -379,18 +420,38 @@ Result<WireRope> ModelWriter::sparse_tensor(const WireField& field, const Tensor
   });
 }
 
-// The scales of an int8 weight, in the type that DequantizeLinear gives.
-std::string ModelWriter::scale_tensor(ValueId id) const {
-  const Quantization& quantization = *plan_.quantization(id);
-  const auto to = static_cast<DType>(forms_[id].others.front().element);
-  std::vector<std::int64_t> shape;
-  if (quantization.per_channel) shape.push_back(static_cast<std::int64_t>(quantization.scales.size()));
-  std::vector<std::byte> bytes(storage_bytes(to, quantization.scales.size()));
-  const Result<void> done = cast(TensorView{DType::float32, shape, std::as_bytes(std::span(quantization.scales))},
-                                 MutableTensorView{to, shape, bytes});
-  static_cast<void>(done);
-  return encode_tensor(to, shape, bytes) +
-         encode_field(static_cast<std::uint32_t>(formats::onnx::Field::name), scale_names_[id]);
+ExternalFiles* ModelWriter::place_of(const Initializer& initializer, std::uint64_t bytes) const {
+  if (placement_.all_inside) return nullptr;
+  const bool is_outside = initializer.external && !placement_.only_larger;
+  return is_outside || bytes > placement_.inline_limit ? &external_ : nullptr;
+}
+
+// The scales of a quantized weight, as initializers behind it.
+Result<void> ModelWriter::add_scales(const Initializer& initializer, WireRope& rope) {
+  using formats::onnx::Field;
+  const std::shared_ptr<const Quantization>& quantization = plan_.quantization(initializer.value);
+  const ScaleNames& names = scale_names_[initializer.value];
+  std::size_t count = 1;
+  for (const std::int64_t dimension : quantization->scales_shape()) count *= static_cast<std::size_t>(dimension);
+  const std::uint64_t bytes = storage_bytes(quantization->scales_dtype(), count);
+  counts_.initializer_bytes_after += bytes;
+  Result<WireRope> scales =
+      scales_tensor(file_, initializer.tensor, names.stored, quantization, place_of(initializer, bytes));
+  if (!scales) return std::move(scales).error();
+  rope.message(initializer.field.number, std::move(*scales));
+  if (names.tensor.empty()) return {};
+  counts_.initializer_bytes_after += sizeof(float);
+  WireRope data;
+  data.produce(sizeof(float), [quantization](io::OutputFile& target) -> Result<void> {
+    const Result<float> scale = quantization->tensor_scale();
+    return scale ? target.append(std::as_bytes(std::span(&*scale, 1))) : Result<void>(scale.error());
+  });
+  WireRope tensor;
+  tensor.text(encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(DType::float32)) +
+              encode_field(static_cast<std::uint32_t>(Field::name), names.tensor));
+  tensor.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
+  rope.message(initializer.field.number, std::move(tensor));
+  return {};
 }
 
 Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& splice) {
@@ -402,11 +463,7 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
   const auto bytes_in = [&](std::uint32_t element) {
     return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
   };
-  const auto placed = [&](std::uint32_t element) -> ExternalFiles* {
-    if (placement_.all_inside) return nullptr;
-    const bool is_outside = initializer.external && !placement_.only_larger;
-    return is_outside || bytes_in(element) > placement_.inline_limit ? &external_ : nullptr;
-  };
+  const auto placed = [&](std::uint32_t element) { return place_of(initializer, bytes_in(element)); };
   const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
     Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
                                                    : convert_tensor(file_, initializer.tensor, change, placed(element));
@@ -423,7 +480,9 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
   if (converts) {
     count(produced);
     if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
-    if (!scale_names_[id].empty()) made.text(encode_field(graph_field::initializer, scale_tensor(id)));
+    if (!scale_names_[id].stored.empty()) {
+      if (Result<void> done = add_scales(initializer, made); !done) return done;
+    }
   } else if (!initializer.sparse && is_onnx(static_cast<DType>(initializer.element)) &&
              initializer.element != element_of(DType::string) && moves) {
     if (Result<void> done = emit({}, produced); !done) return done;

@@ -6,6 +6,7 @@
 
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
+#include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/precision/cast_elision.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/tensor_conversion.hpp"
@@ -48,6 +49,15 @@ class ModelWriter {
     std::string name = {};
     std::string cast_name = {};
   };
+  // Names of the scales of a quantized weight; empty: none.
+  struct ScaleNames {
+    std::string stored = {};
+    std::string numbers = {};  // in float32, where another type is stored
+    std::string tensor = {};   // the scale of the tensor
+    std::string node = {};     // that makes `numbers`
+    std::string wide = {};     // the weight in float32, if it then becomes a 16-bit type
+    std::string wide_node = {};
+  };
   struct Forms {
     std::string produced;           // name
     std::vector<Form> others = {};  // other types in which it is used
@@ -59,7 +69,9 @@ class ModelWriter {
   [[nodiscard]] bool keeps_name(ValueId id) const;
   void add_casts(WireRope& rope, std::uint32_t field, ValueId id);
   [[nodiscard]] std::string cast_node(ValueId id, const Form& form) const;
-  [[nodiscard]] std::string dequantize_node(ValueId id, const Form& form) const;
+  [[nodiscard]] ScaleNames name_scales(const std::string& own, const Quantization& quantization, std::uint32_t element,
+                                       FreshNames& values, FreshNames& nodes) const;
+  void add_dequantize(WireRope& rope, std::uint32_t field, ValueId id, const Form& form);
   [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
 
   // Each function replaces what changes in the message around it.
@@ -72,8 +84,10 @@ class ModelWriter {
   [[nodiscard]] Result<void> node(const Node& node, Splice& around);
   [[nodiscard]] Result<void> attributes(const Node& node, Splice& splice);
   [[nodiscard]] Result<WireRope> constant_tensor(const Node& node, const Attribute& attribute, DType to);
-  [[nodiscard]] std::string scale_tensor(ValueId id) const;
+  [[nodiscard]] Result<void> add_scales(const Initializer& initializer, WireRope& rope);
   [[nodiscard]] Result<void> initializer(const Initializer& initializer, Splice& splice);
+  // Returns where a tensor of so many bytes goes; null: into the model.
+  [[nodiscard]] ExternalFiles* place_of(const Initializer& initializer, std::uint64_t bytes) const;
   [[nodiscard]] Result<WireRope> sparse_tensor(const WireField& field, const TensorChange& change);
 
   const io::InputFile& file_;
@@ -83,7 +97,7 @@ class ModelWriter {
   TensorPlacement placement_;
   std::vector<Forms> forms_;                    // by value
   std::vector<std::uint32_t> output_elements_;  // by value: the other type in which an output of the model has its name
-  std::vector<std::string> scale_names_;        // by value: of scales of int8 weights
+  std::vector<ScaleNames> scale_names_;         // by value
   Counts counts_;
 };
 

@@ -128,7 +128,6 @@ void PrecisionPlan::hold_adapting(const Graph& graph) {
 
 // Inputs and initializers get the type that their consumers need.
 void PrecisionPlan::decide_sources() {
-  const bool to_integer = family(static_cast<DType>(settings_.to)) == Family::integer;
   for (std::size_t id = 0; id < model_.values.size(); ++id) {
     const Value& value = model_.values[id];
     const bool is_constant = value.producer != nullptr && value.producer->op_type == "Constant";
@@ -139,8 +138,8 @@ void PrecisionPlan::decide_sources() {
     if (slots_.at(own).hold == Hold::rule) continue;
     bool low = false;
     bool high = false;
-    const bool small = value.initializer != nullptr &&
-                       (value.initializer->count < smallest_weight || (to_integer && quantizations_[id] == nullptr));
+    const bool small = value.initializer != nullptr && (value.initializer->count < smallest_weight ||
+                                                        (settings_.quantizes && quantizations_[id] == nullptr));
     for (const SlotId use : slots_.uses[id]) {
       const Hold held = use == any_type ? Hold::free : use == exact_type ? Hold::rule : slots_.at(use).hold;
       const bool stays_high = held == Hold::rule || (held == Hold::runtime && !is_edge && (small || is_constant));

@@ -35,7 +35,7 @@ class PrecisionPlan {
   // Reports whether an initializer is also stored in the target type, under another name.
   [[nodiscard]] bool has_copy(ValueId id) const { return copied_[id]; }
   [[nodiscard]] Fit fit(ValueId id) const { return fits_[id]; }
-  // Returns the scales of a weight that becomes int8; null for others.
+  // Returns how a weight is quantized; null for others.
   [[nodiscard]] const std::shared_ptr<const Quantization>& quantization(ValueId id) const { return quantizations_[id]; }
   [[nodiscard]] ::tensorcast::onnx::NodeDecision explain(const Node& node) const;
 

@@ -21,6 +21,7 @@ struct PrecisionSettings {
   std::vector<bool> blocked = {};  // by node, or empty: the request keeps it
   std::map<std::string, std::uint32_t, std::less<>> io_elements = {};
   std::vector<OperatorTypes> operators = {};
+  bool quantizes = false;  // weights become codes with scales, and all else keeps its type
   [[nodiscard]] bool converts(const ValueType& type) const noexcept {
     return type.element != to && type.element < 64 && (from >> type.element & 1) != 0;
   }

@@ -73,23 +73,17 @@ Result<void> stream_tensor(const io::InputFile& file, formats::onnx::ByteRange t
   const DType from = (*reader)->tensors().front().dtype;
   const DType to = change.to == DType::undefined ? from : change.to;
   std::vector<std::byte> converted;
-  std::uint64_t position = 0;
   return each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
     if (from == to) return target.append(src);
     converted.resize(storage_bytes(to, count));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-    const std::uint64_t first = std::exchange(position, position + count);
     Result<void> done;
-    if (change.quantization != nullptr || change.has_limits()) {
+    if (change.has_limits()) {
       Result<std::vector<double>> numbers = as_doubles(from, count, src);
       if (!numbers) return std::move(numbers).error();
       limit_numbers(change, *numbers);
-      if (change.quantization != nullptr) {
-        quantize(*change.quantization, first, *numbers, converted);
-      } else {
-        done = cast(TensorView{DType::float64, shape, std::as_bytes(std::span(*numbers))},
-                    MutableTensorView{to, shape, converted});
-      }
+      done = cast(TensorView{DType::float64, shape, std::as_bytes(std::span(*numbers))},
+                  MutableTensorView{to, shape, converted});
     } else {
       done = cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted});
     }
@@ -98,8 +92,32 @@ Result<void> stream_tensor(const io::InputFile& file, formats::onnx::ByteRange t
   });
 }
 
+// Writes a part of a weight that is quantized.
+WireRope::Producer part_of(const std::shared_ptr<const Quantization>& quantization,
+                           std::vector<std::byte> StoredWeight::*part) {
+  return [quantization, part](io::OutputFile& target) -> Result<void> {
+    const Result<std::shared_ptr<const StoredWeight>> stored = quantization->stored();
+    return stored ? target.append(**stored.*part) : Result<void>(stored.error());
+  };
+}
+
 std::string entry(std::string_view key, std::string_view value) {
   return encode_field(static_cast<std::uint32_t>(Field::external_data), encode_field(1, key) + encode_field(2, value));
+}
+
+// Adds a tensor's data to its message, or to `external`.
+void put_data(WireRope& message, const std::string& tensor, const std::string& origin, std::uint64_t bytes,
+              WireRope::Producer producer, ExternalFiles* external) {
+  if (external == nullptr || bytes == 0) {
+    WireRope data;
+    data.produce(bytes, std::move(producer));
+    message.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
+    return;
+  }
+  const ExternalFiles::Place place = external->add(tensor, origin, bytes, std::move(producer));
+  message.text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
+               entry("length", fmt::format("{}", bytes)) +
+               encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
 }
 
 bool holds_data(Field field) {
@@ -265,20 +283,30 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
   Result<WireRope> rope = rewritten(file, tensor.offset, end_of_tensor, copy);
   if (!rope) return rope;
 
-  const auto produce = [&file, tensor, change](io::OutputFile& target) {
+  WireRope::Producer produce = [&file, tensor, change](io::OutputFile& target) {
     return stream_tensor(file, tensor, change, target);
   };
-  if (external == nullptr || bytes == 0) {
-    WireRope data;
-    data.produce(bytes, produce);
-    rope->message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
-    return rope;
+  if (change.quantization != nullptr) produce = part_of(change.quantization, &StoredWeight::codes);
+  put_data(*rope, change.name.empty() ? info.name : change.name, (*reader)->outline().external.location, bytes,
+           std::move(produce), external);
+  return rope;
+}
+
+Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const std::string& name,
+                               const std::shared_ptr<const Quantization>& quantization, ExternalFiles* external) {
+  const auto reader = TensorProtoReader::open(file, tensor);
+  if (!reader) return reader.error();
+  WireRope rope;
+  std::size_t count = 1;
+  for (const std::int64_t dimension : quantization->scales_shape()) {
+    count *= static_cast<std::size_t>(dimension);
+    rope.text(encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension)));
   }
-  const ExternalFiles::Place place = external->add(change.name.empty() ? info.name : change.name,
-                                                   (*reader)->outline().external.location, bytes, produce);
-  rope->text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
-             entry("length", fmt::format("{}", bytes)) +
-             encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
+  rope.text(
+      encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(quantization->scales_dtype())) +
+      encode_field(static_cast<std::uint32_t>(Field::name), name));
+  put_data(rope, name, (*reader)->outline().external.location, storage_bytes(quantization->scales_dtype(), count),
+           part_of(quantization, &StoredWeight::scales), external);
   return rope;
 }
 

@@ -27,7 +27,7 @@ struct TensorChange {
   std::string name = {};                                  // empty: the name stays
   double min_positive = 0.0;                              // smaller numbers other than 0 become it; 0: no limit
   double max_finite = 0.0;                                // finite numbers beyond it become it; 0: no limit
-  std::shared_ptr<const Quantization> quantization = {};  // to int8
+  std::shared_ptr<const Quantization> quantization = {};  // to codes
 
   [[nodiscard]] bool has_limits() const noexcept { return min_positive > 0.0 || max_finite > 0.0; }
 };
@@ -95,5 +95,11 @@ class ExternalFiles {
 // `file` outlives the result. Errors: parse, unsupported, io.
 [[nodiscard]] Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
                                               const TensorChange& change, ExternalFiles* external);
+
+// Returns the contents of a new TensorProto; in `external`, its data is beside that of `tensor`. Errors: as above.
+[[nodiscard]] Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
+                                             const std::string& name,
+                                             const std::shared_ptr<const Quantization>& quantization,
+                                             ExternalFiles* external);
 
 }  // namespace tensorcast::models::onnx

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tc.onnx.convert(weights_only="nvfp4"): DequantizeLinear gives the numbers of quantize() and dequantize(), bit for bit."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import onnx.reference
+import pytest
+from onnx import helper, numpy_helper
+
+import tensorcast as tc
+
+OPSETS = {"nvfp4": 23, "mxfp4": 24, "int4-group": 21, "int8": 21, "float8": 21}
+SCHEMES = {"int8": "int8-channel", "float8": "fp8-channel"}
+TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def model_of(w, opset):
+    kind = {np.dtype(np.float32): "float", np.dtype(np.float16): "float16"}.get(w.dtype, "bfloat16")
+    text = f"({kind}[2,{w.shape[0]}] x) => ({kind}[2,{w.shape[1]}] y) {{ y = MatMul(x, w) }}"
+    ir = 13 if opset > 23 else 10
+    made = onnx.parser.parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}]>\ng {text}')
+    made.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    return made
+
+
+def converted(w, scheme):
+    opset = OPSETS[scheme.split(":")[0]]
+    result = tc.onnx.convert(model_of(w, opset), weights_only=scheme, runtime="any")  # warns of nothing
+    onnx.checker.check_model(result.model, full_check=True)
+    return result
+
+
+def dequantized(model, w):
+    name = f"w_{w.dtype.name}"
+    made = onnx.ModelProto.FromString(model.SerializeToString())
+    nodes = [node for node in made.graph.node if node.op_type != "MatMul"]
+    for field in ("input", "output", "node", "value_info"):
+        made.graph.ClearField(field)
+    made.graph.node.extend(nodes)
+    made.graph.output.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(w.dtype), w.shape))
+    return onnx.reference.ReferenceEvaluator(made).run(None, {})[0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("scheme", [*OPSETS, "nvfp4:torchao", "mxfp4:even", "mxfp4:modelopt", "nvfp4:ggml", "float8:modelopt"])
+def test_bits_of_quantize(scheme, dtype):
+    w = (np.random.default_rng(5).normal(size=(192, 24)) * 0.04).astype(TYPES[dtype])
+    word, _, recipe = scheme.partition(":")
+    result = converted(w, scheme)
+    q = tc.quantize(np.ascontiguousarray(w.T), SCHEMES.get(word, word), recipe=recipe or None)
+    expected = q.dequantize(dtype).T
+    found = dequantized(result.model, w)
+    assert found.dtype == w.dtype
+    if not recipe.startswith(("modelopt", "ggml")) or word == "float8":
+        assert np.ascontiguousarray(found).tobytes() == np.ascontiguousarray(expected).tobytes()
+    else:  # zeros of both signs
+        np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
+    (change,) = result.initializers
+    assert (change.scheme, change.recipe) == (q.scheme, q.recipe) and result.to == change.to
+
+
+def test_it_warns_before_it_writes(tmp_path):
+    w = np.ones((32, 16), np.float32)
+    onnx.save(model_of(w, 24), tmp_path / "m.onnx")
+    with pytest.warns(UserWarning, match="no kernel for DequantizeLinear of float4_e2m1fn on a CPU") as seen:
+        tc.onnx.convert(tmp_path / "m.onnx", tmp_path / "o.onnx", weights_only="nvfp4")
+    assert [each.filename for each in seen] == [__file__] and (tmp_path / "o.onnx").exists()
+
+
+def test_the_opset_rises_with_onnxs_converter():
+    w = np.ones((32, 16), np.float32)
+    old = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 11]>\n'
+                                  "g (float[2,32] x) => (float[2,16] y) { a = MatMul(x, w)  y = Softmax(a) }")  # fmt: skip
+    old.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    result = tc.onnx.convert(old, weights_only="float8", opset="auto")
+    assert result.rewritten_by_onnx and result.opset_after == 19
+
+
+@pytest.mark.parametrize("options, complaint", [
+    ({"weights_only": "nvfp5"}, "weights of a model cannot become"),
+    ({"weights_only": True}, "there is no type to convert to"),
+    ({"weights_only": "int8", "to": "float16"}, "int8 stores int8, not float16"),
+    ({"weights_only": 3, "to": "float16"}, "weights_only"),
+])  # fmt: skip
+def test_what_is_refused(options, complaint):
+    with pytest.raises((tc.CastError, TypeError), match=complaint):
+        tc.onnx.convert(model_of(np.ones((32, 16), np.float32), 24), **options)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tcast onnx convert --weights-only SCHEME`: what DequantizeLinear gives is the weight that NumPy quantizes, bit for bit."""
+
+import json
+import warnings
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import onnx.reference
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+FP4, FP8 = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
+FIRST = {"nvfp4": 23, "mxfp4": 24, "int4-group": 21, "int8": 13, "float8": 19}
+BLOCK = {"nvfp4": 16, "mxfp4": 32, "int4-group": 128}
+CODES = {"nvfp4": "FLOAT4E2M1", "mxfp4": "FLOAT4E2M1", "int4-group": "INT4", "int8": "INT8", "float8": "FLOAT8E4M3FN"}
+# The graph, the shape of its weight, the axis of its channels, that of its inputs.
+NODES = [
+    ("(float[2,160] x) => (float[2,8] y) { y = MatMul(x, w) }", (160, 8), 1, 0),
+    ("(float[2,160] x) => (float[2,8] y) { y = Gemm<transB = 1>(x, w) }", (8, 160), 0, 1),
+    ("(float[3,2,160] x) => (float[3,2,5] y) { y = MatMul(x, w) }", (3, 160, 5), 2, 1),
+    ("(float[1,36,8,8] x) => (float[1,6,6,7] y) { y = Conv(x, w) }", (6, 36, 3, 2), 0, 1),
+    ("(int64[2] x) => (float[2,144] y) { y = Gather(w, x) }", (40, 144), 0, 1),
+    ("(float[2,50] x) => (float[2,9] y) { t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t) }", (9, 50), 0, 1),
+]
+MATMUL = "(float[2,32] x) => (float[2,8] y) { y = MatMul(x, w) }"
+
+
+def f32(x):
+    return np.asarray(x, np.float32)
+
+
+def rows_of(scheme, rows):
+    """The rows' dequantized numbers, by the default recipes of docs/recipes.md."""
+    block = BLOCK.get(scheme, rows.shape[1])
+    made = np.empty_like(rows)
+    g = np.abs(rows).max() / f32(2688)
+    for start in range(0, rows.shape[1], block):
+        x = rows[:, start : start + block]
+        largest = np.abs(x).max(axis=1, keepdims=True)
+        if scheme == "nvfp4":
+            s = np.clip(f32(largest / (f32(6) * g)), f32(2**-9), f32(448))
+            s = f32(np.where(largest == 0, 1, s).astype(FP8)) * g
+            y = f32(f32(x / s).astype(FP4)) * s + f32(0)  # ModelOpt has no -0
+        elif scheme == "mxfp4":
+            s = np.exp2(np.ceil(np.log2(largest.astype(np.float64) / 6)))
+            y = f32(f32(np.clip(x / s, -6, 6)).astype(FP4)) * f32(s)
+        elif scheme == "float8":
+            s = largest / f32(448)
+            y = f32((x / s).astype(FP8)) * s
+        else:
+            top = f32(8 if scheme == "int4-group" else 128)
+            s = largest / (top - f32(0.5))
+            y = f32(np.clip(np.rint(x / s), -top, top - 1).astype(np.int32)) * s
+        made[:, start : start + block] = y
+    return made
+
+
+def expected(scheme, w, channel, inputs):
+    axis = inputs if scheme in BLOCK else channel
+    if scheme in BLOCK:
+        moved = np.moveaxis(w, axis, -1)
+        return np.moveaxis(rows_of(scheme, moved.reshape(-1, w.shape[axis])).reshape(moved.shape), -1, axis)
+    moved = np.moveaxis(w, axis, 0)
+    return np.moveaxis(rows_of(scheme, moved.reshape(w.shape[axis], -1)).reshape(moved.shape), 0, axis)
+
+
+def weight(shape, seed=3):
+    return f32(np.random.default_rng(seed).normal(size=shape) * 0.05)
+
+
+def model_of(graph, w, opset):
+    ir = 13 if opset > 23 else 10
+    made = onnx.parser.parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}]>\ng {graph}')
+    made.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    return made
+
+
+def dequantized(path, engine, name="w_float32"):
+    """The value that takes the weight's place."""
+    made = onnx.load(path)
+    made.graph.ClearField("output")
+    made.graph.output.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    of_weights = [n for n in made.graph.node if n.op_type in ("DequantizeLinear", "Cast")]
+    made.graph.ClearField("node")
+    made.graph.node.extend(of_weights)
+    made.graph.ClearField("input")
+    if engine == "onnx":
+        return onnx.reference.ReferenceEvaluator(made).run(None, {})[0]
+    return onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {})[0]
+
+
+@pytest.fixture
+def convert(run_tcast, tmp_path):
+    def converted(model, scheme, *arguments):
+        onnx.save(model, tmp_path / "model.onnx")
+        done = run_tcast("onnx", "convert", "model.onnx", "-o", "out.onnx", "-f", "--weights-only", scheme, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert ("no kernel for DequantizeLinear of float4_e2m1fn on a CPU" in done.stderr) == (scheme[2:4] == "fp")
+        onnx.checker.check_model(str(tmp_path / "out.onnx"), full_check=True)
+        again = run_tcast("onnx", "convert", "out.onnx", "-o", "again.onnx", "-f", "--weights-only", scheme, *arguments)
+        assert again.stdout == "again.onnx: 0 changes\n", again.stderr
+        return onnx.load(tmp_path / "out.onnx")
+
+    return converted
+
+
+@pytest.mark.parametrize("graph, shape, channel, inputs", NODES)
+@pytest.mark.parametrize("scheme", FIRST)
+def test_weights_are_what_numpy_makes_of_them(convert, tmp_path, scheme, graph, shape, channel, inputs):
+    w = weight(shape)
+    w.reshape(-1)[:5] = [0, -0.0, 1e-6, -0.3, 0.3]
+    opset = 24 if scheme == "mxfp4" else 23 if scheme == "nvfp4" else 21
+    made = convert(model_of(graph, w, opset), scheme)
+    stored = {each.name: each for each in made.graph.initializer}
+    assert stored["w"].data_type == getattr(onnx.TensorProto, CODES[scheme]) and list(stored["w"].dims) == list(shape)
+    node = next(n for n in made.graph.node if n.op_type == "DequantizeLinear" and n.input[0] == "w")
+    attributes = {a.name: a.i for a in node.attribute}
+    assert attributes == ({"axis": inputs, "block_size": BLOCK[scheme]} if scheme in BLOCK else {"axis": channel})
+    scales = list(shape)
+    if scheme in BLOCK:
+        scales[inputs] = -(-shape[inputs] // BLOCK[scheme])
+        assert list(stored["w_scale"].dims) == scales
+    else:
+        assert list(stored["w_scale"].dims) == [shape[channel]]
+    wanted = expected(scheme, w, channel, inputs)
+    for engine in ("onnx", "ort") if scheme[2:4] != "fp" else ("onnx",):
+        found = dequantized(tmp_path / "out.onnx", engine)
+        np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32), err_msg=engine)
+
+
+@pytest.mark.parametrize("scheme", FIRST)
+def test_the_opset_that_a_scheme_needs(run_tcast, tmp_path, scheme):
+    onnx.save(model_of(MATMUL, weight((32, 8)), FIRST[scheme] - 1 if scheme != "int8" else 9), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", scheme)
+    first = FIRST[scheme] if scheme != "int8" else 10
+    assert done.returncode == 1 and not (tmp_path / "o.onnx").exists()
+    assert f"DequantizeLinear for {scheme} came with opset {first}, but the model has opset" in done.stderr
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", scheme, "--opset", "auto", "--json")
+    assert json.loads(done.stdout)["opset_after"] == first
+
+
+def test_one_scale_before_opset_13(convert, tmp_path):
+    w = weight((32, 8))
+    made = convert(model_of(MATMUL, w, 11), "int8")
+    assert [list(each.dims) for each in made.graph.initializer] == [[32, 8], []]
+    found = dequantized(tmp_path / "out.onnx", "ort")
+    np.testing.assert_array_equal(found, rows_of("int8", w.reshape(1, -1)).reshape(w.shape))
+
+
+@pytest.mark.parametrize("scheme", ["nvfp4", "int4-group", "int8"])
+@pytest.mark.parametrize("place", [["--external-data", "one", "--external-threshold", "0"], ["--external-data", "per-tensor"],
+                                   ["--external-data", "inline"], []])
+def test_external_data(run_tcast, tmp_path, scheme, place):
+    w = weight((256, 96))
+    model = model_of("(float[2,256] x) => (float[2,256] z) { y = MatMul(x, w) z = MatMul(y, v) }", w, 23)
+    model.graph.initializer.append(numpy_helper.from_array(weight((96, 256), 4), "v"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", scheme, *place)
+    assert done.returncode == 0, done.stderr
+    onnx.checker.check_model(str(tmp_path / "o.onnx"), full_check=True)
+    for name, array, axis in (("w_float32", w, 0), ("v_float32", weight((96, 256), 4), 0)):
+        np.testing.assert_array_equal(dequantized(tmp_path / "o.onnx", "onnx", name), expected(scheme, array, 1, axis))
+    files = {path.name for path in tmp_path.iterdir()} - {"m.onnx", "m.bin", "o.onnx"}
+    if "inline" in place:
+        assert not files
+    elif "per-tensor" in place:
+        assert "o.onnx.w.data" in files and "o.onnx.v.data" in files
+    else:
+        assert files == {"o.onnx.data"}
+
+
+def test_what_keeps_its_type(run_tcast, tmp_path):
+    w = weight((32, 8))
+    bad = w.copy()
+    bad[3, 3] = np.inf
+    model = model_of("(float[2,32] x) => (float[2,2] y) { a = MatMul(x, w) c = Transpose(a) d = MatMul(x, bad) b = MatMul(d, c) y = Mul(b, vector) }",
+                     w, 21)
+    model.graph.initializer.extend([numpy_helper.from_array(bad, "bad"), numpy_helper.from_array(weight((2,)), "vector")])
+    onnx.save(model, tmp_path / "m.onnx")
+    said = json.loads(run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", "int8", "--json").stdout)
+    assert said["to"] == "int8"
+    assert said["initializers"] == [{"name": "w", "from": "float32", "to": "int8", "count": 256, "overflowed": 0, "underflowed": 0,
+                                     "clamped": False, "scheme": "int8-channel", "recipe": "compressed-tensors"}]
+    assert {"name": "d", "op_type": "MatMul", "reason": "it has an infinity or NaN"} in said["kept"]
+    assert said["initializer_bytes_after"] == 256 + 8 * 4
+
+
+def test_recipes(run_tcast, tmp_path):
+    w = weight((32, 80))
+    onnx.save(model_of(MATMUL.replace("2,8]", "2,80]"), w, 24), tmp_path / "m.onnx")
+
+    def made(scheme):
+        done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "-f", "--weights-only", scheme)
+        assert done.returncode == 0, done.stderr
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return dequantized(tmp_path / "o.onnx", "onnx")
+
+    def error(found):
+        return float(((found - w) ** 2).sum())
+
+    default, even, floor = made("mxfp4"), made("mxfp4:even"), made("mxfp4:floor")
+    assert error(even) < error(default) and not np.array_equal(even, floor)
+    np.testing.assert_array_equal(made("mxfp4:rceil"), default)
+    assert error(made("nvfp4:torchao-one-level")) < 2 * error(made("nvfp4"))
+
+
+@pytest.mark.parametrize("arguments, complaint", [
+    (["--weights-only", "nvfp5"], 'weights of a model cannot become "nvfp5"'),
+    (["--weights-only", "q4_k"], "schemes are nvfp4, mxfp4, int4-group, int8, float8"),
+    (["--weights-only", "mxfp4:best"], 'no recipe "best" for mxfp4'),
+    (["--weights-only", "nvfp4:compressed-tensors"], "divides by the tensor's scale, and DequantizeLinear multiplies"),
+    (["--weights-only", "int8", "--to", "float16"], "int8 stores int8, not float16"),
+    (["--weights-only", "int8", "--from", "float64"], "float64 weights get no scales"),
+    (["--weights-only", "int8", "--max-finite", "3"], "weights that get scales have no limits"),
+    (["--weights-only"], "--to is required"),
+])  # fmt: skip
+def test_requests_that_are_refused(run_tcast, tmp_path, arguments, complaint):
+    onnx.save(model_of(MATMUL, weight((32, 8)), 24), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", *arguments)
+    assert done.returncode in (1, 2) and complaint in done.stderr, done.stderr
+    assert not (tmp_path / "o.onnx").exists()
+
+
+def test_a_bare_option_before_the_model(run_tcast, tmp_path):
+    onnx.save(model_of(MATMUL, weight((32, 8)), 21), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "--to", "bfloat16", "--weights-only", "m.onnx", "-o", "o.onnx")
+    assert done.returncode == 0, done.stderr
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Cast", "MatMul"]
