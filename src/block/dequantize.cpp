@@ -11,6 +11,7 @@
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "kernels/ops.hpp"
@@ -22,8 +23,6 @@ namespace {
 constexpr std::size_t tile_edge = 128;  // of a transposed tile
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
-Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
-
 bool turns(const BlockCoding& coding) noexcept {
   return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
 }
@@ -33,22 +32,22 @@ Result<void> check_coding(const BlockTensor& tensor) {
   const bool is_integer = coding.element == DType::int8 || coding.element == DType::uint8;
   const bool is_table = coding.element == DType::undefined && coding.gguf == GgufBlock::none;
   if ((coding.packing == BlockPacking::gguf) != (coding.gguf != GgufBlock::none)) {
-    return wrong("the packing gguf and one of its formats belong together");
+    return invalid("the packing gguf and one of its formats belong together");
   }
-  if (coding.gguf > GgufBlock::nvfp4) return wrong("no such format of GGUF");
+  if (coding.gguf > GgufBlock::nvfp4) return invalid("no such format of GGUF");
   if (coding.gguf != GgufBlock::none) return {};
-  if (coding.bits < 1 || coding.bits > 8) return wrong(formatted("codes of {} bits", coding.bits));
+  if (coding.bits < 1 || coding.bits > 8) return invalid(formatted("codes of {} bits", coding.bits));
   const bool has_nibbles = coding.packing == BlockPacking::high_nibble_first || coding.packing == BlockPacking::flat ||
                            coding.packing == BlockPacking::awq || coding.packing == BlockPacking::row_pairs;
-  if (has_nibbles && coding.bits != 4) return wrong("this packing is of codes of 4 bits");
+  if (has_nibbles && coding.bits != 4) return invalid("this packing is of codes of 4 bits");
   if (is_table) {
     if (tensor.table.size() < std::size_t{1} << coding.bits) {
-      return wrong(formatted("a table of {} numbers for codes of {} bits", tensor.table.size(), coding.bits));
+      return invalid(formatted("a table of {} numbers for codes of {} bits", tensor.table.size(), coding.bits));
     }
   } else if (!is_integer && (family(coding.element) != Family::floating || bit_width(coding.element) != coding.bits)) {
-    return wrong(formatted("codes of {} bits are no {}", coding.bits, name(coding.element)));
+    return invalid(formatted("codes of {} bits are no {}", coding.bits, name(coding.element)));
   }
-  if (tensor.block_rows < 0 || tensor.block_columns < 0) return wrong("blocks of a negative size");
+  if (tensor.block_rows < 0 || tensor.block_columns < 0) return invalid("blocks of a negative size");
   return {};
 }
 
@@ -57,13 +56,13 @@ Result<std::vector<std::int32_t>> read_group_index(const BlockTensor& tensor, st
   std::vector<std::int32_t> index;
   if (view.dtype == DType::undefined) return index;
   if (view.dtype != DType::int32 || view.bytes.size() != rows * sizeof(std::int32_t)) {
-    return wrong(formatted("the index of groups is not {} int32 numbers", rows));
+    return invalid(formatted("the index of groups is not {} int32 numbers", rows));
   }
   index.resize(rows);
   std::memcpy(index.data(), view.bytes.data(), view.bytes.size());
   for (const std::int32_t group : index) {
     if (group < 0 || static_cast<std::size_t>(group) >= groups) {
-      return wrong(formatted("group {} of {}", group, groups));
+      return invalid(formatted("group {} of {}", group, groups));
     }
   }
   return index;
@@ -77,7 +76,7 @@ Result<Checked> check(const BlockTensor& tensor) {
   made.tensor = &tensor;
   const Result<std::size_t> count = element_count(tensor.shape);
   if (!count) return count.error();
-  if (*count > std::numeric_limits<std::size_t>::max() / 64) return wrong("the weight is too large");
+  if (*count > std::numeric_limits<std::size_t>::max() / 64) return invalid("the weight is too large");
   const std::size_t rank = tensor.shape.size();
   made.columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape.back());
   made.rows = rank < 2 ? 1 : static_cast<std::size_t>(tensor.shape[rank - 2]);
@@ -125,10 +124,10 @@ Result<Checked> check(const BlockTensor& tensor) {
     const std::size_t bytes = tensor.global_scale.bytes.size();
     const bool is_float32 = tensor.global_scale.dtype == DType::float32;
     if (!is_float32 || (bytes != sizeof(float) && bytes != codes.count * sizeof(float))) {
-      return wrong(formatted("the global scale is not 1 or {} float32 numbers", codes.count));
+      return invalid(formatted("the global scale is not 1 or {} float32 numbers", codes.count));
     }
     if (reinterpret_cast<std::uintptr_t>(tensor.global_scale.bytes.data()) % alignof(float) != 0) {
-      return wrong("the global scale is not aligned");
+      return invalid("the global scale is not aligned");
     }
     made.globals = {reinterpret_cast<const float*>(tensor.global_scale.bytes.data()), bytes / sizeof(float)};
   }
@@ -144,7 +143,7 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
   const std::size_t all_rows = checked.columns == 0 ? 0 : *total / checked.columns;
   if (first < 0 || count < 0 || static_cast<std::uint64_t>(first) > all_rows ||
       static_cast<std::uint64_t>(count) > all_rows - static_cast<std::uint64_t>(first)) {
-    return wrong(formatted("rows {} to {} of {}", first, first + count, all_rows));
+    return invalid(formatted("rows {} to {} of {}", first, first + count, all_rows));
   }
   if (count == 0 || codes.count == 0) return CodeRange{};
   const auto begin = static_cast<std::uint64_t>(first);
@@ -296,7 +295,7 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   Result<Checked> checked = check(tensor);
   if (!checked) return std::move(checked).error();
   if (family(out.dtype) != Family::floating || bit_width(out.dtype) < 8) {
-    return wrong("the target is no floating-point type of 8 bits or more");
+    return invalid("the target is no floating-point type of 8 bits or more");
   }
   const Result<std::size_t> count = element_count(out.shape);
   if (!count) return count.error();
@@ -307,7 +306,7 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   if (Result<void> threads = check_execution(execution); !threads) return threads;
   if (*count == 0) return {};
   if (checked->columns == 0 || *count % checked->columns != 0) {
-    return wrong(formatted("{} elements are no rows of {}", *count, checked->columns));
+    return invalid(formatted("{} elements are no rows of {}", *count, checked->columns));
   }
   const std::size_t rows = *count / checked->columns;
   const Result<CodeRange> range = range_of(*checked, first, static_cast<std::int64_t>(rows));
@@ -315,7 +314,8 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   const std::size_t all = checked->codes.count * checked->codes.matrix_bytes;
   const std::size_t given = tensor.codes.bytes.size();
   if (given != all && given != range->end - range->begin) {
-    return wrong(formatted("{} bytes of codes, where {} to {} of {} are needed", given, range->begin, range->end, all));
+    return invalid(
+        formatted("{} bytes of codes, where {} to {} of {} are needed", given, range->begin, range->end, all));
   }
   // Where all codes would begin; only those of the rows are read.
   const auto data = reinterpret_cast<std::uintptr_t>(tensor.codes.bytes.data());

@@ -13,6 +13,8 @@
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/ceil_div.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "kernels/kernel.hpp"
 
@@ -22,10 +24,6 @@ namespace {
 constexpr std::size_t most_together = 512;  // codes that encode_quotients() makes at once
 constexpr std::size_t chunk = 2048;         // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
-
-Error wrong(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
-}
 
 void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count) {
   if (from == to) {
@@ -42,8 +40,6 @@ std::uint32_t largest_bits(std::span<const float> numbers) noexcept {
   for (const float number : numbers) largest = std::max(largest, bits_of(number) & magnitude_bits);
   return largest;
 }
-
-std::size_t ceil_div(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
 
 // Small weights stay on this thread.
 template <class Task>
@@ -82,25 +78,25 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
                                   const QuantizeOptions& options, GgufBlock gguf) {
   Quantizer made;
   const bool is_gguf = gguf != GgufBlock::none;
-  if (is_gguf && gguf_encoder(gguf) == nullptr) return wrong(formatted("{} of GGUF cannot be written", scheme));
+  if (is_gguf && gguf_encoder(gguf) == nullptr) return invalid(formatted("{} of GGUF cannot be written", scheme));
   const QuantizeRecipe* words =
       find_quantize_recipe(scheme, is_gguf && options.recipe.empty() ? "ggml" : options.recipe);
   if (words != nullptr && is_gguf && words->recipe != "ggml") words = nullptr;
   if (words == nullptr) {
     const std::string known = known_recipes(scheme);
-    if (known.empty()) return wrong(formatted("no scheme \"{}\"", scheme));
-    return wrong(formatted("no recipe \"{}\" for {}; there are {}", options.recipe, scheme, known));
+    if (known.empty()) return invalid(formatted("no scheme \"{}\"", scheme));
+    return invalid(formatted("no recipe \"{}\" for {}; there are {}", options.recipe, scheme, known));
   }
   made.source_ = weights;
   made.context_.weights = options.compute_dtype == DType::undefined ? weights : options.compute_dtype;
   if (family(weights) != Family::floating || bit_width(weights) < 8 || !is_weights_type(made.context_.weights)) {
     const bool is_float = family(weights) == Family::floating;
-    return wrong(formatted("weights of type {}", name(is_weights_type(weights) ? made.context_.weights : weights)),
-                 is_float ? "set `compute_dtype` to float32, bfloat16 or float16" : "");
+    return invalid(formatted("weights of type {}", name(is_weights_type(weights) ? made.context_.weights : weights)),
+                   is_float ? "set `compute_dtype` to float32, bfloat16 or float16" : "");
   }
   const Result<std::size_t> count = element_count(shape);
   if (!count) return count.error();
-  if (*count > std::numeric_limits<std::size_t>::max() / 64) return wrong("the weight is too large");
+  if (*count > std::numeric_limits<std::size_t>::max() / 64) return invalid("the weight is too large");
   const std::size_t rank = shape.size();
   made.columns_ = rank == 0 ? 1 : static_cast<std::size_t>(shape.back());
   made.matrix_rows_ = rank < 2 ? 1 : static_cast<std::size_t>(shape[rank - 2]);
@@ -119,7 +115,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   QuantizedTensor& layout = layout_;
   const bool is_gguf = recipe.gguf != GgufBlock::none;
   const BlockFormat* format = find_block_format(scheme, is_gguf ? "gguf" : layout.recipe->spelling);
-  if (format == nullptr) return wrong(formatted("no layout of {} for {}", scheme, layout.recipe->spelling));
+  if (format == nullptr) return invalid(formatted("no layout of {} for {}", scheme, layout.recipe->spelling));
   layout.coding = format->coding;
   layout.block_rows = format->block_rows;
   layout.block_columns = format->block_columns;
@@ -128,7 +124,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   if (is_gguf) {
     const GgufBlockSize size = block_size(recipe.gguf);
     if (columns_ % size.elements != 0) {
-      return wrong(formatted("{} columns are no whole blocks of {}", columns_, size.elements));
+      return invalid(formatted("{} columns are no whole blocks of {}", columns_, size.elements));
     }
     codes_row_bytes_ = columns_ / size.elements * size.bytes;
     dims.back() = static_cast<std::int64_t>(codes_row_bytes_);
@@ -137,16 +133,16 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   }
   if (options.group_size != 0) {
     const bool has_groups = recipe.option == RecipeOption::group;
-    if (!has_groups) return wrong(formatted("{} has no groups of a size of one's own", scheme));
+    if (!has_groups) return invalid(formatted("{} has no groups of a size of one's own", scheme));
     if (options.group_size != 32 && options.group_size != 64 && options.group_size != 128) {
-      return wrong(formatted("groups of {}, which must be of 32, 64 or 128", options.group_size));
+      return invalid(formatted("groups of {}, which must be of 32, 64 or 128", options.group_size));
     }
     layout.block_columns = options.group_size;
   }
   const bool is_asymmetric = !options.symmetric;
-  if (is_asymmetric && recipe.asymmetric == nullptr) return wrong(formatted("{} has no zero points", scheme));
+  if (is_asymmetric && recipe.asymmetric == nullptr) return invalid(formatted("{} has no zero points", scheme));
   if (options.power_of_two_scales && recipe.option != RecipeOption::power_of_two) {
-    return wrong(formatted("{} of {} has no scales that are powers of two", scheme, layout.recipe->recipe));
+    return invalid(formatted("{} of {} has no scales that are powers of two", scheme, layout.recipe->recipe));
   }
   // One code after the other, low bits first, and scales by rows, whatever the tool's own files have.
   layout.coding.packing = BlockPacking::stream;

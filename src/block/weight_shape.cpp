@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/block.hpp"
@@ -12,20 +13,18 @@ namespace {
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
-Error wrong(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
-
 // `length` items of `from` bits each, as codes of `to` bits.
 Result<std::int64_t> codes_in(std::int64_t length, std::int64_t from, std::int64_t to) {
-  if (length < 0 || length > largest / from) return wrong(formatted("a dimension of {}", length));
+  if (length < 0 || length > largest / from) return invalid(formatted("a dimension of {}", length));
   return length * from / to;
 }
 
 Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& codes) {
-  if (bit_width(dtype) == 0) return wrong("codes of no numeric type");
+  if (bit_width(dtype) == 0) return invalid("codes of no numeric type");
   std::vector<std::int64_t> dims(codes.begin(), codes.end());
   const bool is_matrix = coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq ||
                          coding.packing == BlockPacking::row_pairs || coding.transposed;
-  if (dims.size() < (is_matrix ? 2u : 1u)) return wrong(formatted("codes of {} dimensions", dims.size()));
+  if (dims.size() < (is_matrix ? 2u : 1u)) return invalid(formatted("codes of {} dimensions", dims.size()));
   // Codes of less than a byte in a type of their own are one an element.
   const std::int64_t item = bit_width(dtype) < 8 ? coding.bits : bit_width(dtype);
   const std::size_t down = dims.size() - 2;
@@ -39,7 +38,7 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
   if (coding.packing == BlockPacking::gguf) {
     const GgufBlockSize size = block_size(coding.gguf);
     if (size.bytes == 0 || dims.back() % size.bytes != 0) {
-      return wrong(formatted("rows of {} bytes are no whole blocks of {}", dims.back(), size.bytes));
+      return invalid(formatted("rows of {} bytes are no whole blocks of {}", dims.back(), size.bytes));
     }
     done = widen(dims.back(), size.elements, size.bytes);
   } else if (coding.packing == BlockPacking::words_down) {

@@ -124,8 +124,8 @@ TEST(TypedCast, WritesIntoRangesOfAnyKind) {
   ASSERT_TRUE(cast(numbers, PackedSpan<int4>(bytes.data(), 3)).ok());
   EXPECT_EQ(bytes[0], std::byte{0x21});
   EXPECT_EQ(cast(numbers, std::span(c_array).first(2)).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(view(numbers, {3, 1}).shape, (Shape{3, 1}));
-  EXPECT_EQ(view<DType::float64>(numbers).bytes.size(), 24u);
+  EXPECT_EQ(tensorcast::view(numbers, {3, 1}).shape, (Shape{3, 1}));
+  EXPECT_EQ(tensorcast::view<DType::float64>(numbers).bytes.size(), 24u);
 }
 
 // Counts what is allocated and given back.

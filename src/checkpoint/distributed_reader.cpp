@@ -19,14 +19,11 @@ namespace tensorcast::checkpoint {
 namespace {
 
 using formats::TensorInfo;
+using formats::pytorch::damaged_distributed;
 using formats::pytorch::DistributedMetadata;
 using formats::pytorch::DistributedTensor;
 using formats::pytorch::StoredItem;
 using formats::pytorch::TensorChunk;
-
-Error damaged(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged distributed checkpoint: " + std::move(what)};
-}
 
 // A box of a tensor's elements in C order. Dimensions at the end that the box fills are joined with the one before.
 class Box {
@@ -174,11 +171,11 @@ class DistributedReader final : public formats::Reader {
   Result<void> check_place(const StoredItem& item) const {
     const std::uint64_t size = sizes_[item.file];
     if (item.offset <= size && item.bytes <= size - item.offset) return {};
-    return damaged(fmt::format("a chunk reaches beyond the end of {}", source_.files[item.file]));
+    return damaged_distributed(fmt::format("a chunk reaches beyond the end of {}", source_.files[item.file]));
   }
 
   Result<void> take_bytes(std::uint64_t bytes) {
-    if (bytes > left_bytes_) return damaged("its tensors repeat the bytes of its files too often");
+    if (bytes > left_bytes_) return damaged_distributed("its tensors repeat the bytes of its files too often");
     left_bytes_ -= bytes;
     return {};
   }
@@ -189,15 +186,15 @@ class DistributedReader final : public formats::Reader {
         .name = tensor.name, .dtype = type.dtype, .shape = tensor.shape, .foreign_dtype = std::string(type.foreign)};
     const Result<std::size_t> items = element_count(tensor.shape);
     if (!items) return items.error();
-    if (type.packed > 1 && info.shape.empty()) return damaged("a shape that its type cannot have");
+    if (type.packed > 1 && info.shape.empty()) return damaged_distributed("a shape that its type cannot have");
     if (type.packed > 1 && __builtin_mul_overflow(info.shape.back(), std::int64_t{type.packed}, &info.shape.back())) {
-      return damaged("a shape that its type cannot have");
+      return damaged_distributed("a shape that its type cannot have");
     }
     const Result<std::size_t> count = element_count(info.shape);
     if (!count) return count.error();
     info.count = *count;
     if (__builtin_mul_overflow(*items, std::uint64_t{type.item_bytes}, &info.bytes))
-      return damaged("a shape too large");
+      return damaged_distributed("a shape too large");
     if (Result<void> taken = take_bytes(info.bytes); !taken) return taken;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       if (Result<void> placed = check_place(tensor.chunks[i].item); !placed) return placed;
@@ -258,7 +255,8 @@ class DistributedReader final : public formats::Reader {
     if (!shape.empty()) shape.back() *= tensor->type->packed;
     const bool fits = found.size() == 1 && found[0].name.empty() && found[0].dtype == tensor->type->dtype &&
                       found[0].foreign_dtype == tensor->type->foreign && found[0].shape == shape;
-    if (!fits) return damaged(fmt::format("a chunk in {} is not what .metadata says", source_.files[item.file]));
+    if (!fits)
+      return damaged_distributed(fmt::format("a chunk in {} is not what .metadata says", source_.files[item.file]));
     return reader;
   }
 

@@ -7,13 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/quantized/config.hpp"
+#include "dtype/errors.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
 constexpr std::size_t max_depth = 100;
-
-Error json_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
 // Walks text that is known to be valid JSON.
 class Walk {
@@ -45,7 +44,7 @@ class Walk {
   Result<void> take_value() {
     const char first = text_[at_];
     if (first == '{' || first == '[') {
-      if (open_.size() == max_depth) return json_error(fmt::format("JSON deeper than {} levels", max_depth));
+      if (open_.size() == max_depth) return parse_error(fmt::format("JSON deeper than {} levels", max_depth));
       open_.push_back({first == '{' ? JsonKind::object : JsonKind::array, at_});
       ++at_;
       enter_member();
@@ -127,7 +126,7 @@ Result<void> visit_json(std::string_view text, const JsonVisitor& visit) {
   // nlohmann would treat a zero byte as the end and ignore the rest.
   const std::string plain = quantized::with_finite_numbers(text);
   const bool valid = plain.find('\0') == std::string::npos && nlohmann::json::accept(plain.begin(), plain.end());
-  if (!valid) return json_error("the file is not valid JSON");
+  if (!valid) return parse_error("the file is not valid JSON");
   return Walk(text, visit).run();
 }
 

@@ -10,22 +10,22 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Kind = io::Found::Kind;
 
 constexpr const char* format_name = "tensorcast moves";
 constexpr int format_version = 1;
 
-Json file_json(const io::WrittenFile& file) {
+OrderedJson file_json(const io::WrittenFile& file) {
   return {{"file", file.name}, {"bytes", file.bytes}, {"version", file.version}, {"sha256", file.sha256}};
 }
 
 std::string moves_text(const Moves& moves, const std::string& identity) {
-  Json document = {{"format", format_name},
+  OrderedJson document = {{"format", format_name},
                    {"version", format_version},
                    {"identity", identity},
-                   {"moves", Json::array()},
-                   {"old", Json::array()}};
+                   {"moves", OrderedJson::array()},
+                   {"old", OrderedJson::array()}};
   for (const Move& move : moves.moves) {
     document["moves"].push_back(
         {{"from", move.from}, {"file", move.name}, {"bytes", move.bytes}, {"sha256", move.sha256}});
@@ -40,11 +40,11 @@ Result<Moves> parse_moves(const std::string& text, const std::string& identity, 
                       .hint = "all new files are complete in the folder .tcast beside it",
                       .file = path};
   try {
-    const Json document = Json::parse(text);
+    const OrderedJson document = OrderedJson::parse(text);
     if (document.at("format") != format_name || document.at("version") != format_version) return damaged;
     if (document.at("identity") != identity) return damaged;
     Moves moves;
-    for (const Json& entry : document.at("moves")) {
+    for (const OrderedJson& entry : document.at("moves")) {
       Move& move = moves.moves.emplace_back(Move{.from = entry.at("from").get<std::string>(),
                                                  .name = entry.at("file").get<std::string>(),
                                                  .bytes = entry.at("bytes").get<std::uint64_t>(),
@@ -53,7 +53,7 @@ Result<Moves> parse_moves(const std::string& text, const std::string& identity, 
                           check_file_name(move.name, path).ok();
       if (!inside || !io::is_sha256(move.sha256)) return damaged;
     }
-    for (const Json& entry : document.at("old")) {
+    for (const OrderedJson& entry : document.at("old")) {
       const io::WrittenFile& file =
           moves.old.emplace_back(io::WrittenFile{.name = entry.at("file").get<std::string>(),
                                                  .bytes = entry.at("bytes").get<std::uint64_t>(),
@@ -62,7 +62,7 @@ Result<Moves> parse_moves(const std::string& text, const std::string& identity, 
       if (!check_file_name(file.name, path).ok() || !io::is_sha256(file.sha256)) return damaged;
     }
     return moves;
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return damaged;
   }
 }

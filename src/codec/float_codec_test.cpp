@@ -7,14 +7,13 @@
 #include <limits>
 #include <vector>
 
+#include "codec/codec_testing.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast::codec {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 const std::vector<DType> small_floats = [] {
   std::vector<DType> types;
   for (const DTypeRow& type : dtype_table) {
@@ -23,9 +22,6 @@ const std::vector<DType> small_floats = [] {
   return types;
 }();
 
-Encoded from_double(double value, DType to, const Policy& policy = {}) {
-  return cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), to, policy);
-}
 std::uint64_t code_of(double value, DType to, const Policy& policy = {}) { return from_double(value, to, policy).bits; }
 std::uint64_t from_float32(std::uint32_t bits, DType to) { return cast_code(DType::float32, bits, to, {}).bits; }
 double value_of(DType from, std::uint64_t bits) {

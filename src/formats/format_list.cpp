@@ -24,16 +24,8 @@ constexpr std::array formats = {&safetensors_format, &gguf_format,         &pyto
 
 constexpr std::size_t sniffed_bytes = 512;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 const Format* find_by_extension(std::string_view path) {
-  const std::string name = lower(path.substr(path.rfind('/') + 1));
+  const std::string name = lower_case(path.substr(path.rfind('/') + 1));
   for (const Format* format : formats) {
     for (const std::string_view extension : format->extensions) {
       if (name.size() > extension.size() && name.ends_with(extension)) return format;

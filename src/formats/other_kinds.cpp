@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::formats {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 // Reports whether the file is a pickle that torch.save did not write; its own are a format.
 bool is_pickle(std::string_view name, std::string_view head) {
@@ -22,16 +16,20 @@ bool is_pickle(std::string_view name, std::string_view head) {
          head.find(torch_magic) == std::string_view::npos;
 }
 
-Error unsupported(std::string message, std::string hint) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
-}
-
 }  // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
 std::optional<Error> other_kind(std::string_view path, std::span<const std::byte> head) {
-  const std::string name = lower(path.substr(path.rfind('/') + 1));
+  const std::string name = lower_case(path.substr(path.rfind('/') + 1));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const std::string small = lower(text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size())));
+  const std::string small = lower_case(text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size())));
   if (is_pickle(name, text)) {
     return unsupported("this is a Python pickle, which can run code, and torch.save did not write it",
                        "load it in Python, and save its tensors with torch.save or safetensors");

@@ -1,5 +1,6 @@
 // Builds a plan from a graph: names become slots, nodes are put in order and checked, branches become blocks.
 #include "graph/execution_plan.hpp"
+#include "dtype/errors.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -20,10 +21,6 @@ namespace {
 constexpr int max_nesting = 32;
 // Limit of nodes and outputs. Branches can share graphs, so a small model could unfold into an endless one.
 constexpr std::size_t max_branch_nodes = std::size_t{1} << 20;
-
-Error invalid(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
-}
 
 using Names = std::set<std::string, std::less<>>;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int cast_like_since = 15;
 
-struct Shape {
+struct OperationForm {
   std::string_view name;
   std::size_t inputs;
   std::size_t outputs;
@@ -22,16 +22,16 @@ struct Shape {
 };
 
 // In the order of Operation's alternatives. If has the outputs of its branches.
-constexpr std::array operations = {Shape{"Cast", 1, 1},
-                                   Shape{"CastLike", 2, 1},
-                                   Shape{"ConvertPromoteTypes", 2, 2},
-                                   Shape{"Identity", 1, 1},
-                                   Shape{"Constant", 0, 1},
-                                   Shape{"If", 1, 0},
-                                   Shape{"BitCast", 1, 1},
-                                   Shape{"QuantizeLinear", 2, 1, 1},
-                                   Shape{"DequantizeLinear", 2, 1, 1},
-                                   Shape{"DynamicQuantizeLinear", 1, 3}};
+constexpr std::array operations = {OperationForm{"Cast", 1, 1},
+                                   OperationForm{"CastLike", 2, 1},
+                                   OperationForm{"ConvertPromoteTypes", 2, 2},
+                                   OperationForm{"Identity", 1, 1},
+                                   OperationForm{"Constant", 0, 1},
+                                   OperationForm{"If", 1, 0},
+                                   OperationForm{"BitCast", 1, 1},
+                                   OperationForm{"QuantizeLinear", 2, 1, 1},
+                                   OperationForm{"DequantizeLinear", 2, 1, 1},
+                                   OperationForm{"DynamicQuantizeLinear", 1, 3}};
 static_assert(operations.size() == std::variant_size_v<Operation>);
 
 Result<ValueType> infer_cast(const CastOp& cast, const ValueType& input) {
@@ -93,7 +93,7 @@ Error at(const std::string& label, Error error) {
 }
 
 Result<void> check_arity(const GraphNode& node) {
-  const Shape& shape = operations[node.operation.index()];
+  const OperationForm& shape = operations[node.operation.index()];
   const auto wrong = [](std::string_view what, std::size_t given, std::size_t wanted) {
     return Error{
         .code = ErrorCode::invalid_argument,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::graph {
@@ -43,9 +44,6 @@ constexpr std::array type_rows = {
     TypeRow{.dtype = DType::float6_e2m3fn, .quantized = 28},
     TypeRow{.dtype = DType::float6_e3m2fn, .quantized = 28},
 };
-
-Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
-Error unsupported(std::string message) { return Error{.code = ErrorCode::unsupported, .message = std::move(message)}; }
 
 int version_of(int opset) { return opset == 0 ? newest_opset() : opset; }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "codec/reference_cast.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
@@ -15,10 +16,6 @@
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
-
-Error invalid(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
-}
 
 std::string label(const CastNodeParameters& parameters, const char* operation) {
   return parameters.name.empty() ? fmt::format("{} node", operation)

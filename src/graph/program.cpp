@@ -1,3 +1,4 @@
+#include "dtype/errors.hpp"
 #include "tensorcast/graph.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -27,8 +28,6 @@ struct Program::Impl {
 };
 
 namespace {
-
-Error invalid(std::string message) { return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)}; }
 
 std::string list_of(const std::vector<ValueInfo>& values) {
   constexpr std::size_t most_shown = 10;

@@ -49,7 +49,7 @@ Bytes source_of(DType from) {
   return bytes;
 }
 
-std::vector<codec::Policy> policies(double scale) {
+std::vector<codec::Policy> scaled_policies(double scale) {
   std::vector<codec::Policy> result;
   for (const bool saturate : {true, false}) {
     codec::Policy policy;
@@ -73,7 +73,7 @@ TEST_P(Scaled, EqualsReference) {
     if (to == DType::string) continue;
     for (const double scale :
          {3.0, 0.1, -0x1p-7, static_cast<double>(1.0F / 3.0F), 1.0 / 3.0, 0x1p-55, 1e300, 1e-300, 5e-324, 0.0, 1e18}) {
-      for (const codec::Policy& policy : policies(scale)) {
+      for (const codec::Policy& policy : scaled_policies(scale)) {
         Bytes expected(storage_bytes(to, count));
         ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, count, policy));
         for (const Target target : supported_targets()) {

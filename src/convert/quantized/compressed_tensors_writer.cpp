@@ -64,7 +64,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   add_tensor(written, PartRole::zero_points, module + ".weight_zero_point", DType::int32, std::move(zeros));
 }
 
-std::string format_of(const Layer& layer) {
+std::string written_format(const Layer& layer) {
   if (layer.scheme == "mxfp4" || layer.scheme == "nvfp4") return layer.scheme + "-pack-quantized";
   if (layer.scheme.starts_with("mxfp6")) return "mxfp6-pack-quantized";
   if (layer.scheme == "mxfp8") return "mxfp8-quantized";
@@ -159,7 +159,7 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     Json body = {{"weights", weights_of(*written)},
                  {"input_activations", activations_of(*written, model.dynamic_activations)},
                  {"output_activations", nullptr},
-                 {"format", format_of(written->layer)}};
+                 {"format", written_format(written->layer)}};
     const std::string key = body.dump();
     bodies.emplace(key, std::move(body));
     groups[key].push_back(module_of(written->layer.name));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::uint64_t tile_rows = 128, tile_columns = 4, tile_bytes = tile_rows * tile_columns;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;  // of codes that are packed at a time
-
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
 
 void pack_nibbles(bool high_first, std::span<const std::byte> codes, std::span<std::byte> out) {
   const unsigned first = high_first ? 4 : 0, second = 4 - first;
@@ -56,7 +55,7 @@ Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std:
 std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns) {
   const auto bits = static_cast<std::uint64_t>(coding.packing == Packing::bytes ? 8 : coding.bits);
   const auto word = static_cast<std::uint64_t>(coding.packing == Packing::stream ? word_bits : 8);
-  return rounded_up(columns * bits, word) * (word / 8);
+  return ceil_div(columns * bits, word) * (word / 8);
 }
 
 void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
@@ -115,7 +114,7 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
   const std::uint64_t columns = content_.columns();
   const std::uint64_t row_bytes = packed_row_bytes(written_.layer.coding, word_bits, columns);
   const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
-  const std::uint64_t end_row = rounded_up(offset + out.size(), row_bytes);
+  const std::uint64_t end_row = ceil_div(offset + out.size(), row_bytes);
   for (std::uint64_t row = offset / row_bytes; row < end_row;) {
     const std::uint64_t count = std::min(most_rows, end_row - row);
     rows_.resize(count * columns);
@@ -130,7 +129,7 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
 
 Result<void> LayerPacker::read_scales(std::uint64_t offset, std::span<std::byte> out) {
   const std::uint64_t row_bytes = content_.grid_columns() * static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
-  const std::uint64_t row = offset / row_bytes, end = rounded_up(offset + out.size(), row_bytes);
+  const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
   if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return codes_.scales(row, out);
   scales_.resize((end - row) * row_bytes);
   if (Result<void> got = codes_.scales(row, scales_); !got) return got;
@@ -140,7 +139,7 @@ Result<void> LayerPacker::read_scales(std::uint64_t offset, std::span<std::byte>
 
 Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> out) {
   const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
-  const std::uint64_t across = rounded_up(columns, tile_columns), band_bytes = across * tile_bytes;
+  const std::uint64_t across = ceil_div(columns, tile_columns), band_bytes = across * tile_bytes;
   for (std::uint64_t band = offset / band_bytes; band * band_bytes < offset + out.size(); ++band) {
     const std::uint64_t first = band * tile_rows, count = std::min(tile_rows, rows - first);
     scales_.resize(count * columns);
@@ -166,7 +165,7 @@ Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> o
   const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
   const std::uint64_t run = nv ? 16 : 32, runs = size.elements / run;
   const std::uint64_t columns = content_.columns(), blocks = columns / size.elements;
-  const std::uint64_t row_bytes = blocks * size.bytes, end_row = rounded_up(offset + out.size(), row_bytes);
+  const std::uint64_t row_bytes = blocks * size.bytes, end_row = ceil_div(offset + out.size(), row_bytes);
   const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
   for (std::uint64_t row = offset / row_bytes; row < end_row;) {
     const std::uint64_t count = std::min(most_rows, end_row - row);
@@ -201,7 +200,7 @@ Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::
     std::memcpy(out.data(), tiles_.data() + offset, out.size());
     return {};
   }
-  packed_.assign(rounded_up(rows * bits, 32) * columns * 4, std::byte{0});
+  packed_.assign(ceil_div(rows * bits, 32) * columns * 4, std::byte{0});
   for (std::uint64_t row = 0; row < rows; ++row) {
     for (std::uint64_t column = 0; column < columns; ++column) {
       const unsigned added = std::to_integer<unsigned>(tiles_[row * columns + column]) +

@@ -11,7 +11,7 @@ namespace {
 
 // ModelOpt's name of a method. NVFP4 without a scale of activations must say that only weights are quantized: vLLM
 // takes a missing scale for zero.
-std::string algorithm_of(const WrittenLayer& written) {
+std::string written_algorithm(const WrittenLayer& written) {
   const std::string& scheme = written.layer.scheme;
   if (scheme == "nvfp4") return written.layer.find(PartRole::activations) == SIZE_MAX ? "W4A16_NVFP4" : "NVFP4";
   if (scheme == "mxfp8") return "MXFP8";
@@ -79,7 +79,7 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
 
 void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
   std::map<std::string, std::vector<const WrittenLayer*>> algorithms;
-  for (const WrittenLayer* written : model.layers) algorithms[algorithm_of(*written)].push_back(written);
+  for (const WrittenLayer* written : model.layers) algorithms[written_algorithm(*written)].push_back(written);
   const bool mixed = algorithms.size() > 1;
   const std::string algorithm = mixed ? "MIXED_PRECISION" : algorithms.begin()->first;
   const std::int64_t size = mixed ? 0 : group_size_of(*algorithms.begin()->second.front());

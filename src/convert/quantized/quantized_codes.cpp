@@ -10,6 +10,7 @@
 #include "convert/quantized/layer_packer.hpp"
 #include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/written_layer.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/spelling.hpp"
 
@@ -47,8 +48,6 @@ class QuantizedCodes final : public LayerCodes {
   std::vector<std::byte> codes_;
   const LayerContent& content_;
 };
-
-Error unsupported(std::string message) { return {.code = ErrorCode::unsupported, .message = std::move(message)}; }
 
 Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling) {
   const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;

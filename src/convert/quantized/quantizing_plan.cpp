@@ -11,10 +11,10 @@
 namespace tensorcast::quantized {
 namespace {
 
-class Planner {
+class QuantizingPlanner {
  public:
-  Planner(const FoundLayers& found, std::span<const ChosenWeight> chosen, std::span<const TensorInfo> tensors,
-          const QuantizeRequest& request)
+  QuantizingPlanner(const FoundLayers& found, std::span<const ChosenWeight> chosen, std::span<const TensorInfo> tensors,
+                    const QuantizeRequest& request)
       : found_(found), chosen_(chosen), tensors_(tensors), request_(request) {}
 
   Result<Respelling> run() {
@@ -201,7 +201,7 @@ std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t
 
 Result<Respelling> plan_quantizing(const FoundLayers& found, std::span<const ChosenWeight> chosen,
                                    std::span<const TensorInfo> tensors, const QuantizeRequest& request) {
-  return Planner(found, chosen, tensors, request).run();
+  return QuantizingPlanner(found, chosen, tensors, request).run();
 }
 
 }  // namespace tensorcast::quantized

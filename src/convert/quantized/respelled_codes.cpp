@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "convert/quantized/model_tensors.hpp"
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::uint64_t tile_rows = 128, tile_columns = 4, tile_bytes = tile_rows * tile_columns;
 constexpr int e8m0_bias = 127;
-
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
 
 GgufBlockSize gguf_block(const std::string& scheme) {
   if (scheme == "mxfp4") return block_size(GgufBlock::mxfp4);
@@ -120,7 +119,7 @@ Result<void> RespelledCodes::check() {
     if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
     const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
     const std::uint64_t wanted =
-        coding.swizzled ? rounded_up(rows, tile_rows) * rounded_up(columns, tile_columns) * tile_bytes : rows * columns;
+        coding.swizzled ? ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns) * tile_bytes : rows * columns;
     const formats::TensorInfo& scales = reader_.info(scales_);
     if (scales.count != wanted || scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales))) {
       return reader_.wrong(scales_, fmt::format("it has {} elements, and its weight needs {}", scales.count, wanted));
@@ -214,9 +213,9 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
 }
 
 Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), across = rounded_up(columns, tile_columns);
+  const std::uint64_t columns = content_.grid_columns(), across = ceil_div(columns, tile_columns);
   const std::uint64_t rows = out.size() / columns, first_band = first_row / tile_rows;
-  const std::uint64_t bands = rounded_up(first_row + rows, tile_rows) - first_band;
+  const std::uint64_t bands = ceil_div(first_row + rows, tile_rows) - first_band;
   buffer_.resize(bands * across * tile_bytes);
   if (auto got = reader_.bytes(scales_, first_band * across * tile_bytes, buffer_); !got) return got;
   for (std::uint64_t i = 0; i < out.size(); ++i) {

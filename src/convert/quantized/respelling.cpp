@@ -26,10 +26,10 @@ bool stays_as_it_is(PartRole role, const std::string& name) {
   return role == PartRole::activations;
 }
 
-class Planner {
+class RespellingPlanner {
  public:
-  Planner(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
-          const RespellRequest& request)
+  RespellingPlanner(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
+                    const RespellRequest& request)
       : found_(found), texts_(texts), reader_(reader), tensors_(reader.tensors()), request_(request) {}
 
   Result<Respelling> run() {
@@ -309,7 +309,7 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
 
 Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
                                    const RespellRequest& request) {
-  return Planner(found, texts, reader, request).run();
+  return RespellingPlanner(found, texts, reader, request).run();
 }
 
 }  // namespace tensorcast::quantized

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "convert/quantized/part_reader.hpp"
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -15,8 +16,6 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 18;
-
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
 
 class RowDecoder final : public LayerDecoder {
  public:
@@ -70,10 +69,10 @@ class RowDecoder final : public LayerDecoder {
       row_bytes_ = columns_;
     } else if (coding_.packing == Packing::flat) {
       if (bits != 4) return reader_.wrong(0, "its codes are not pairs of 4 bits");
-      row_bytes_ = rounded_up(columns_, 2);
+      row_bytes_ = ceil_div(columns_, 2);
     } else if (stream) {
       const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
-      row_bytes_ = rounded_up(columns_ * bits, word) * (word / 8);
+      row_bytes_ = ceil_div(columns_ * bits, word) * (word / 8);
     } else {
       if (bits != 4 || columns_ % 2 != 0) return reader_.wrong(0, "its codes are not pairs of 4 bits");
       row_bytes_ = columns_ / 2;
@@ -107,13 +106,13 @@ class RowDecoder final : public LayerDecoder {
     block_rows_ = layer.block_rows == 0 ? rows_ * experts_ : static_cast<std::uint64_t>(layer.block_rows);
     block_columns_ = layer.block_columns == 0 ? columns_ : static_cast<std::uint64_t>(layer.block_columns);
     if (layer.block_rows < 0 || layer.block_columns < 0) return reader_.wrong(scales_, "its blocks have no size");
-    grid_columns_ = rounded_up(columns_, block_columns_);
-    grid_rows_ = whole ? 1 : rounded_up(rows_, block_rows_);
+    grid_columns_ = ceil_div(columns_, block_columns_);
+    grid_rows_ = whole ? 1 : ceil_div(rows_, block_rows_);
     const std::uint64_t experts = whole ? 1 : experts_;
     if (whole) block_rows_ = rows_ * experts_, rows_of_expert_ = rows_ * experts_;
     if (!whole) rows_of_expert_ = rows_;
-    const std::uint64_t wanted = coding_.swizzled ? rounded_up(grid_rows_, tile_rows) * tile_rows *
-                                                        rounded_up(grid_columns_, tile_columns) * tile_columns
+    const std::uint64_t wanted = coding_.swizzled ? ceil_div(grid_rows_, tile_rows) * tile_rows *
+                                                        ceil_div(grid_columns_, tile_columns) * tile_columns
                                                   : grid_rows_ * grid_columns_ * experts;
     if (coding_.swizzled && experts != 1) return reader_.wrong(scales_, "tiles of several experts are not known");
     if (reader_.info(scales_).count != wanted) {
@@ -142,7 +141,7 @@ class RowDecoder final : public LayerDecoder {
       const formats::TensorInfo& info = reader_.info(zeros_);
       packed_zeros_ = info.dtype != DType::int8;
       const std::uint64_t wanted =
-          packed_zeros_ ? rounded_up(grid_rows_ * static_cast<std::uint64_t>(coding_.bits), 32) * grid_columns_
+          packed_zeros_ ? ceil_div(grid_rows_ * static_cast<std::uint64_t>(coding_.bits), 32) * grid_columns_
                         : reader_.info(scales_).count;
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
@@ -186,7 +185,7 @@ class RowDecoder final : public LayerDecoder {
       const std::uint64_t block =
           reader_.layer().nested_block < 1 ? 0 : static_cast<std::uint64_t>(reader_.layer().nested_block);
       if (nested_ == no_part || block == 0 || bit_width(reader_.info(scales_).dtype) != 8 ||
-          reader_.info(nested_).count != rounded_up(reader_.info(scales_).count, block)) {
+          reader_.info(nested_).count != ceil_div(reader_.info(scales_).count, block)) {
         return reader_.wrong(table, "its scales have no scales of their own");
       }
     }
@@ -196,7 +195,7 @@ class RowDecoder final : public LayerDecoder {
   // Turns whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
   Result<void> read_turned(std::uint64_t first, std::span<float> out) {
     const auto size = static_cast<std::uint64_t>(coding_.rotation);
-    const std::uint64_t begin = first / size * size, end = rounded_up(first + out.size(), size) * size;
+    const std::uint64_t begin = first / size * size, end = ceil_div(first + out.size(), size) * size;
     turned_.resize(end - begin);
     if (Result<void> codes = decode_codes(begin, turned_); !codes) return codes;
     for (std::uint64_t stride = 1; stride < size; stride *= 4) {
@@ -246,7 +245,7 @@ class RowDecoder final : public LayerDecoder {
       const std::uint64_t begin_bit = first % columns_ * bits;
       const std::uint64_t begin = row * row_bytes_ + begin_bit / 8;
       const std::uint64_t end_bit = ((first + out.size() - 1) % columns_ + 1) * bits;
-      const std::uint64_t end = last_row * row_bytes_ + rounded_up(end_bit, 8);
+      const std::uint64_t end = last_row * row_bytes_ + ceil_div(end_bit, 8);
       const auto bytes = std::span(codes_).first(end - begin);
       if (Result<void> got = reader_.bytes(0, begin, bytes); !got) return got;
       std::uint64_t column = first % columns_, r = row;
@@ -263,7 +262,7 @@ class RowDecoder final : public LayerDecoder {
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = numbers_[std::to_integer<std::size_t>(codes_[i])];
       return {};
     }
-    const std::uint64_t begin = first / 2, end = rounded_up(first + out.size(), 2);
+    const std::uint64_t begin = first / 2, end = ceil_div(first + out.size(), 2);
     codes_.resize(end - begin);
     if (Result<void> got = reader_.bytes(0, begin, codes_); !got) return got;
     std::size_t i = 0, byte = 0;
@@ -311,7 +310,7 @@ class RowDecoder final : public LayerDecoder {
     if (!packed_zeros_) return reader_.numbers(zeros_, DType::int8, first * grid_columns_, zero_values_);
     // Words go down the rows: row n of a column is at bit n * bits of the column's words.
     const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
-    const std::uint64_t begin = first * bits / 32, end = rounded_up((last + 1) * bits, 32);
+    const std::uint64_t begin = first * bits / 32, end = ceil_div((last + 1) * bits, 32);
     words_.resize((end - begin) * grid_columns_);
     auto bytes = std::as_writable_bytes(std::span(words_));
     if (Result<void> got = reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes); !got) return got;
@@ -329,9 +328,9 @@ class RowDecoder final : public LayerDecoder {
 
   // Scales in tiles of 128 x 4.
   Result<void> load_tiles(std::uint64_t first, std::uint64_t last) {
-    const std::uint64_t tiles = rounded_up(grid_columns_, tile_columns), tile_bytes = tile_rows * tile_columns;
+    const std::uint64_t tiles = ceil_div(grid_columns_, tile_columns), tile_bytes = tile_rows * tile_columns;
     loaded_first_ = first / tile_rows * tile_rows;
-    loaded_end_ = rounded_up(last + 1, tile_rows) * tile_rows;
+    loaded_end_ = ceil_div(last + 1, tile_rows) * tile_rows;
     tile_values_.resize((loaded_end_ - loaded_first_) * tiles * tile_columns);
     if (auto got =
             reader_.numbers(scales_, reader_.scale_type(scales_), loaded_first_ * tiles * tile_columns, tile_values_);

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "convert/quantized/part_reader.hpp"
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
-
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
 
 // GPTQ and AWQ: a weight [N, K], whose codes, zero points and scales have N as the last axis.
 class ColumnDecoder final : public LayerDecoder {
@@ -28,7 +27,7 @@ class ColumnDecoder final : public LayerDecoder {
     inputs_ = static_cast<std::uint64_t>(layer.shape[1]);
     if (outputs_ == 0 || inputs_ == 0) return {};
     group_ = static_cast<std::uint64_t>(layer.block_columns);
-    groups_ = rounded_up(inputs_, group_);
+    groups_ = ceil_div(inputs_, group_);
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
     awq_ = coding_.packing == Packing::awq;
     code_rows_ = awq_ ? inputs_ : inputs_ * bits / word_bits;
@@ -44,7 +43,7 @@ class ColumnDecoder final : public LayerDecoder {
     }
     // Windows begin at whole words of zero points: 32 columns are whole words of every width.
     width_ = std::clamp<std::uint64_t>(window_bytes / (code_rows_ * 4) * (awq_ ? awq_columns : 1) / unit * unit, unit,
-                                       rounded_up(outputs_, unit) * unit);
+                                       ceil_div(outputs_, unit) * unit);
     return load_index();
   }
 

@@ -8,6 +8,7 @@
 
 #include "convert/name_pattern.hpp"
 #include "convert/quantized/model_tensors.hpp"
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
@@ -22,8 +23,6 @@ constexpr auto writers = std::to_array<SpellingWriter>({
     {"comfyui", spell_comfyui, describe_comfyui},
     {"gguf", spell_gguf, nullptr},
 });
-
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return count / unit + (count % unit != 0 ? 1 : 0); }
 
 // Returns a pattern for a module's name, with any number in the place of each number between dots.
 std::string pattern_of(const std::string& module) {
@@ -63,13 +62,13 @@ std::uint64_t LayerContent::matrices() const noexcept {
 }
 
 std::uint64_t LayerContent::grid_columns() const noexcept {
-  return block_columns == 0 ? 1 : rounded_up(columns(), static_cast<std::uint64_t>(block_columns));
+  return block_columns == 0 ? 1 : ceil_div(columns(), static_cast<std::uint64_t>(block_columns));
 }
 
 std::uint64_t LayerContent::grid_rows() const noexcept {
   if (block_rows == 0) return 1;
   const std::uint64_t outputs = shape.size() < 2 ? 1 : static_cast<std::uint64_t>(shape[shape.size() - 2]);
-  return matrices() * rounded_up(outputs, static_cast<std::uint64_t>(block_rows));
+  return matrices() * ceil_div(outputs, static_cast<std::uint64_t>(block_rows));
 }
 
 std::span<const SpellingWriter> all_writers() noexcept { return writers; }

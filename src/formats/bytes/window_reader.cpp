@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "formats/bytes/buffer_bytes.hpp"
+
 namespace tensorcast::formats {
 namespace {
 
-constexpr std::size_t window_bytes = std::size_t{64} << 10;
 constexpr std::size_t max_line_bytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -38,12 +39,12 @@ Result<void> WindowReader::read(std::span<std::byte> out) {
   // The source may be a stream that cannot go back, so what the window has is never read again.
   while (!out.empty()) {
     if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) {
-      if (out.size() >= window_bytes) {
+      if (out.size() >= buffer_bytes) {
         if (Result<void> got = source_.read(position_, out); !got) return got;
         position_ += out.size();
         return {};
       }
-      window_.resize(std::min<std::uint64_t>(window_bytes, left()));
+      window_.resize(std::min<std::uint64_t>(buffer_bytes, left()));
       window_begin_ = position_;
       if (Result<void> got = source_.read(position_, window_); !got) return got;
     }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "dtype/errors.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
 #include "io/memory_budget.hpp"
@@ -22,10 +23,6 @@ constexpr std::uint32_t oldest_version = 2;
 constexpr std::uint32_t newest_version = 3;
 constexpr std::uint64_t max_metadata_bytes = std::uint64_t{512} << 20;
 constexpr std::size_t max_read_rank = 64;
-
-Error unsupported(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
-}
 
 Result<void> check_version(std::uint32_t version) {
   if (version >= oldest_version && version <= newest_version) return {};

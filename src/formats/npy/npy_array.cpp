@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::formats::npy {
 namespace {
-
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
 StridedLayout layout_of(const Header& header, const ElementLayout& element) {
   StridedLayout layout{.shape = header.shape, .item_bytes = element.item_bytes, .begin = header.data_offset};

@@ -7,14 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
 #include "formats/npy/npy_text.hpp"
 
 namespace tensorcast::formats::npy {
 namespace {
-
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
 std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 

@@ -1,9 +1,10 @@
 #include "formats/npy/npy_text.hpp"
+#include "dtype/errors.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::formats::npy {
 namespace {
 
-constexpr char32_t invalid = 0xFFFFFFFF;
+constexpr char32_t no_character = 0xFFFFFFFF;
 
 bool is_scalar_value(char32_t c) { return c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
 
@@ -27,24 +28,22 @@ void append_utf8(char32_t c, std::vector<char>& utf8) {
   }
 }
 
-// Returns the code point at `position` and moves `position` past it; `invalid` for malformed UTF-8, overlong forms
+// Returns the code point at `position` and moves `position` past it; `no_character` for malformed UTF-8, overlong forms
 // included.
 char32_t next_character(std::string_view utf8, std::size_t& position) {
   const auto lead = static_cast<unsigned char>(utf8[position++]);
   if (lead < 0x80) return lead;
   const int tail_bytes = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-  if (lead < 0xC2 || lead > 0xF4 || utf8.size() - position < static_cast<std::size_t>(tail_bytes)) return invalid;
+  if (lead < 0xC2 || lead > 0xF4 || utf8.size() - position < static_cast<std::size_t>(tail_bytes)) return no_character;
   char32_t c = lead & (0x3F >> tail_bytes);
   for (int i = 0; i < tail_bytes; ++i) {
     const auto byte = static_cast<unsigned char>(utf8[position++]);
-    if ((byte & 0xC0) != 0x80) return invalid;
+    if ((byte & 0xC0) != 0x80) return no_character;
     c = (c << 6) | (byte & 0x3F);
   }
   constexpr char32_t smallest[] = {0, 0x80, 0x800, 0x10000};
-  return c >= smallest[tail_bytes] && is_scalar_value(c) ? c : invalid;
+  return c >= smallest[tail_bytes] && is_scalar_value(c) ? c : no_character;
 }
-
-Error no_text(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 }  // namespace
 
@@ -53,7 +52,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
     while (!item.empty() && item.back() == std::byte{0}) item = item.first(item.size() - 1);
     const std::string_view text(reinterpret_cast<const char*>(item.data()), item.size());
     for (std::size_t position = 0; position < text.size();) {
-      if (next_character(text, position) == invalid) return no_text("the bytes of the string are not UTF-8");
+      if (next_character(text, position) == no_character) return parse_error("the bytes of the string are not UTF-8");
     }
     utf8.insert(utf8.end(), text.begin(), text.end());
     return {};
@@ -69,7 +68,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
   while (length > 0 && character(length - 1) == 0) --length;
   for (std::size_t i = 0; i < length; ++i) {
     const char32_t c = character(i);
-    if (!is_scalar_value(c)) return no_text("the string holds a number that is not a Unicode character");
+    if (!is_scalar_value(c)) return parse_error("the string holds a number that is not a Unicode character");
     append_utf8(c, utf8);
   }
   return {};
@@ -78,7 +77,7 @@ Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& l
 Result<std::uint64_t> count_characters(std::string_view utf8) {
   std::uint64_t count = 0;
   for (std::size_t position = 0; position < utf8.size(); ++count) {
-    if (next_character(utf8, position) == invalid) return no_text("the bytes of the string are not UTF-8");
+    if (next_character(utf8, position) == no_character) return parse_error("the bytes of the string are not UTF-8");
   }
   if (utf8.ends_with('\0')) {
     return Error{.code = ErrorCode::unsupported, .message = "NumPy's strings cannot end with a NUL character"};

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <new>
 
+#include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npz/zip_reader.hpp"
 
 namespace tensorcast::formats::npz {
 namespace {
 
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 constexpr std::size_t max_step_bytes = std::size_t{1} << 30;  // zlib counts in 32 bits
 constexpr int memory_level = 8;                               // zlib's default
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "formats/bytes/buffer_bytes.hpp"
+
 namespace tensorcast::formats::npz {
-namespace {
-
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
-
-}  // namespace
+namespace {}  // namespace
 
 Result<void> EntrySource::read(std::uint64_t offset, std::span<std::byte> out) {
   if (offset > entry_.bytes || out.size() > entry_.bytes - offset) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/errors.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/npz/zip_records.hpp"
 
@@ -23,8 +24,6 @@ struct Directory {
   std::uint64_t offset = 0;
   std::uint64_t end = 0;  // offset of the first record of the directory's end
 };
-
-Error unsupported(std::string message) { return Error{.code = ErrorCode::unsupported, .message = std::move(message)}; }
 
 Result<std::vector<std::byte>> read_bytes(const io::InputFile& file, std::uint64_t offset, std::size_t bytes) {
   std::vector<std::byte> buffer(bytes);

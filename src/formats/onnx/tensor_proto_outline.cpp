@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dtype/errors.hpp"
 #include "formats/onnx/wire_reader.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
@@ -16,8 +17,6 @@ using protozero::pbf_wire_type;
 
 constexpr std::size_t max_rank = 1024;
 constexpr std::uint64_t max_text_bytes = std::uint64_t{32} << 20;  // of names, documentation and metadata together
-
-Error contradiction(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 class OutlineReader {
  public:
@@ -178,8 +177,8 @@ class OutlineReader {
 
   Result<void> add_dimension(std::uint64_t value) {
     const auto dimension = static_cast<std::int64_t>(value);
-    if (dimension < 0) return contradiction(fmt::format("dims has the negative dimension {}", dimension));
-    if (outline_.info.shape.size() == max_rank) return contradiction(fmt::format("dims has over {} entries", max_rank));
+    if (dimension < 0) return parse_error(fmt::format("dims has the negative dimension {}", dimension));
+    if (outline_.info.shape.size() == max_rank) return parse_error(fmt::format("dims has over {} entries", max_rank));
     outline_.info.shape.push_back(dimension);
     return {};
   }
@@ -193,7 +192,7 @@ class OutlineReader {
     std::uint64_t number = 0;
     const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (status != std::errc{} || end != value.data() + value.size()) {
-      return contradiction(fmt::format("external_data has the {} \"{}\"", key, value.substr(0, 40)));
+      return parse_error(fmt::format("external_data has the {} \"{}\"", key, value.substr(0, 40)));
     }
     if (key == "offset") {
       outline_.external.offset = number;
@@ -209,11 +208,11 @@ class OutlineReader {
     if (!dtype) return dtype.error();
     info.dtype = *dtype;
     const Result<std::size_t> count = element_count(info.shape);
-    if (!count) return contradiction("dims has more elements than any file can hold");
+    if (!count) return parse_error("dims has more elements than any file can hold");
     info.count = *count;
     if (family(*dtype) != Family::text) {
       info.bytes = storage_bytes(*dtype, *count);
-      if (info.bytes == SIZE_MAX) return contradiction("dims has more elements than any file can hold");
+      if (info.bytes == SIZE_MAX) return parse_error("dims has more elements than any file can hold");
     }
     if (doc_string_) outline_.metadata.emplace(outline_.metadata.begin(), doc_string_key, std::move(*doc_string_));
     return {};
@@ -224,17 +223,17 @@ class OutlineReader {
     const Field typed = typed_field(info.dtype);
     for (std::uint32_t number = 0; number < values_.size(); ++number) {
       if (values_[number] == 0 || number == static_cast<std::uint32_t>(typed)) continue;
-      return contradiction(
+      return parse_error(
           fmt::format("data in {}, where {} has none", field_name(static_cast<Field>(number)), name(info.dtype)));
     }
     const std::uint64_t values = values_[static_cast<std::size_t>(typed)];
     if (data_location_ == external_location) return place_external(values);
-    if (data_location_ != 0) return contradiction(fmt::format("data_location {} is unknown", data_location_));
+    if (data_location_ != 0) return parse_error(fmt::format("data_location {} is unknown", data_location_));
     if (outline_.raw.length != 0 && values != 0) {
-      return contradiction(fmt::format("data both in raw_data and in {}", field_name(typed)));
+      return parse_error(fmt::format("data both in raw_data and in {}", field_name(typed)));
     }
     if (info.dtype == DType::string) {
-      if (outline_.raw.length != 0) return contradiction("strings in raw_data");
+      if (outline_.raw.length != 0) return parse_error("strings in raw_data");
       outline_.storage = Outline::Storage::typed;
       return expect_amount(field_name(typed), values, info.count, "strings");
     }
@@ -244,10 +243,9 @@ class OutlineReader {
   }
 
   Result<void> place_external(std::uint64_t values) {
-    if (outline_.info.dtype == DType::string) return contradiction("strings in external data");
-    if (outline_.raw.length != 0 || values != 0)
-      return contradiction("data both in the message and in an external file");
-    if (outline_.external.location.empty()) return contradiction("external_data has no location");
+    if (outline_.info.dtype == DType::string) return parse_error("strings in external data");
+    if (outline_.raw.length != 0 || values != 0) return parse_error("data both in the message and in an external file");
+    if (outline_.external.location.empty()) return parse_error("external_data has no location");
     if (outline_.external.length) {
       if (auto right = expect_amount("external_data", *outline_.external.length, outline_.info.bytes, "bytes");
           !right) {
@@ -261,7 +259,7 @@ class OutlineReader {
   static Result<void> expect_amount(std::string_view where, std::uint64_t there, std::uint64_t needed,
                                     std::string_view of) {
     if (there == needed) return {};
-    return contradiction(fmt::format("{} has {} {}, but the shape needs {}", where, there, of, needed));
+    return parse_error(fmt::format("{} has {} {}, but the shape needs {}", where, there, of, needed));
   }
 
   WireReader wire_;

@@ -7,13 +7,12 @@
 #include <iterator>
 #include <string_view>
 
+#include "formats/bytes/buffer_bytes.hpp"
 #include "formats/onnx/tensor_proto_outline.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::formats::onnx {
 namespace {
-
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
 constexpr protozero::pbf_tag_type tag(Field field) { return static_cast<protozero::pbf_tag_type>(field); }
 

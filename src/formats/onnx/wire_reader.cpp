@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/bytes/buffer_bytes.hpp"
+
 namespace tensorcast::formats::onnx {
-namespace {
-
-constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
-
-}  // namespace
+namespace {}  // namespace
 
 Error malformed_message(std::uint64_t offset, std::string_view what) {
   return Error{.code = ErrorCode::parse, .message = fmt::format("malformed protobuf at byte {}: {}", offset, what)};

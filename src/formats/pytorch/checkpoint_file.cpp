@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/errors.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/npz/entry_source.hpp"
 #include "formats/pytorch/unpickler.hpp"
@@ -13,10 +14,6 @@ namespace tensorcast::formats::pytorch {
 namespace {
 
 using npz::ZipEntry;
-
-Error damaged(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged checkpoint: " + std::move(what)};
-}
 
 std::uint64_t item_bytes(const Storage& storage) { return storage.type == nullptr ? 1 : storage.type->item_bytes; }
 
@@ -172,6 +169,8 @@ class StackedCheckpoint {
 };
 
 }  // namespace
+
+Error damaged(std::string what) { return parse_error("damaged checkpoint: " + std::move(what)); }
 
 Result<std::unique_ptr<CheckpointFile>> read_zip_checkpoint(const io::InputFile& file) {
   const Result<std::vector<ZipEntry>> entries = npz::read_zip_directory(file);

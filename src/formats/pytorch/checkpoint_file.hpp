@@ -32,6 +32,9 @@ struct CheckpointFile {
   std::unordered_map<std::string, StoredBytes> storages;  // by Storage::key; all that are used are here
 };
 
+// An error of grammar that says which kind of file is wrong.
+[[nodiscard]] Error damaged(std::string what);
+
 // Errors: parse, unsupported, io.
 [[nodiscard]] Result<std::unique_ptr<CheckpointFile>> read_zip_checkpoint(const io::InputFile& file);
 [[nodiscard]] Result<std::unique_ptr<CheckpointFile>> read_stacked_checkpoint(const io::InputFile& file);

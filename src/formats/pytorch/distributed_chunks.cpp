@@ -10,10 +10,6 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-Error damaged(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged distributed checkpoint: " + std::move(what)};
-}
-
 bool overlap(const TensorChunk& a, const TensorChunk& b) {
   for (std::size_t i = 0; i < a.offsets.size(); ++i) {
     if (a.offsets[i] + a.sizes[i] <= b.offsets[i] || b.offsets[i] + b.sizes[i] <= a.offsets[i]) return false;
@@ -42,27 +38,27 @@ std::size_t most_divided(std::size_t rank, const std::vector<const TensorChunk*>
 
 Result<void> check_chunks(const std::vector<std::int64_t>& shape, const std::vector<TensorChunk>& chunks) {
   const Result<std::size_t> count = element_count(shape);
-  if (!count) return damaged(count.error().message);
+  if (!count) return damaged_distributed(count.error().message);
   std::uint64_t filled = 0;
   std::vector<const TensorChunk*> boxes;
   for (const TensorChunk& chunk : chunks) {
     if (chunk.offsets.size() != shape.size() || chunk.sizes.size() != shape.size()) {
-      return damaged("a chunk has other dimensions than its tensor");
+      return damaged_distributed("a chunk has other dimensions than its tensor");
     }
     std::uint64_t volume = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       if (chunk.offsets[i] > shape[i] || chunk.sizes[i] > shape[i] - chunk.offsets[i]) {
-        return damaged("a chunk reaches out of its tensor");
+        return damaged_distributed("a chunk reaches out of its tensor");
       }
       volume *= static_cast<std::uint64_t>(chunk.sizes[i]);  // at most *count, unless that is 0
     }
     if (volume == 0 || *count == 0) continue;
-    if (volume > *count - filled) return damaged("the chunks of the tensor overlap");
+    if (volume > *count - filled) return damaged_distributed("the chunks of the tensor overlap");
     filled += volume;
     boxes.push_back(&chunk);
   }
   if (filled != *count) {
-    return damaged(fmt::format("{} of {} elements of the tensor are in no chunk", *count - filled, *count));
+    return damaged_distributed(fmt::format("{} of {} elements of the tensor are in no chunk", *count - filled, *count));
   }
   if (boxes.size() < 2) return {};
   const std::size_t along = most_divided(shape.size(), boxes);
@@ -79,7 +75,7 @@ Result<void> check_chunks(const std::vector<std::int64_t>& shape, const std::vec
       return other->offsets[along] + other->sizes[along] <= chunk->offsets[along];
     });
     for (const TensorChunk* other : beside) {
-      if (overlap(*chunk, *other)) return damaged("the chunks of the tensor overlap");
+      if (overlap(*chunk, *other)) return damaged_distributed("the chunks of the tensor overlap");
     }
     beside.push_back(chunk);
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/pytorch/pickle_arguments.hpp"
 #include "formats/pytorch/unpickler.hpp"
@@ -14,18 +15,13 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-constexpr std::size_t max_rank = 64;
-
-Error damaged(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged distributed checkpoint: " + std::move(what)};
-}
-
 class MetadataReader {
  public:
   explicit MetadataReader(const Objects& objects) : objects_(objects) {}
 
   Result<DistributedMetadata> read(Ref root) {
-    if (!is_object(root, "Metadata")) return damaged("its .metadata is not that of torch.distributed.checkpoint");
+    if (!is_object(root, "Metadata"))
+      return damaged_distributed("its .metadata is not that of torch.distributed.checkpoint");
     const Ref tensors = field(root, "state_dict_metadata");
     const Ref items = field(root, "storage_data");
     if (!is_dict(tensors) || !is_dict(items)) {
@@ -36,7 +32,7 @@ class MetadataReader {
     if (Result<void> read = read_items(items); !read) return std::move(read).error();
     const std::vector<Ref>& entries = objects_[tensors].items;
     for (std::size_t i = 0; i + 1 < entries.size(); i += 2) {
-      if (objects_[entries[i]].kind != Kind::string) return damaged("the name of a tensor is not text");
+      if (objects_[entries[i]].kind != Kind::string) return damaged_distributed("the name of a tensor is not text");
       // Many entries may share the text of their name, of which each has a copy.
       const std::uint64_t bytes = 3 * sizeof(DistributedTensor) + 2 * objects_[entries[i]].text.size();
       if (auto taken = objects_.budget().take(bytes); !taken) return std::move(taken).error();
@@ -76,7 +72,7 @@ class MetadataReader {
   [[nodiscard]] Result<std::uint64_t> size_field(Ref object, std::string_view name) const {
     const Ref value = field(object, name);
     if (value == no_ref || objects_[value].kind != Kind::integer || objects_[value].integer < 0) {
-      return damaged("a place in a file that is not a number");
+      return damaged_distributed("a place in a file that is not a number");
     }
     return static_cast<std::uint64_t>(objects_[value].integer);
   }
@@ -85,11 +81,12 @@ class MetadataReader {
     const Ref value = field(object, name);
     std::vector<std::int64_t> sizes;
     if (value == no_ref || objects_[value].kind != Kind::tuple || objects_[value].items.size() > max_rank) {
-      return damaged("a shape that is not one");
+      return damaged_distributed("a shape that is not one");
     }
     if (auto taken = objects_.budget().take(16 * objects_[value].items.size()); !taken) return std::move(taken).error();
     for (const Ref item : objects_[value].items) {
-      if (objects_[item].kind != Kind::integer || objects_[item].integer < 0) return damaged("a negative size");
+      if (objects_[item].kind != Kind::integer || objects_[item].integer < 0)
+        return damaged_distributed("a negative size");
       sizes.push_back(objects_[item].integer);
     }
     return sizes;
@@ -109,11 +106,11 @@ class MetadataReader {
       const Ref index = entries[i];
       const Ref info = entries[i + 1];
       if (!is_object(index, "MetadataIndex") || !is_object(info, "_StorageInfo")) {
-        return damaged("the place of a chunk is not known");
+        return damaged_distributed("the place of a chunk is not known");
       }
       const Ref name = field(index, "fqn");
       if (name == no_ref || objects_[name].kind != Kind::string)
-        return damaged("a chunk without the name of its tensor");
+        return damaged_distributed("a chunk without the name of its tensor");
       const Result<StoredItem> item = read_item(info);
       if (!item) return item.error();
       Place place{number_of(name), {}};
@@ -132,7 +129,7 @@ class MetadataReader {
 
   Result<StoredItem> read_item(Ref info) {
     const Ref file = field(info, "relative_path");
-    if (file == no_ref || objects_[file].kind != Kind::string) return damaged("a chunk without a file");
+    if (file == no_ref || objects_[file].kind != Kind::string) return damaged_distributed("a chunk without a file");
     const Result<std::uint64_t> offset = size_field(info, "offset");
     if (!offset) return offset.error();
     const Result<std::uint64_t> bytes = size_field(info, "length");
@@ -152,11 +149,12 @@ class MetadataReader {
     const std::size_t number = number_of(name);
     if (is_object(value, "BytesStorageMetadata")) {
       const auto found = places_.find({number, {}});
-      if (found == places_.end()) return damaged("an object without a place");
+      if (found == places_.end()) return damaged_distributed("an object without a place");
       metadata_.data.push_back({.name = objects_[name].text, .item = found->second});
       return {};
     }
-    if (!is_object(value, "TensorStorageMetadata")) return damaged("an entry that is neither a tensor nor an object");
+    if (!is_object(value, "TensorStorageMetadata"))
+      return damaged_distributed("an entry that is neither a tensor nor an object");
     DistributedTensor tensor{.name = objects_[name].text, .shape = {}, .chunks = {}};
     const Result<const TorchType*> type = read_type(field(value, "properties"));
     if (!type) return type.error();
@@ -165,7 +163,7 @@ class MetadataReader {
     if (!shape) return std::move(shape).error();
     tensor.shape = *std::move(shape);
     const Ref chunks = field(value, "chunks");
-    if (chunks == no_ref || objects_[chunks].kind != Kind::list) return damaged("a tensor without chunks");
+    if (chunks == no_ref || objects_[chunks].kind != Kind::list) return damaged_distributed("a tensor without chunks");
     for (const Ref chunk : objects_[chunks].items) {
       Result<TensorChunk> read = read_chunk(number, chunk);
       if (!read) return std::move(read).error();
@@ -178,13 +176,13 @@ class MetadataReader {
 
   // The properties are (type, layout, ...) since PyTorch 1.13, and had names before.
   [[nodiscard]] Result<const TorchType*> read_type(Ref properties) const {
-    if (!is_object(properties, "TensorProperties")) return damaged("a tensor without properties");
+    if (!is_object(properties, "TensorProperties")) return damaged_distributed("a tensor without properties");
     const Ref state = objects_[properties].attributes;
     Ref type = field(properties, "dtype");
     if (state != no_ref && objects_[state].kind == Kind::tuple && !objects_[state].items.empty()) {
       type = objects_[state].items[0];
     }
-    if (type == no_ref) return damaged("a tensor without a type");
+    if (type == no_ref) return damaged_distributed("a tensor without a type");
     constexpr std::string_view prefix = "torch.";
     constexpr std::size_t longest = 40;
     const std::string_view text = objects_[type].text;
@@ -197,7 +195,7 @@ class MetadataReader {
   }
 
   Result<TensorChunk> read_chunk(std::size_t name, Ref value) {
-    if (!is_object(value, "ChunkStorageMetadata")) return damaged("a chunk that is not one");
+    if (!is_object(value, "ChunkStorageMetadata")) return damaged_distributed("a chunk that is not one");
     TensorChunk chunk;
     Result<std::vector<std::int64_t>> offsets = sizes_field(value, "offsets");
     if (!offsets) return std::move(offsets).error();
@@ -206,7 +204,7 @@ class MetadataReader {
     chunk.offsets = *std::move(offsets);
     chunk.sizes = *std::move(sizes);
     const auto found = places_.find({name, chunk.offsets});
-    if (found == places_.end()) return damaged("a chunk without a place");
+    if (found == places_.end()) return damaged_distributed("a chunk without a place");
     chunk.item = found->second;
     if (auto taken = objects_.budget().take_grown<TensorChunk>(); !taken) return std::move(taken).error();
     return chunk;
@@ -221,6 +219,10 @@ class MetadataReader {
 };
 
 }  // namespace
+
+Error damaged_distributed(std::string what) {
+  return parse_error("damaged distributed checkpoint: " + std::move(what));
+}
 
 Result<DistributedMetadata> read_distributed_metadata(const io::InputFile& file) {
   // A chunk takes 180 bytes of the file, and 2 kB of memory.

@@ -12,6 +12,9 @@
 
 namespace tensorcast::formats::pytorch {
 
+// An error of grammar that says which kind of file is wrong.
+[[nodiscard]] Error damaged_distributed(std::string what);
+
 // Bytes of a file, which are a file of torch.save.
 struct StoredItem {
   std::size_t file = 0;  // index in DistributedMetadata::files

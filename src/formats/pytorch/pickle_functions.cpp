@@ -14,7 +14,6 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-constexpr std::size_t max_rank = 64;
 constexpr std::size_t longest_name = 200;
 
 bool is_empty(const Value& value) {

@@ -15,6 +15,7 @@ namespace tensorcast::formats::pytorch {
 
 using Ref = std::uint32_t;
 inline constexpr Ref no_ref = 0xFFFFFFFF;
+inline constexpr std::size_t max_rank = 64;  // as in PyTorch
 
 enum class Kind : std::uint8_t {
   none,

@@ -18,6 +18,7 @@ namespace {
 
 using pytorch::CheckpointFile;
 using pytorch::CheckpointTree;
+using pytorch::damaged;
 using pytorch::Kind;
 using pytorch::Storage;
 using pytorch::StoredBytes;
@@ -29,10 +30,6 @@ constexpr std::array<std::string_view, 3> extensions = {".pt", ".pth", ".ckpt"};
 // The number 0x1950A86A20F9469CFC6C in a pickle, with which torch.save's older files begin.
 constexpr std::string_view stacked_magic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::string_view stacked_magic_text = "L119547037146038801333356L";
-
-Error damaged(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged checkpoint: " + std::move(what)};
-}
 
 // Changes the signs of what a view negates or conjugates. `bytes` are those from `offset` of the tensor on.
 void flip_signs(const StridedTensor& tensor, std::uint64_t offset, std::span<std::byte> bytes) {

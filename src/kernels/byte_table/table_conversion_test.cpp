@@ -11,9 +11,9 @@ namespace {
 
 using codec::Policy;
 
-constexpr std::byte canary{0xa5};
+constexpr std::byte border{0xa5};
 
-std::vector<Policy> policies() {
+std::vector<Policy> table_policies() {
   std::vector<Policy> all(12);
   all[1].saturate = false;
   all[2].range = codec::RangeRule::saturate;
@@ -40,14 +40,14 @@ TEST(TableConversionTest, SlowIsTheReferenceUnderAnyPolicy) {
       if (from == DType::string || bit_width(from) > 8) continue;
       for (const DType to : all_dtypes()) {
         if (to == DType::string) continue;
-        for (const Policy& policy : policies()) {
+        for (const Policy& policy : table_policies()) {
           if (from == to && policy.scale == 1.0) continue;
           const TableConversion conversion(target, from, to, policy);
           const std::size_t all = src.size() * 8 / static_cast<std::size_t>(bit_width(from));
           for (const std::size_t count : {all, all - 1, all / 2 - 3, std::size_t{5}, std::size_t{1}, std::size_t{0}}) {
             const std::size_t bytes = storage_bytes(to, count);
-            std::vector<std::byte> expected(bytes + 1, canary);
-            std::vector<std::byte> got(bytes + 1, canary);
+            std::vector<std::byte> expected(bytes + 1, border);
+            std::vector<std::byte> got(bytes + 1, border);
             ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, count, policy));
             conversion.run(src.data(), got.data(), count);
             ASSERT_EQ(got, expected) << name(target) << ": " << name(from) << " -> " << name(to) << ", scale "

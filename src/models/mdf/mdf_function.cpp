@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/errors.hpp"
 #include "models/mdf/mdf_literal.hpp"
 
 namespace tensorcast::models::mdf {
@@ -27,11 +28,6 @@ constexpr Row rows[] = {
     {Function::identity, "onnx::Identity", "identity", identity_names},
     {Function::constant, "onnx::Constant", "constant", constant_names},
 };
-
-Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
-Error unsupported(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
-}
 
 // An attribute is part of the operator, so its value must be a number in the file.
 Result<std::int64_t> integer_attribute(const Value& value, std::string_view name) {

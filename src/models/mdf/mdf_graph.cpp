@@ -15,10 +15,6 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-std::string shown(std::string_view id) {
-  return id.size() <= 60 ? fmt::format("\"{}\"", id) : fmt::format("\"{}...\"", id.substr(0, 60));
-}
-
 // Limit of the zeros made for unset inputs: ports may name any shape. Over the limit, a run must give the input.
 constexpr std::size_t max_zeros_bytes = std::size_t{64} << 20;
 

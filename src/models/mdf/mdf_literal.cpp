@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::models::mdf {
 namespace {
-
-Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
 // The kinds of scalars in a list.
 struct Kinds {

@@ -13,15 +13,11 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-std::string shown(std::string_view id) {
-  return id.size() <= 60 ? fmt::format("\"{}\"", id) : fmt::format("\"{}...\"", id.substr(0, 60));
-}
-
-Error parse_error(const std::string& where, const std::string& what) {
+Error wrong_at(const std::string& where, const std::string& what) {
   return Error{.code = ErrorCode::parse, .message = fmt::format("{}: {}", where, what)};
 }
 
-Error unsupported(const std::string& where, const std::string& what) {
+Error unsupported_at(const std::string& where, const std::string& what) {
   return Error{.code = ErrorCode::unsupported, .message = fmt::format("{}: {}", where, what)};
 }
 
@@ -37,24 +33,24 @@ Result<const Tree::Map*> map_at(const Tree& tree, std::string_view key, const st
   const Tree* found = tree.find(key);
   if (is_empty(found)) return nullptr;
   if (const auto* map = found->as<Tree::Map>()) return map;
-  return parse_error(where, fmt::format("{} is {}, not a map", key, found->kind()));
+  return wrong_at(where, fmt::format("{} is {}, not a map", key, found->kind()));
 }
 
 Result<std::string> text_at(const Tree& tree, std::string_view key, const std::string& where) {
   const Tree* found = tree.find(key);
   if (found == nullptr || found->is_null()) return std::string();
   if (const auto* text = found->as<std::string>()) return *text;
-  return parse_error(where, fmt::format("{} is {}, not a text", key, found->kind()));
+  return wrong_at(where, fmt::format("{} is {}, not a text", key, found->kind()));
 }
 
 // Rejects unknown keys, which may change the meaning.
 Result<void> check_keys(const Tree& tree, std::initializer_list<std::string_view> known, const std::string& where) {
   const auto* map = tree.as<Tree::Map>();
-  if (map == nullptr) return parse_error(where, fmt::format("is {}, not a map", tree.kind()));
+  if (map == nullptr) return wrong_at(where, fmt::format("is {}, not a map", tree.kind()));
   for (const TreeEntry& entry : *map) {
     if (entry.key == "id" || entry.key == "metadata" || entry.key == "notes") continue;
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
-      return unsupported(where, fmt::format("the field {} is not known", shown(entry.key)));
+      return unsupported_at(where, fmt::format("the field {} is not known", shown(entry.key)));
     }
   }
   return {};
@@ -103,7 +99,7 @@ Result<InputPort> read_input(const std::string& id, const Tree& tree, const std:
   Result<std::string> reduce = text_at(tree, "reduce", here);
   if (!reduce) return std::move(reduce).error();
   if (!reduce->empty() && *reduce != "overwrite" && *reduce != "add" && *reduce != "multiply") {
-    return parse_error(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(*reduce)));
+    return wrong_at(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(*reduce)));
   }
   return InputPort{.id = id,
                    .default_value = value_at(tree, "default_value"),
@@ -122,7 +118,7 @@ Result<OutputPort> read_output(const std::string& id, const Tree& tree, const st
   Result<std::string> type = text_at(tree, "type", here);
   if (!type) return std::move(type).error();
   OutputPort port{.id = id, .value = value_at(tree, "value"), .type = std::move(*type), .shape = read_shape(tree)};
-  if (port.value == nullptr) return parse_error(here, "has no value");
+  if (port.value == nullptr) return wrong_at(here, "has no value");
   return port;
 }
 
@@ -134,9 +130,9 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
     return std::move(checked).error();
   }
   for (const char* state : {"default_initial_value", "time_derivative"}) {
-    if (value_at(tree, state) != nullptr) return unsupported(here, fmt::format("has state ({})", state));
+    if (value_at(tree, state) != nullptr) return unsupported_at(here, fmt::format("has state ({})", state));
   }
-  if (!is_empty(tree.find("conditions"))) return unsupported(here, "has conditions");
+  if (!is_empty(tree.find("conditions"))) return unsupported_at(here, "has conditions");
 
   Term term{.id = id, .value = value_at(tree, "value"), .function = {}, .args = {}, .is_function = is_function};
   if (const Tree* function = value_at(tree, "function"); function != nullptr) {
@@ -145,7 +141,7 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
     // {NAME: {ARGUMENT: ...}}, as the package writes functions in older files
     const bool is_short = is_function && map != nullptr && map->size() == 1 && is_empty(tree.find("args"));
     if (text == nullptr && !is_short) {
-      return unsupported(here, fmt::format("the function is {}, not a name", function->kind()));
+      return unsupported_at(here, fmt::format("the function is {}, not a name", function->kind()));
     }
     term.function = is_short ? map->front().key : *text;
     if (is_short) {
@@ -156,8 +152,8 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
       }
     }
   }
-  if (term.value != nullptr && !term.function.empty()) return parse_error(here, "has a value and a function");
-  if (term.value == nullptr && term.function.empty()) return parse_error(here, "has neither value nor function");
+  if (term.value != nullptr && !term.function.empty()) return wrong_at(here, "has a value and a function");
+  if (term.value == nullptr && term.function.empty()) return wrong_at(here, "has neither value nor function");
   const Result<const Tree::Map*> args = map_at(tree, "args", here);
   if (!args) return args.error();
   if (*args != nullptr) {
@@ -180,7 +176,7 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
   std::set<std::string_view> names;
   const auto is_new = [&](const std::string& name) { return names.insert(name).second; };
   const auto twice = [&](const std::string& name) {
-    return parse_error(where, fmt::format("{} names two of its ports, functions and parameters", shown(name)));
+    return wrong_at(where, fmt::format("{} names two of its ports, functions and parameters", shown(name)));
   };
   const Result<const Tree::Map*> inputs = map_at(tree, "input_ports", where);
   if (!inputs) return inputs.error();
@@ -232,7 +228,7 @@ Result<Edge> read_edge(const std::string& id, const Tree& tree, const std::strin
         std::pair("sender_port", &edge.sender_port), std::pair("receiver_port", &edge.receiver_port)}) {
     Result<std::string> text = text_at(tree, key, where);
     if (!text) return std::move(text).error();
-    if (text->empty()) return parse_error(where, fmt::format("has no {}", key));
+    if (text->empty()) return wrong_at(where, fmt::format("has no {}", key));
     *target = std::move(*text);
   }
   const Result<const Tree::Map*> parameters = map_at(tree, "parameters", where);
@@ -240,7 +236,7 @@ Result<Edge> read_edge(const std::string& id, const Tree& tree, const std::strin
   if (*parameters == nullptr) return edge;
   for (const TreeEntry& entry : **parameters) {
     if (entry.key != "weight")
-      return unsupported(where, fmt::format("the parameter {} is not known", shown(entry.key)));
+      return unsupported_at(where, fmt::format("the parameter {} is not known", shown(entry.key)));
     edge.weight = &entry.tree;
   }
   return edge;
@@ -253,10 +249,10 @@ Result<void> check_conditions(const Tree& graph, const std::string& where) {
   if (const Tree* nodes = conditions->find("node_specific"); !is_empty(nodes)) {
     const auto* map = nodes->as<Tree::Map>();
     const std::string node = map == nullptr ? "" : fmt::format("node {}: ", shown(map->front().key));
-    return unsupported(where, node + "runs on a condition; every node is run once");
+    return unsupported_at(where, node + "runs on a condition; every node is run once");
   }
   if (!is_empty(conditions->find("termination"))) {
-    return unsupported(where, "ends on a condition; every node is run once");
+    return unsupported_at(where, "ends on a condition; every node is run once");
   }
   return {};
 }
@@ -267,9 +263,9 @@ Result<int> read_opset(const Tree& model, const std::string& where) {
   std::optional<Tree> number;
   if (const auto* text = found->as<std::string>()) number = parse_number(*text);
   const auto* opset = number ? number->as<std::int64_t>() : found->as<std::int64_t>();
-  if (opset == nullptr) return parse_error(where, "onnx_opset_version is not a whole number");
+  if (opset == nullptr) return wrong_at(where, "onnx_opset_version is not a whole number");
   if (*opset >= 1 && *opset <= newest_opset()) return static_cast<int>(*opset);
-  return unsupported(where, fmt::format("onnx_opset_version is {}; 1 to {} are known", *opset, newest_opset()));
+  return unsupported_at(where, fmt::format("onnx_opset_version is {}; 1 to {} are known", *opset, newest_opset()));
 }
 
 // {ID: {"graphs": ...}}, or the inner map alone.
@@ -297,7 +293,7 @@ class GraphReader {
         prefix.empty() ? where_ : fmt::format("{}: node {}", where_, shown(prefix.substr(0, prefix.size() - 1)));
     const Result<const Tree::Map*> nodes = map_at(graph, "nodes", here);
     if (!nodes) return nodes.error();
-    if (*nodes == nullptr) return parse_error(here, "has no nodes");
+    if (*nodes == nullptr) return wrong_at(here, "has no nodes");
     const Result<const Tree::Map*> edges = map_at(graph, "edges", here);
     if (!edges) return edges.error();
 
@@ -382,7 +378,7 @@ class GraphReader {
       // The name is the port's id, or NODE.PORT, as for outputs of a model.
       const std::string name = uses[id] > 1 || names.contains(id) ? key.substr(prefix.size()) + "." + id : id;
       if (!names.insert(name).second) {
-        return parse_error(
+        return wrong_at(
             fmt::format("{}: node {}", where_, shown(node.id)),
             fmt::format("{} names two of its parts and of the outputs of the graph within it", shown(name)));
       }
@@ -400,6 +396,10 @@ class GraphReader {
 
 }  // namespace
 
+std::string shown(std::string_view id) {
+  return id.size() <= 60 ? fmt::format("\"{}\"", id) : fmt::format("\"{}...\"", id.substr(0, 60));
+}
+
 Result<MdfModel> read_model(const Tree& tree) {
   Result<std::pair<std::string, const Tree*>> found = find_model(tree);
   if (!found) return std::move(found).error();
@@ -416,7 +416,7 @@ Result<MdfModel> read_model(const Tree& tree) {
   model.opset = *opset;
   const Result<const Tree::Map*> graphs = map_at(content, "graphs", where);
   if (!graphs) return graphs.error();
-  if (*graphs == nullptr) return parse_error(where, "has no graph");
+  if (*graphs == nullptr) return wrong_at(where, "has no graph");
   const TreeEntry& graph = (*graphs)->front();  // like the reference engine, the others are not run
   model.graph = graph.key;
   const std::string here = fmt::format("graph {}", shown(graph.key));

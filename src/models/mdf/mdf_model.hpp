@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::models::mdf {
+
+// An identifier of the file in an error, quoted and not at any length.
+[[nodiscard]] std::string shown(std::string_view id);
 
 enum class Reduce { overwrite, add, multiply };  // how several edges into one port combine
 

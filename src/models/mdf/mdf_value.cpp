@@ -6,16 +6,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "dtype/errors.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::models::mdf {
 namespace {
-
-Error unsupported(std::string message, std::string hint = {}) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
-}
 
 // Returns the number of type `dtype` that is nearest to `number`.
 double rounded_to(DType dtype, double number) {

@@ -8,6 +8,7 @@
 #include <new>
 #include <pugixml.hpp>
 
+#include "dtype/errors.hpp"
 #include "io/memory_budget.hpp"
 
 namespace tensorcast::models::openvino_ir {
@@ -15,8 +16,6 @@ namespace {
 
 constexpr int oldest_version = 10;
 constexpr int newest_version = 11;
-
-Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;

@@ -5,10 +5,10 @@
 #include <deque>
 #include <set>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::models::openvino_ir {
 namespace {
-
-Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
 struct Ports {
   std::set<LayerPort> inputs;

@@ -4,12 +4,11 @@
 
 #include <limits>
 
+#include "dtype/errors.hpp"
 #include "models/openvino_ir/ir_types.hpp"
 
 namespace tensorcast::models::openvino_ir {
 namespace {
-
-Error parse_error(std::string message) { return Error{.code = ErrorCode::parse, .message = std::move(message)}; }
 
 // OpenVINO packs u1 with the first element in the highest bit, unlike its other narrow types.
 std::vector<std::byte> unpack_bits(std::span<const std::byte> packed) {

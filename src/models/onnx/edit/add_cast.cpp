@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
@@ -23,13 +24,6 @@
 
 namespace tensorcast::models::onnx {
 namespace {
-
-Error refused(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
-}
-Error unsupported(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = std::move(hint)};
-}
 
 // Where a value of the model is defined: at most one in a graph.
 struct Definition {
@@ -203,7 +197,7 @@ Result<int> cast_opset(const Model& model) {
 }
 
 Result<void> check_types(const Facts& facts, const AddCastRequest& request, int opset) {
-  if (!facts.is_tensor) return refused("the value is not a tensor, so it cannot be cast");
+  if (!facts.is_tensor) return invalid("the value is not a tensor, so it cannot be cast");
   const auto check = [&](DType dtype, std::string_view which) -> Result<void> {
     if (since_opset(dtype) <= opset) return {};
     return unsupported(fmt::format("Cast {} {} came with opset {}, but the model has opset {}", which, name(dtype),
@@ -222,13 +216,13 @@ Result<void> check_types(const Facts& facts, const AddCastRequest& request, int 
 
 Result<const Definition*> choose_definition(const Model& model, const Facts& facts) {
   if (facts.definitions.empty()) {
-    return refused("the model has no such tensor", "values of subgraphs count, those inside functions do not");
+    return invalid("the model has no such tensor", "values of subgraphs count, those inside functions do not");
   }
   for (const Definition& definition : facts.definitions) {
     if (definition.graph == model.graph.get()) return &definition;
   }
   if (facts.definitions.size() == 1) return &facts.definitions.front();
-  return refused(fmt::format("{} subgraphs have a tensor of this name", facts.definitions.size()));
+  return invalid(fmt::format("{} subgraphs have a tensor of this name", facts.definitions.size()));
 }
 
 template <class Names>
@@ -276,10 +270,10 @@ std::string encode_node(const AddCastRequest& request, const AddCastOutcome& nam
 }
 
 Result<void> check_request(const AddCastRequest& request) {
-  if (!is_onnx(request.to)) return refused(fmt::format("{} is not a type of ONNX's Cast", name(request.to)));
-  if (request.tensor.empty()) return refused("the tensor needs a name");
+  if (!is_onnx(request.to)) return invalid(fmt::format("{} is not a type of ONNX's Cast", name(request.to)));
+  if (request.tensor.empty()) return invalid("the tensor needs a name");
   for (const std::string* text : {&request.node_name, &request.output_name}) {
-    if (!is_utf8(*text)) return refused("the new name is not UTF-8");
+    if (!is_utf8(*text)) return invalid("the new name is not UTF-8");
   }
   return {};
 }
@@ -332,10 +326,10 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   if (Result<void> known = check_types(*facts, request, *opset); !known) return std::move(known).error();
   if (Result<void> right = check_place(*file, **model, request); !right) return std::move(right).error();
   if (!request.output_name.empty() && facts->value_names.contains(request.output_name)) {
-    return refused(fmt::format("the model has a value \"{}\" already", request.output_name));
+    return invalid(fmt::format("the model has a value \"{}\" already", request.output_name));
   }
   if (!request.node_name.empty() && facts->node_names.contains(request.node_name)) {
-    return refused(fmt::format("the model has a node \"{}\" already", request.node_name));
+    return invalid(fmt::format("the model has a node \"{}\" already", request.node_name));
   }
   const std::string ending = fmt::format("_{}", name(request.to));
   const std::string output_base = request.output_name.empty() ? request.tensor + ending : request.output_name;
@@ -347,7 +341,7 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
   const Result<WireRope> rope = rewiring.run(encode_node(request, names, *opset));
   if (!rope) return rope.error();
   if (rewiring.outcome().rewired == 0 && !rewiring.outcome().graph_output_renamed) {
-    return refused("nothing takes the value, so a Cast behind it would have no effect");
+    return invalid("nothing takes the value, so a Cast behind it would have no effect");
   }
   if (Result<void> written = write(*rope, *file, request); !written) return std::move(written).error();
   return rewiring.outcome();

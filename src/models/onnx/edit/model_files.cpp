@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/errors.hpp"
 #include "io/folder.hpp"
 #include "io/output_file.hpp"
 #include "io/staging_folder.hpp"
@@ -23,8 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t small_bytes = 1024;
-
-Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
 
 // What must be known about other files before the model is replaced.
 struct Surroundings {

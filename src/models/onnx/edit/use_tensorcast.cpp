@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "io/parent_folders.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/edit/model_files.hpp"
@@ -26,10 +27,6 @@ using ::tensorcast::onnx::UseTensorcastRequest;
 
 constexpr std::int64_t oldest_opset = 13;
 constexpr std::int64_t oldest_ir_version = 8;  // has functions
-
-Error unsupported(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = std::move(hint)};
-}
 
 // An attribute of Cast that a call of the function must give, as functions of this version have no defaults.
 struct Default {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
@@ -14,8 +15,6 @@ namespace tensorcast::models::onnx {
 namespace {
 
 using protozero::pbf_wire_type;
-
-Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 // A node of 25 bytes in the file becomes a Node, its names and its values. The new model of a conversion has smaller
 // ones than the old: Casts.
@@ -73,7 +72,7 @@ class ModelReader {
         case model_field::opset_import:
           return take_opset(field, model_.opsets);
         case model_field::graph:
-          if (model_.graph) return broken("the model has two graphs");
+          if (model_.graph) return parse_error("the model has two graphs");
           model_.graph = std::make_unique<Graph>();
           return take_graph(field, *model_.graph, 0);
         case model_field::functions:
@@ -85,7 +84,7 @@ class ModelReader {
           return {};
       }
     });
-    if (done && !model_.graph) return broken("the file holds no graph, so it is not an ONNX model");
+    if (done && !model_.graph) return parse_error("the file holds no graph, so it is not an ONNX model");
     return done;
   }
 

@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::models::onnx {
 namespace {
-
-Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 class Resolver {
  public:
@@ -31,7 +31,7 @@ class Resolver {
       if (!id) return id.error();
       Value& value = model_.values[*id];
       if (value.initializer != nullptr) {
-        return broken(fmt::format("there are two initializers \"{}\"", shown(initializer.name)));
+        return parse_error(fmt::format("there are two initializers \"{}\"", shown(initializer.name)));
       }
       value.initializer = &initializer;
       value.type = tensor_of(initializer.element);
@@ -51,7 +51,7 @@ class Resolver {
       for (const std::string& name : node.input_names) {
         const ValueId id = graph.lookup(name);
         if (id == no_value && !name.empty()) {
-          return broken(
+          return parse_error(
               fmt::format("nothing defines the value \"{}\", which {} takes", shown(name), shown(node.op_type)));
         }
         node.inputs.push_back(id);
@@ -65,7 +65,7 @@ class Resolver {
     for (Declaration& output : graph.outputs) {
       output.value = graph.lookup(output.name);
       if (output.value == no_value) {
-        return broken(fmt::format("nothing defines the output \"{}\"", shown(output.name)));
+        return parse_error(fmt::format("nothing defines the output \"{}\"", shown(output.name)));
       }
       Value& value = model_.values[output.value];
       if (value.graph == &graph) value.is_output = true;
@@ -86,7 +86,7 @@ class Resolver {
     if (Result<void> fits = budget_.take(sizeof(Value) + 2 * name.size()); !fits) return std::move(fits).error();
     const auto id = static_cast<ValueId>(model_.values.size());
     if (!graph.names.emplace(name, id).second) {
-      return broken(fmt::format("the value \"{}\" is defined twice", shown(name)));
+      return parse_error(fmt::format("the value \"{}\" is defined twice", shown(name)));
     }
     model_.values.push_back({.name = name, .graph = &graph});
     model_.value_names.insert(name);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/inline_functions.hpp"
@@ -40,10 +41,6 @@ using ::tensorcast::onnx::OnOverflow;
 
 constexpr DType converted_types[] = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
 
-Error refused(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
-}
-
 bool is_converted_type(DType dtype) {
   return std::find(std::begin(converted_types), std::end(converted_types), dtype) != std::end(converted_types);
 }
@@ -71,10 +68,10 @@ Result<Asked> settled(ConvertRequest request) {
   if (!weights) return std::move(weights).error();
   const DType codes = weights->scheme->codes;
   if (request.to != DType::undefined && request.to != codes) {
-    return refused(fmt::format("{} stores {}, not {}", weights->scheme->word, name(codes), name(request.to)));
+    return invalid(fmt::format("{} stores {}, not {}", weights->scheme->word, name(codes), name(request.to)));
   }
   if (request.min_positive > 0.0 || request.max_finite > 0.0) {
-    return refused("weights that get scales have no limits of numbers");
+    return invalid("weights that get scales have no limits of numbers");
   }
   request.to = codes;
   request.weights_only = true;
@@ -91,7 +88,7 @@ Result<void> check_target(const Asked& asked) {
   const bool is_target = is_converted_type(request.to) || asked.weights ||
                          (request.weights_only && is_onnx(request.to) && family(request.to) == Family::floating);
   if (is_target) return {};
-  return refused(fmt::format("a model cannot become {}", name(request.to)),
+  return invalid(fmt::format("a model cannot become {}", name(request.to)),
                  "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
 }
 
@@ -99,27 +96,27 @@ Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
   const ConvertRequest& request = asked.request;
   constexpr std::uint64_t largest_alignment = std::uint64_t{1} << 30;
   if (!std::has_single_bit(request.external_alignment) || request.external_alignment > largest_alignment) {
-    return refused(fmt::format("`external_alignment` is a power of two up to {}, not {}", largest_alignment,
+    return invalid(fmt::format("`external_alignment` is a power of two up to {}, not {}", largest_alignment,
                                request.external_alignment));
   }
   if (Result<void> right = check_target(asked); !right) return std::move(right).error();
   if (!runtime_has_type(request.runtime, request.to)) {
-    return refused(fmt::format("the runtime computes nothing in {}", name(request.to)),
+    return invalid(fmt::format("the runtime computes nothing in {}", name(request.to)),
                    "TensorRT and OpenVINO cast it to float32");
   }
   if (!(request.min_positive >= 0.0) || !(request.max_finite >= 0.0)) {
-    return refused("the limits of numbers must be 0 or more");
+    return invalid("the limits of numbers must be 0 or more");
   }
   if (request.max_finite > 0.0 && request.min_positive > request.max_finite) {
-    return refused(
+    return invalid(
         fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive, request.max_finite));
   }
   PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
   settings.quantizes = asked.weights.has_value();
   for (const DType from : request.from) {
-    if (settings.quantizes && from == DType::float64) return refused("float64 weights get no scales");
+    if (settings.quantizes && from == DType::float64) return invalid("float64 weights get no scales");
     if (!is_converted_type(from)) {
-      return refused(fmt::format("{} cannot be converted from", name(from)),
+      return invalid(fmt::format("{} cannot be converted from", name(from)),
                      "sources are float64, float32, bfloat16 and float16");
     }
     settings.from |= std::uint64_t{1} << static_cast<int>(from);
@@ -155,7 +152,7 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
   settings.operators = std::move(*operators);
   for (const auto& [edge, dtype] : request.io_types) {
     if (!is_converted_type(dtype)) {
-      return refused(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
+      return invalid(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
                      "inputs and outputs can be float16, bfloat16, float32 and float64");
     }
     bool known = false;
@@ -165,11 +162,11 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
         known = true;
         const ValueType& type = model.values[declared.value].type;
         if (!type.is_tensor() || !is_converted_type(static_cast<DType>(type.element))) {
-          return refused(fmt::format("\"{}\" is no tensor of floating-point numbers", shown(edge)));
+          return invalid(fmt::format("\"{}\" is no tensor of floating-point numbers", shown(edge)));
         }
       }
     }
-    if (!known) return refused(fmt::format("the model has no input or output \"{}\"", shown(edge)));
+    if (!known) return invalid(fmt::format("the model has no input or output \"{}\"", shown(edge)));
     settings.io_elements[edge] = static_cast<std::uint32_t>(dtype);
   }
   return {};
@@ -191,7 +188,7 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
   const auto check = [](const std::vector<std::string>& names, const auto& known,
                         std::string_view what) -> Result<void> {
     for (const std::string& name : names) {
-      if (!known.contains(name)) return refused(fmt::format("the model has no {} \"{}\"", what, shown(name)));
+      if (!known.contains(name)) return invalid(fmt::format("the model has no {} \"{}\"", what, shown(name)));
     }
     return {};
   };

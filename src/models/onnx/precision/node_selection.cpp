@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "convert/name_pattern.hpp"
+#include "dtype/errors.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 
@@ -15,10 +16,6 @@ namespace tensorcast::models::onnx {
 namespace {
 
 using file_conversion::NamePattern;
-
-Error refused(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
-}
 
 // `*` is any text, `?` any character; the whole name must match.
 std::string regex_of_glob(std::string_view glob) {
@@ -53,7 +50,7 @@ Result<Test> test_of(std::string_view entry) {
   const std::size_t colon = entry.find(':');
   const std::string_view kind = colon == std::string_view::npos ? std::string_view() : entry.substr(0, colon);
   if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) {
-    return refused(fmt::format("\"{}\" selects no nodes", shown(entry)),
+    return invalid(fmt::format("\"{}\" selects no nodes", shown(entry)),
                    "write op:TYPE, name:NAME, glob:PATTERN, re:REGEX, domain:DOMAIN, graph:PATTERN, tensor:NAME, "
                    "consumer-of:TENSOR or producer-of:TENSOR");
   }
@@ -99,7 +96,7 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
       }
     });
     if (!any) {
-      return refused(fmt::format("no node of the model matches \"{}\" of `{}`", shown(entry), option),
+      return invalid(fmt::format("no node of the model matches \"{}\" of `{}`", shown(entry), option),
                      "`tcast onnx casts MODEL --picture model.dot` draws its nodes with their names");
     }
   }

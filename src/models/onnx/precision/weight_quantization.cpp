@@ -9,6 +9,7 @@
 
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
+#include "dtype/errors.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -22,10 +23,6 @@ constexpr WeightScheme schemes[] = {
     {"int8", "int8-channel", DType::int8, 10},
     {"float8", "fp8-channel", DType::float8_e4m3fn, 19},
 };
-
-Error refused(std::string what, std::string hint = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(what), .hint = std::move(hint)};
-}
 
 std::size_t product(std::span<const std::int64_t> shape) {
   std::size_t count = 1;
@@ -94,7 +91,7 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text) {
   if (scheme == std::end(schemes)) {
     std::string known;
     for (const WeightScheme& row : schemes) known.append(known.empty() ? "" : ", ").append(row.word);
-    return refused(fmt::format("weights of a model cannot become \"{}\"", word), "schemes are " + known);
+    return invalid(fmt::format("weights of a model cannot become \"{}\"", word), "schemes are " + known);
   }
   WeightRecipe made{.scheme = scheme, .recipe = std::string(text.substr(std::min(word.size() + 1, text.size())))};
   const Result<block::Quantizer> quantizer =
@@ -102,7 +99,7 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text) {
   if (!quantizer) return quantizer.error();
   const QuantizedTensor& layout = quantizer->layout();
   if (layout.coding.global == GlobalScale::divisor) {
-    return refused(fmt::format("{} of {} divides by the tensor's scale, and DequantizeLinear multiplies",
+    return invalid(fmt::format("{} of {} divides by the tensor's scale, and DequantizeLinear multiplies",
                                layout.recipe->recipe, word));
   }
   made.block = layout.block_columns;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "dtype/errors.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::models::onnx {
@@ -12,8 +13,6 @@ namespace {
 
 // Memory that a node needs later: as a node of a graph, and as a step of a program.
 constexpr std::uint64_t compiled_node_bytes = 1024;
-
-Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 constexpr std::uint32_t bit_of(AttributeType type) { return 1u << static_cast<unsigned>(type); }
 
@@ -24,7 +23,7 @@ class Check {
   Result<void> look(std::vector<Node>& nodes) {
     for (Node& node : nodes) {
       if (Result<void> fits = budget_.take(compiled_node_bytes); !fits) return fits;
-      if (node.op_type.empty()) return broken(fmt::format("node \"{}\" has no op_type", shown(node.name)));
+      if (node.op_type.empty()) return parse_error(fmt::format("node \"{}\" has no op_type", shown(node.name)));
       if (Result<void> right = look(node.attributes); !right) return right;
     }
     return {};
@@ -58,18 +57,18 @@ class Check {
   // Models of IR version 1 have no type field; later ones have it, and may set only the field of that type.
   static Result<void> settle_type(Attribute& attribute) {
     if (attribute.type < AttributeType::undefined || attribute.type > AttributeType::type_protos) {
-      return broken(fmt::format("attribute \"{}\" has the unknown type {}", shown(attribute.name),
-                                static_cast<std::int64_t>(attribute.type)));
+      return parse_error(fmt::format("attribute \"{}\" has the unknown type {}", shown(attribute.name),
+                                     static_cast<std::int64_t>(attribute.type)));
     }
     if (attribute.type == AttributeType::undefined && std::has_single_bit(attribute.present)) {
       attribute.type = static_cast<AttributeType>(std::countr_zero(attribute.present));
     }
     if (attribute.type == AttributeType::graph && attribute.graphs.size() > 1) {
-      return broken(fmt::format("attribute \"{}\" has two graphs", shown(attribute.name)));
+      return parse_error(fmt::format("attribute \"{}\" has two graphs", shown(attribute.name)));
     }
     const std::uint32_t allowed = attribute.reference.empty() ? bit_of(attribute.type) : 0;
     if ((attribute.present & ~allowed) == 0) return {};
-    return broken(fmt::format("attribute \"{}\" has values that are not of its type", shown(attribute.name)));
+    return parse_error(fmt::format("attribute \"{}\" has values that are not of its type", shown(attribute.name)));
   }
 
   static std::string_view kind_of(const Declaration& declared) {
@@ -90,12 +89,12 @@ class Check {
   }
 
   static Result<void> look(const Declaration& declared, std::string_view role) {
-    if (declared.name.empty()) return broken(fmt::format("an {} of a graph has no name", role));
+    if (declared.name.empty()) return parse_error(fmt::format("an {} of a graph has no name", role));
     const auto named = [&](std::string_view what) {
       return fmt::format("{} \"{}\": {}", role, shown(declared.name), what);
     };
     for (const std::int64_t length : declared.shape.value_or(std::vector<std::int64_t>())) {
-      if (length < -1) return broken(named(fmt::format("the shape has the dimension {}", length)));
+      if (length < -1) return parse_error(named(fmt::format("the shape has the dimension {}", length)));
     }
     if (const std::string_view kind = kind_of(declared); !kind.empty()) {
       return Error{.code = ErrorCode::unsupported,

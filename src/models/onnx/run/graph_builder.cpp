@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/run/check_runnable.hpp"
 #include "models/onnx/run/node_attributes.hpp"
@@ -22,8 +23,6 @@ constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
 constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // limit for inlined function calls
 constexpr std::size_t bytes_per_part = 64;                            // per input, output and attribute
 
-Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
-
 std::string node_title(const Node& node) {
   const std::string op = shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
   if (!node.name.empty()) return fmt::format("node \"{}\" ({})", shown(node.name), op);
@@ -36,10 +35,11 @@ Result<int> standard_opset(const std::vector<Opset>& opsets) {
   for (const Opset& opset : opsets) {
     if (!opset.domain.empty()) continue;
     if (version != 0 && version != opset.version) {
-      return broken(fmt::format("the standard operators are imported in versions {} and {}", version, opset.version));
+      return parse_error(
+          fmt::format("the standard operators are imported in versions {} and {}", version, opset.version));
     }
     version = opset.version;
-    if (version <= 0) return broken(fmt::format("there is no version {} of the standard operators", version));
+    if (version <= 0) return parse_error(fmt::format("there is no version {} of the standard operators", version));
   }
   if (version > newest_opset()) {
     return Error{
@@ -92,8 +92,8 @@ class GraphBuilder {
     for (const auto& function : model_.functions) {
       if (!functions_.emplace(FunctionKey{function->domain, function->name, function->overload}, function.get())
                .second) {
-        return broken(fmt::format("the function \"{}\" of domain \"{}\" is defined twice", shown(function->name),
-                                  shown(function->domain)));
+        return parse_error(fmt::format("the function \"{}\" of domain \"{}\" is defined twice", shown(function->name),
+                                       shown(function->domain)));
       }
     }
     return {};
@@ -136,7 +136,8 @@ class GraphBuilder {
     Built graph;
     graph.name = tree.name;
     if (!is_main && !tree.inputs.empty()) {
-      return broken(fmt::format("a branch has the input \"{}\", but branches take none", shown(tree.inputs[0].name)));
+      return parse_error(
+          fmt::format("a branch has the input \"{}\", but branches take none", shown(tree.inputs[0].name)));
     }
     for (const Declaration& input : tree.inputs) graph.inputs.push_back(info_of(input));
     Scope scope{.outer = is_main ? nullptr : &outer};
@@ -164,8 +165,8 @@ class GraphBuilder {
         return std::move(tensor).error();
       }
       const std::string& name = tensor->name;
-      if (name.empty()) return broken("an initializer has no name");
-      if (!seen.insert(name).second) return broken(fmt::format("there are two initializers \"{}\"", shown(name)));
+      if (name.empty()) return parse_error("an initializer has no name");
+      if (!seen.insert(name).second) return parse_error(fmt::format("there are two initializers \"{}\"", shown(name)));
       if (const auto input = inputs.find(name); input != inputs.end()) {
         input->second->default_value = std::move(tensor->tensor);
         continue;
@@ -199,7 +200,8 @@ class GraphBuilder {
     for (const Scope* level = &scope; level != nullptr; level = level->outer) {
       if (const auto found = level->names.find(name); found != level->names.end()) return found->second;
     }
-    return broken(fmt::format("the function \"{}\" has no value \"{}\"", shown(frame.function->name), shown(name)));
+    return parse_error(
+        fmt::format("the function \"{}\" has no value \"{}\"", shown(frame.function->name), shown(name)));
   }
 
   Result<void> add_nodes(const std::vector<Node>& nodes, const Frame& frame, Scope& scope, Built& graph) {
@@ -258,7 +260,7 @@ class GraphBuilder {
     if (has_optional_input && result.inputs.size() == 3 && result.inputs.back().empty()) result.inputs.pop_back();
     if (const auto missing = std::find(result.inputs.begin(), result.inputs.end(), "");
         missing != result.inputs.end()) {
-      return broken(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
+      return parse_error(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
     }
     Result<Operation> operation = standard_operation(node, *attributes, frame, scope);
     if (!operation) return std::move(operation).error();
@@ -301,8 +303,8 @@ class GraphBuilder {
                                        const Scope& scope) {
     const int opset = frame.opset;
     if (opset == 0) {
-      return broken(fmt::format("the {} imports no version of the standard operators",
-                                frame.function == nullptr ? "model" : "function"));
+      return parse_error(fmt::format("the {} imports no version of the standard operators",
+                                     frame.function == nullptr ? "model" : "function"));
     }
     if (const int first = first_opset(node.op_type); opset < first) {
       return Error{.code = ErrorCode::unsupported,
@@ -395,7 +397,7 @@ class GraphBuilder {
                     Built& graph) {
     for (const Frame* frame = &caller; frame != nullptr; frame = frame->caller) {
       if (frame->function == &function) {
-        return broken(fmt::format("the function \"{}\" calls itself", shown(function.name)));
+        return parse_error(fmt::format("the function \"{}\" calls itself", shown(function.name)));
       }
     }
     if (caller.depth == max_call_depth) {
@@ -441,7 +443,7 @@ class GraphBuilder {
     for (const Attribute& attribute : function.defaults) declared.insert(attribute.name);
     for (const auto& [name, attribute] : attributes) {
       if (declared.contains(name)) continue;
-      return broken(fmt::format("the function \"{}\" has no attribute \"{}\"", shown(function.name), shown(name)));
+      return parse_error(fmt::format("the function \"{}\" has no attribute \"{}\"", shown(function.name), shown(name)));
     }
     for (const Attribute& attribute : function.defaults) attributes.try_emplace(attribute.name, &attribute);
     return {};
@@ -449,15 +451,15 @@ class GraphBuilder {
 
   static Result<void> bind_inputs(const Function& function, const GraphNode& node, Scope& scope) {
     if (node.inputs.size() > function.body.inputs.size()) {
-      return broken(fmt::format("the function \"{}\" takes {} inputs, not {}", shown(function.name),
-                                function.body.inputs.size(), node.inputs.size()));
+      return parse_error(fmt::format("the function \"{}\" takes {} inputs, not {}", shown(function.name),
+                                     function.body.inputs.size(), node.inputs.size()));
     }
     for (std::size_t i = 0; i < function.body.inputs.size(); ++i) {
       // An omitted input is also omitted for the nodes of the function.
       std::string value = i < node.inputs.size() ? node.inputs[i] : std::string();
       if (!scope.names.try_emplace(function.body.inputs[i].name, std::move(value)).second) {
-        return broken(fmt::format("the function \"{}\" has two inputs \"{}\"", shown(function.name),
-                                  shown(function.body.inputs[i].name)));
+        return parse_error(fmt::format("the function \"{}\" has two inputs \"{}\"", shown(function.name),
+                                       shown(function.body.inputs[i].name)));
       }
     }
     return {};
@@ -466,14 +468,15 @@ class GraphBuilder {
   Result<void> bind_outputs(const Function& function, const GraphNode& node, Scope& scope,
                             std::vector<std::pair<std::string, std::string>>& copies) {
     if (node.outputs.size() > function.body.outputs.size()) {
-      return broken(fmt::format("the function \"{}\" has {} outputs, not {}", shown(function.name),
-                                function.body.outputs.size(), node.outputs.size()));
+      return parse_error(fmt::format("the function \"{}\" has {} outputs, not {}", shown(function.name),
+                                     function.body.outputs.size(), node.outputs.size()));
     }
     std::unordered_set<std::string_view> made;
     for (const Node& inner : function.body.nodes) {
       for (const std::string& output : inner.output_names) {
         if (!output.empty() && (scope.names.contains(output) || !made.insert(output).second)) {
-          return broken(fmt::format("the function \"{}\" defines \"{}\" twice", shown(function.name), shown(output)));
+          return parse_error(
+              fmt::format("the function \"{}\" defines \"{}\" twice", shown(function.name), shown(output)));
         }
       }
     }
@@ -485,7 +488,7 @@ class GraphBuilder {
       } else if (made.contains(inner)) {
         scope.names.emplace(inner, node.outputs[i]);
       } else {
-        return broken(
+        return parse_error(
             fmt::format("no node of the function \"{}\" makes its output \"{}\"", shown(function.name), shown(inner)));
       }
     }

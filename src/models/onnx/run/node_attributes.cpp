@@ -6,12 +6,11 @@
 #include <array>
 #include <cctype>
 
+#include "dtype/errors.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
-
-Error broken(std::string what) { return Error{.code = ErrorCode::parse, .message = std::move(what)}; }
 
 struct AttributeRow {
   std::string_view op_type;
@@ -47,7 +46,7 @@ constexpr std::array attribute_rows = {
 
 Result<void> expect_type(const Attribute& attribute, AttributeType type, std::string_view words) {
   if (attribute.type == type) return {};
-  return broken(fmt::format("the attribute \"{}\" is not {}", shown(attribute.name), words));
+  return parse_error(fmt::format("the attribute \"{}\" is not {}", shown(attribute.name), words));
 }
 
 const Attribute* find(const Attributes& attributes, std::string_view name) {
@@ -96,18 +95,18 @@ Result<Attributes> resolve_attributes(const Node& node, const Attributes* outer)
     const Attribute* value = &attribute;
     if (!attribute.reference.empty()) {
       if (outer == nullptr) {
-        return broken(fmt::format("the attribute \"{}\" refers to an attribute of a function, but stands in none",
-                                  shown(attribute.name)));
+        return parse_error(fmt::format("the attribute \"{}\" refers to an attribute of a function, but stands in none",
+                                       shown(attribute.name)));
       }
       value = find(*outer, attribute.reference);
       if (value == nullptr) continue;
       if (attribute.type != AttributeType::undefined && attribute.type != value->type) {
-        return broken(fmt::format("the attribute \"{}\" is not of the type of \"{}\", to which it refers",
-                                  shown(attribute.name), shown(attribute.reference)));
+        return parse_error(fmt::format("the attribute \"{}\" is not of the type of \"{}\", to which it refers",
+                                       shown(attribute.name), shown(attribute.reference)));
       }
     }
     if (!attributes.emplace(attribute.name, value).second) {
-      return broken(fmt::format("the attribute \"{}\" stands there twice", shown(attribute.name)));
+      return parse_error(fmt::format("the attribute \"{}\" stands there twice", shown(attribute.name)));
     }
   }
   return attributes;
@@ -147,7 +146,7 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
     } else if (mode->s == "nearest") {
       options.round_mode = RoundMode::nearest;
     } else {
-      return broken(fmt::format("round_mode \"{}\" is not one of up, down, nearest", mode->s.substr(0, 40)));
+      return parse_error(fmt::format("round_mode \"{}\" is not one of up, down, nearest", mode->s.substr(0, 40)));
     }
   }
   return options;
@@ -155,7 +154,7 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
 
 Result<DType> cast_target(int opset, const Attributes& attributes) {
   const Attribute* to = find(attributes, "to");
-  if (to == nullptr) return broken("the attribute \"to\" is missing");
+  if (to == nullptr) return parse_error("the attribute \"to\" is missing");
   if (opset < 6) {
     if (auto right = expect_type(*to, AttributeType::string, "a string, as before opset 6"); !right) {
       return std::move(right).error();
@@ -168,7 +167,7 @@ Result<DType> cast_target(int opset, const Attributes& attributes) {
         .message = fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset)};
   }
   if (auto right = expect_type(*to, AttributeType::int_, "an integer"); !right) return std::move(right).error();
-  if (to->i == 0) return broken("\"to\" is 0, UNDEFINED");
+  if (to->i == 0) return parse_error("\"to\" is 0, UNDEFINED");
   Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(to->i));
   if (dtype) return dtype;
   return Error{.code = ErrorCode::unsupported,
@@ -194,7 +193,7 @@ Result<DType> type_attribute(std::string_view name, const Attributes& attributes
 
 Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader) {
   if (attributes.size() != 1) {
-    return broken(fmt::format("a Constant has exactly one value, not {}", attributes.size()));
+    return parse_error(fmt::format("a Constant has exactly one value, not {}", attributes.size()));
   }
   const auto& [name, attribute] = *attributes.begin();
   const auto is = [&](AttributeType type, std::string_view words) { return expect_type(*attribute, type, words); };
@@ -233,9 +232,9 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
 
 Result<const Graph*> branch(std::string_view name, const Attributes& attributes) {
   const Attribute* attribute = find(attributes, name);
-  if (attribute == nullptr) return broken(fmt::format("the attribute \"{}\" is missing", name));
+  if (attribute == nullptr) return parse_error(fmt::format("the attribute \"{}\" is missing", name));
   if (attribute->type != AttributeType::graph || attribute->graphs.empty()) {
-    return broken(fmt::format("the attribute \"{}\" is not a graph", name));
+    return parse_error(fmt::format("the attribute \"{}\" is not a graph", name));
   }
   return static_cast<const Graph*>(attribute->graphs.front().get());
 }

@@ -4,14 +4,13 @@
 #include <tuple>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "models/onnx/wire/encode.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
-
-Error cancelled() { return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
 
 Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes, io::OutputFile& target,
                         const std::function<bool()>& go_on) {

@@ -1,0 +1,19 @@
+// What tests of the codecs share.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "codec/reference_cast.hpp"
+
+namespace tensorcast::codec {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+inline Encoded from_double(double value, DType to, const Policy& policy = {}) {
+  return cast_code(DType::float64, std::bit_cast<std::uint64_t>(value), to, policy);
+}
+
+}  // namespace tensorcast::codec

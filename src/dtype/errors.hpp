@@ -1,0 +1,25 @@
+// The usual errors by name. Who knows the file, the tensor or the element adds it.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include "tensorcast/error.hpp"
+
+namespace tensorcast {
+
+inline Error invalid(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error unsupported(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error parse_error(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::parse, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error cancelled() { return {.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
+
+}  // namespace tensorcast
