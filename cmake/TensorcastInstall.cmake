@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install, export, pkg-config, and the symbols that the shared libraries export.
-# What is installed has a component: runtime, dev or tools; python is that of wheels. TensorcastPackage.cmake makes
+# What is installed has a component: runtime, dev or tools; python and openvino are those of wheels. TensorcastPackage.cmake makes
 # packages of the first three.
 include(CMakePackageConfigHelpers)
 

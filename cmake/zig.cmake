@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles for an older C library, or for Linux on another CPU, with zig's clang and libc++, which are linked statically.
+# Compiles for an older C library, another CPU or another system, with zig's clang and libc++, linked statically.
 # scripts/zig-target prepares the folder TENSORCAST_ZIG: the compilers of one target, and its libraries in prefix/.
 set(TENSORCAST_ZIG "" CACHE PATH "build/zig/TARGET, as scripts/zig-target makes it")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TENSORCAST_ZIG)
 get_filename_component(zig_target ${TENSORCAST_ZIG} NAME)
 
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${zig_target})
-set(CMAKE_SYSTEM_NAME Linux)
+if(zig_target MATCHES "-macos")
+  set(CMAKE_SYSTEM_NAME Darwin)
+  set(CMAKE_OSX_SYSROOT "")
+elseif(zig_target MATCHES "-windows")
+  set(CMAKE_SYSTEM_NAME Windows)
+  set(CMAKE_RC_COMPILER ${TENSORCAST_ZIG}/rc) # which CMake demands
+else()
+  set(CMAKE_SYSTEM_NAME Linux)
+endif()
 foreach(kind IN ITEMS EXE SHARED MODULE)
   # Layers name some libraries without a folder, such as re2.
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-s -L${TENSORCAST_ZIG}/prefix/lib")

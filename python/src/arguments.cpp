@@ -22,6 +22,9 @@ PyObject* dtype_cache() {
   return cache;
 }
 
+// Null with a Python error set if it is no text.
+const char* utf8(PyObject* text) { return PyUnicode_AsUTF8AndSize(text, nullptr); }
+
 // Returns a new string. Bytes that are not UTF-8 are replaced.
 PyObject* decoded(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
@@ -44,7 +47,7 @@ DType from_descr(PyObject* argument) {
   if (descr->kind == 'U' || descr->kind == 'T') return DType::string;
   // Types of ml_dtypes that no cast has: uint1 can be promoted, for int1 and complex32 there are reasons.
   PyObject* const type_name = PyObject_GetAttrString(argument, "name");
-  const char* const text = type_name == nullptr ? nullptr : PyUnicode_AsUTF8(type_name);
+  const char* const text = type_name == nullptr ? nullptr : utf8(type_name);
   if (text == nullptr) PyErr_Clear();
   const Result<DType> named = parse_dtype(text == nullptr ? "" : text);
   Py_XDECREF(type_name);
@@ -70,12 +73,29 @@ DType from_type(PyObject* type) {
   return dtype;
 }
 
-bool is_torch_dtype(PyObject* argument) { return std::strcmp(Py_TYPE(argument)->tp_name, "torch.dtype") == 0; }
+bool has_text(PyObject* object, const char* attribute, const char* wanted) {
+  PyObject* const value = PyObject_GetAttrString(object, attribute);
+  const bool equal = value != nullptr && PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, wanted) == 0;
+  if (value == nullptr) PyErr_Clear();
+  Py_XDECREF(value);
+  return equal;
+}
+
+bool is_torch_dtype(PyObject* argument) {
+  static PyTypeObject* known = nullptr;  // owned, once one was seen: a process has one PyTorch
+  PyTypeObject* const type = Py_TYPE(argument);
+  if (known != nullptr) return type == known;
+  auto* const object = reinterpret_cast<PyObject*>(type);
+  if (!has_text(object, "__name__", "dtype") || !has_text(object, "__module__", "torch")) return false;
+  Py_INCREF(object);
+  known = type;
+  return true;
+}
 
 // Reports whether equal arguments name equal types. (1 == True == 1.0 are one key of a dictionary.)
 bool may_be_cached(PyObject* argument) {
   return PyUnicode_CheckExact(argument) || PyType_Check(argument) || PyArray_DescrCheck(argument) ||
-         is_torch_dtype(argument);
+         (!PyLong_Check(argument) && is_torch_dtype(argument));
 }
 
 DType resolve(PyObject* argument) {
@@ -109,14 +129,14 @@ DType resolve(PyObject* argument) {
 
 int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   PyObject* text = PyUnicode_FromFormat("%U must be %s, not %R", keyword, needed, value);
-  const char* words = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
+  const char* words = text == nullptr ? nullptr : utf8(text);
   if (words != nullptr) raise_error({.code = ErrorCode::invalid_argument, .message = words});
   Py_XDECREF(text);
   return -1;
 }
 
 int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number, const char* or_else) {
-  const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+  const char* text = PyUnicode_Check(value) ? utf8(value) : nullptr;
   std::string allowed;
   number = 0;
   for (const char* word : words) {
@@ -171,7 +191,7 @@ DType dtype_argument(PyObject* argument) {
 }
 
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options) {
-  const char* name = PyUnicode_AsUTF8(keyword);
+  const char* name = utf8(keyword);
   if (name == nullptr) return -1;
   if (std::strcmp(name, "threads") == 0) return read_int(keyword, value, options.execution.threads);
   int read = 0;
@@ -217,7 +237,7 @@ PyObject* raise_error(const Error& error) {
 }
 
 PyObject* raise_unknown_option(PyObject* keyword) {
-  PyObject* exception = PyObject_CallOneArg(make_unknown_option, keyword);
+  PyObject* exception = PyObject_CallFunctionObjArgs(make_unknown_option, keyword, nullptr);
   if (exception == nullptr) return nullptr;
   PyErr_SetObject(PyExc_TypeError, exception);
   Py_DECREF(exception);

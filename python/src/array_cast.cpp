@@ -18,7 +18,7 @@ PyObject* general_cast = nullptr;  // owned for the life of the process
 
 // Reports whether a dtype argument names another byte order than this machine's.
 bool is_swapped(PyObject* dtype) {
-  if (PyUnicode_Check(dtype)) return PyUnicode_GET_LENGTH(dtype) > 0 && PyUnicode_READ_CHAR(dtype, 0) == '>';
+  if (PyUnicode_Check(dtype)) return PyUnicode_GetLength(dtype) > 0 && PyUnicode_ReadChar(dtype, 0) == '>';
   return PyArray_DescrCheck(dtype) && !PyArray_ISNBO(reinterpret_cast<PyArray_Descr*>(dtype)->byteorder);
 }
 
@@ -57,7 +57,7 @@ PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options)
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return nullptr;
   PyArray_Descr* descr = array_descr(to);
   if (descr == nullptr) return nullptr;  // NumPy and ml_dtypes lack the type, which the general form says
-  Py_INCREF(descr);
+  Py_INCREF(reinterpret_cast<PyObject*>(descr));
   PyObject* made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
   if (made == nullptr) {  // too large; the general form reports the error
     PyErr_Clear();
@@ -124,10 +124,11 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
     return hand_over();
   }
   CastOptions options;
-  const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_Size(keywords);
   for (Py_ssize_t i = 0; i < keyword_count; ++i) {
-    if (may_be_scales(PyTuple_GET_ITEM(keywords, i), arguments[positional + i])) return hand_over();
-    const int taken = option_argument(PyTuple_GET_ITEM(keywords, i), arguments[positional + i], options);
+    PyObject* const keyword = PyTuple_GetItem(keywords, i);
+    if (may_be_scales(keyword, arguments[positional + i])) return hand_over();
+    const int taken = option_argument(keyword, arguments[positional + i], options);
     if (taken < 0) return nullptr;
     if (taken == 0) return hand_over();
   }

@@ -183,7 +183,7 @@ PyObject* shape_tuple(const std::vector<npy_intp>& shape) {
       Py_DECREF(tuple);
       return nullptr;
     }
-    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(axis), length);
+    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(axis), length);
   }
   return tuple;
 }
@@ -231,7 +231,7 @@ View make_view(const DLTensor& tensor, bool one_per_byte, bool read_only, PyObje
   }
   static std::byte nothing[8];  // NumPy would allocate where an empty tensor has no memory
   void* data = count == 0 ? nothing : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-  Py_INCREF(descr);
+  Py_INCREF(reinterpret_cast<PyObject*>(descr));
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, static_cast<int>(lengths.size()), lengths.data(),
                                          strides.empty() ? nullptr : strides.data(), data,
                                          read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
@@ -283,8 +283,8 @@ View view_of(PyObject* capsule) {
 }
 
 bool is_host_device(PyObject* device) {
-  if (!PyTuple_Check(device) || PyTuple_GET_SIZE(device) != 2) return false;
-  const long type = PyLong_AsLong(PyTuple_GET_ITEM(device, 0));
+  if (!PyTuple_Check(device) || PyTuple_Size(device) != 2) return false;
+  const long type = PyLong_AsLong(PyTuple_GetItem(device, 0));
   return type == device_cpu || type == device_cuda_host;
 }
 
@@ -300,7 +300,7 @@ template <class Managed>
 void delete_exported(Managed* managed) {
   const PyGILState_STATE state = PyGILState_Ensure();
   auto* exported = static_cast<Exported<Managed>*>(managed->context);
-  Py_DECREF(exported->array);
+  Py_DECREF(reinterpret_cast<PyObject*>(exported->array));
   delete exported;
   PyGILState_Release(state);
 }
@@ -337,7 +337,7 @@ PyObject* give(PyArrayObject* array, const Coded& type, std::uint64_t flags) {
   }
   PyObject* capsule = PyCapsule_New(&managed, CapsuleName<Managed>::fresh, &drop_capsule<Managed>);
   if (capsule == nullptr) return nullptr;
-  Py_INCREF(array);
+  Py_INCREF(reinterpret_cast<PyObject*>(array));
   exported.release()->array = array;
   return capsule;
 }
@@ -365,8 +365,9 @@ bool lends_memory(PyObject* x) noexcept {
       may_be_torch_tensor(x)) {
     return false;
   }
-  Py_INCREF(type);
-  Py_XSETREF(known, type);
+  Py_INCREF(object);
+  Py_XDECREF(reinterpret_cast<PyObject*>(known));
+  known = type;
   return true;
 }
 
@@ -375,7 +376,7 @@ PyObject* array_on_dlpack(PyObject* x) {
   static PyObject* const capsule_of = PyUnicode_InternFromString("__dlpack__");
   static PyObject* const keywords = Py_BuildValue("(s)", "max_version");
   static PyObject* const newest = Py_BuildValue("(ii)", 1, 1);
-  PyObject* const device = PyObject_CallMethodNoArgs(x, device_of);
+  PyObject* const device = PyObject_VectorcallMethod(device_of, &x, 1, nullptr);
   const bool is_on_host = device != nullptr && is_host_device(device);
   Py_XDECREF(device);
   PyObject* const arguments[] = {x, newest};

@@ -125,9 +125,9 @@ bool has_torch_type(DType dtype) {
 
 // Reads the keywords of an operator's call. Returns false, without a Python error, for what the dispatcher must judge.
 bool read_keywords(PyObject* const* values, PyObject* keywords, CastOptions& options) {
-  const Py_ssize_t count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  const Py_ssize_t count = keywords == nullptr ? 0 : PyTuple_Size(keywords);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* const keyword = PyTuple_GET_ITEM(keywords, i);
+    PyObject* const keyword = PyTuple_GetItem(keywords, i);
     bool is_for_strings = false;
     options::for_each(options::cast_options, [&](const auto& option) {
       is_for_strings |= option.for_strings && PyUnicode_CompareWithASCIIString(keyword, option.name) == 0;

@@ -11,5 +11,6 @@ from ._errors import CastError
 def find_library(name: str) -> pathlib.Path:
     path = pathlib.Path(__file__).with_name("lib") / name
     if not path.exists():
-        raise CastError(f"this build of tensorcast lacks {name}; install a wheel made by scripts/wheel")
+        package = "tensorcast-openvino" if "openvino" in name else "a wheel made by scripts/wheel"
+        raise CastError(f"this build of tensorcast lacks {name}; install {package}")
     return path
