@@ -141,6 +141,14 @@ struct GgufBlockSize {
 // What becomes of NaN and infinity in a weight. `tool`: whatever the recipe's tool makes of them.
 enum class NonFiniteWeights : std::uint8_t { error, tool };
 
+// Whether the scale of a block is searched.
+enum class Clip : std::uint8_t {
+  none,  // it is the recipe's
+  // The recipe's, or that of a block whose largest magnitude is smaller by up to half, in steps of a 64th: the one with
+  // the smallest sum of squared errors; numbers beyond become the largest code. Of equal sums, the largest scale.
+  mse,
+};
+
 // How one tool quantizes to one scheme, in words: a row of the table of recipes.
 struct QuantizeRecipe {
   std::string_view scheme;
@@ -167,6 +175,11 @@ struct QuantizeOptions {
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   // Schemes with a scale for the whole tensor: take this for its largest magnitude, as several tensors share a scale.
   std::optional<float> maximum = {};
+  Clip clip =
+      Clip::none;  // not with one scale for the whole tensor, nor GGUF's blocks, which have searches of their own
+  // How much squared errors of each column count, or of each column of each matrix; none is negative. Empty: the same.
+  // For Clip::mse and ggml's q4_k and q6_k, which have ggml's bytes with the same importance matrix; others ignore it.
+  std::span<const float> importance = {};
 };
 
 // A weight in blocks, with the memory of its parts. Codes are packed as the recipe's spelling stores them.
@@ -191,8 +204,8 @@ struct QuantizedTensor {
 };
 
 // Quantizes float32, bfloat16 or float16 weights of one or more dimensions, in blocks along the last one, as the
-// recipe's tool does, byte for byte. Each step is one operation in float32 or in the weights' type, in the tool's
-// order.
+// recipe's tool does, byte for byte, unless the request clips. Each step is one operation in float32 or in the weights'
+// type, in the tool's order.
 //
 // Blocks at the edges may be shorter, except GGUF's. The whole tensor, of all its matrices, has one tensor scale.
 // Errors: invalid_argument (no such scheme or recipe, options that the scheme lacks, sizes, types), out_of_range (NaN

@@ -172,6 +172,11 @@ struct QuantizeTargets {
   bool symmetric = true;         // int4-group: false stores zero points
   Fuse fuse = Fuse::automatic;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
+  Clip clip = Clip::none;
+  // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
+  // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
+  // `budget`, `clip`, q4_k and q6_k. Weights that the file lacks count alike. Empty: none.
+  std::string importance = {};
 };
 
 // What the tensors become.
@@ -287,6 +292,7 @@ struct TensorOutcome {
   // with a budget, why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25". `report` is there, too:
   // that of the conversion to codes and back, in which `saturated` is as SchemeFit's.
   std::string recipe = {};
+  std::string search = {};  // what its scales are searched by: "clip mse", "importance"; empty: the recipe's own
   std::uint64_t elements = 0;
   double bits = 0.0;
   std::string choice = {};
@@ -414,8 +420,8 @@ struct SchemeCandidate {
 struct SchemeFit {
   std::string scheme = {}, recipe = {};
   double bits = 0.0;          // of an element, scales and zero points included
-  double signal_power = 0.0;  // sum of squares of the elements
-  double noise_power = 0.0;   // sum of squares of the errors; both sums have nine good digits
+  double signal_power = 0.0;  // sum of squares of the elements, times importance if there is one
+  double noise_power = 0.0;   // the same of the errors; both sums have nine good digits
   double max_abs_error = 0.0;
   std::uint64_t became_zero = 0;  // elements that were not zero
   std::uint64_t saturated = 0;    // elements that became the largest code of their block, and are larger; not of GGUF
@@ -443,6 +449,7 @@ struct StatsRequest {
   std::vector<std::string> tensors = {};
   std::vector<DType> candidates = {};         // types to convert to for a report
   std::vector<SchemeCandidate> schemes = {};  // to quantize floating-point tensors to, and to decode again
+  std::string importance = {};                // of `schemes`: as QuantizeTargets::importance
   CastOptions options = {};
   Execution execution = {};
   std::string input_format = {};  // as in ConvertRequest, like the fields below

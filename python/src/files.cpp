@@ -73,7 +73,7 @@ Candidates candidates_of(nb::handle given) {
 }
 
 nb::dict stats_of(const std::string& path, const std::string& tensor, const Candidates& candidates,
-                  const SourceTypes& from, const CastOptions& options) {
+                  const std::string& importance, const SourceTypes& from, const CastOptions& options) {
   Result<std::vector<TensorStats>> outcome = Error{};
   {
     const nb::gil_scoped_release released;
@@ -81,6 +81,7 @@ nb::dict stats_of(const std::string& path, const std::string& tensor, const Cand
                             .tensors = {tensor},
                             .candidates = candidates.types,
                             .schemes = candidates.schemes,
+                            .importance = importance,
                             .options = options,
                             .execution = options.execution,
                             .from = from});
@@ -117,7 +118,7 @@ nb::dict summary_of(const FileSummary& file, const nb::list& tensors) {
 // With `with_stats`, each tensor's data is read too, and "stats" measures its losses as each of the candidates; without
 // candidates, floating-point tensors as each of the common ones.
 nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool with_stats,
-                      nb::handle candidates_argument, const nb::dict& keywords) {
+                      nb::handle candidates_argument, const std::string& importance, const nb::dict& keywords) {
   const SourceTypes from = source_types(from_argument);
   const CastOptions options = options_of(keywords);
   const bool asked = !candidates_argument.is_none();
@@ -131,9 +132,10 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       const bool has_numbers = tensor.foreign_dtype.empty() && tensor.dtype != DType::string;
       const bool tried = asked || (has_numbers && family(tensor.dtype) == Family::floating);
-      row["stats"] = has_numbers
-                         ? nb::object(stats_of(path, tensor.name, tried ? candidates : Candidates(), from, options))
-                         : nb::none();
+      row["stats"] =
+          has_numbers
+              ? nb::object(stats_of(path, tensor.name, tried ? candidates : Candidates(), importance, from, options))
+              : nb::none();
     }
     tensors.append(row);
   }
@@ -263,7 +265,7 @@ void bind_files(nb::module_& module) {
   module.def("convert", &convert_file, nb::arg("request"), nb::arg("progress").none(), nb::arg("options"),
              "Converts a file or a folder.");
   module.def("inspect", &inspect_file, nb::arg("path"), nb::arg("from_").none(), nb::arg("stats"),
-             nb::arg("candidates").none(), nb::arg("options"), "What is inside a file.");
+             nb::arg("candidates").none(), nb::arg("importance"), nb::arg("options"), "What is inside a file.");
   module.def("save", &save_file, nb::arg("path"), nb::arg("tensors"), nb::arg("metadata"), nb::arg("format"),
              nb::arg("overwrite"), nb::arg("parents"), "Writes named tensors to a file.");
   nb::class_<GuardedFile>(module, "TensorFile", "A file of tensors that stays open.")

@@ -30,7 +30,7 @@ Tensor tensor_of(DType dtype, const Shape& shape, const void* data, std::size_t 
 QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme, bool is_gguf,
                                 const std::string& recipe, std::int64_t group_size, bool symmetric,
                                 bool power_of_two_scales, nb::handle compute_dtype, bool keeps_nonfinite,
-                                std::optional<float> maximum) {
+                                std::optional<float> maximum, bool clips, const std::vector<float>& importance) {
   if (!is_gguf && find_quantize_recipe(scheme) == nullptr) {
     std::string known;
     std::string_view last;
@@ -46,7 +46,9 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
                                 .power_of_two_scales = power_of_two_scales,
                                 .compute_dtype = dtype_or_undefined(compute_dtype),
                                 .nonfinite = keeps_nonfinite ? NonFiniteWeights::tool : NonFiniteWeights::error,
-                                .maximum = maximum};
+                                .maximum = maximum,
+                                .clip = clips ? Clip::mse : Clip::none,
+                                .importance = importance};
   const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
   if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
   Result<QuantizedTensor> made = Error{};
@@ -119,8 +121,8 @@ void bind_quantize(nb::module_& module) {
           nb::arg("dtype"));
   module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
              nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),
-             nb::arg("compute_dtype").none(), nb::arg("keeps_nonfinite"), nb::arg("maximum").none(),
-             "A weight in blocks, as a recipe makes them.");
+             nb::arg("compute_dtype").none(), nb::arg("keeps_nonfinite"), nb::arg("maximum").none(), nb::arg("clips"),
+             nb::arg("importance"), "A weight in blocks, as a recipe makes them.");
   module.def("recipes", &recipe_rows, "The table of recipes.");
 }
 

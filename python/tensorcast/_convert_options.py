@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, TypedDict
 
@@ -11,6 +12,7 @@ from ._requests import Patterns, Preset, Renames, Rules
 
 Fuse: TypeAlias = Literal["auto", "never"]
 Nonfinite: TypeAlias = Literal["error", "tool"]
+Clip: TypeAlias = Literal["none", "mse"]
 
 
 class FilterOptions(TypedDict, total=False):
@@ -51,6 +53,8 @@ class PlanOptions(FilterOptions, CastOptions, total=False):
     symmetric: bool
     fuse: Fuse | None
     nonfinite: Nonfinite | None
+    clip: Clip | None
+    importance: str | os.PathLike[str] | None
     respell: str | None
     exact: bool
     overwrite: bool
@@ -103,6 +107,10 @@ class ConvertOptions(PlanOptions, total=False):
         fuse: one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's
             loaders want it).
         nonfinite: with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of them.
+        clip: with a scheme: search the scale of each block, from the recipe's down to half, for the smallest sum of
+            squared errors (default: the recipe's).
+        importance: with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by
+            safetensors of a number for each column of each weight.
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
             modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded

@@ -124,6 +124,7 @@ def inspect(
     *,
     stats: bool = False,
     candidates: Iterable[DTypeLike] | None = None,
+    importance: Path | None = None,
     from_: SourceTypes = None,
     **options: Unpack[CastOptions],
 ) -> FileInfo:
@@ -136,6 +137,7 @@ def inspect(
         stats: read the data too, in blocks; without it only the header is read.
         candidates: types and schemes to try, such as ``"nvfp4"`` and ``"mxfp4:even"``, only with ``stats``; ``None``:
             float16, bfloat16, float8_e4m3fn and float8_e5m2 on floating-point tensors.
+        importance: weighs squared errors of schemes among ``candidates``: as in :func:`convert`.
         from_: as in :func:`convert`.
         **options: only with ``stats``: those of :func:`cast`; the candidates are tried under them.
 
@@ -147,6 +149,7 @@ def inspect(
         raise CastError(f"{next(iter(options))}= is for casts to candidates, which only stats=True tries; pass both")
     if candidates is not None and not stats:
         raise CastError("candidates= are tried on the elements, which only stats=True reads; pass both")
+    weighed_by = _requests.weighed_by(importance, candidates)
     if isinstance(candidates, str):
         raise TypeError(f"candidates= are types, such as [{candidates!r}], not a text")
     tried = None if candidates is None else list(candidates)
@@ -155,16 +158,16 @@ def inspect(
         if _remote.is_url(name) and name.endswith(".safetensors") and not stats:
             return _remote_info(name)
         with _remote.copy_of(name) as here:
-            return _file_info(_core.inspect(here, from_, stats, tried, {**options}))
+            return _file_info(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
     info = _checkpoint_info(name)
     if not stats:
         return info
     if _remote.is_url(name):
         raise UnsupportedError(f"{name}: stats=True reads files of this machine; copy the folder first")
-    _refuse_distributed(info)
+    _requests.refuse_distributed(info)
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
-        found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, {**options}))
+        found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
         numbers.update({(shard.name, _name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
     tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
     return dataclasses.replace(info, tensors=tensors)
@@ -203,11 +206,6 @@ def _shard_path(checkpoint: str, shard: str) -> str:
 
 def _name_in(shard: str, name: str) -> str:
     return name or os.path.splitext(os.path.basename(shard))[0]  # one that is alone in a file is named for it
-
-
-def _refuse_distributed(info: CheckpointInfo) -> None:
-    if any(os.path.basename(shard.name) == ".metadata" for shard in info.shards):
-        raise UnsupportedError("of a distributed checkpoint, elements are only read by convert(), which makes safetensors")
 
 
 def dtypes() -> tuple[DTypeInfo, ...]:
@@ -392,7 +390,7 @@ class TensorFolder(TensorFile[_Kind]):
             raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
         self._path, self._as_torch = path, as_torch
         self._checkpoint = _checkpoint_info(path)
-        _refuse_distributed(self._checkpoint)
+        _requests.refuse_distributed(self._checkpoint)
         tensors = self._checkpoint.tensors
         plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
         self._places: dict[str, tuple[str, str]] = {}  # shard, name in it

@@ -77,6 +77,8 @@ def quantize(
     compute_dtype: DTypeLike | None = None,
     nonfinite: Literal["error", "tool"] = "error",
     maximum: float | None = None,
+    clip: Literal["none", "mse"] = "none",
+    importance: Any = None,
 ) -> QuantizedWeight:
     """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
 
@@ -94,6 +96,10 @@ def quantize(
         compute_dtype: the weight is rounded to this type first. Default: its own.
         nonfinite: NaN and infinity are an error, or quantized to whatever the tool makes of them.
         maximum: the largest magnitude that a scale of the whole tensor is made for, where several tensors share a scale.
+        clip: ``"mse"`` searches the scale of each block, from the recipe's down to half, for the smallest sum of squared
+            errors. Not with one scale for the whole tensor.
+        importance: how much squared errors of each column count with ``clip``: an array of one number for each column, or
+            for each column of each matrix.
 
     Raises:
         OutOfRangeError: NaN or infinity; the error names the element.
@@ -104,14 +110,20 @@ def quantize(
     """
     if nonfinite not in ("error", "tool"):
         raise ValueError(f"nonfinite={nonfinite!r} is not 'error' or 'tool'")
+    if clip not in ("none", "mse"):
+        raise ValueError(f"clip={clip!r} is not 'none' or 'mse'")
     core = _core.quantize(
         _tensors.to_core(x), _name(scheme), False, recipe or "", group_size or 0, symmetric is not False,
-        bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum
+        bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum, clip == "mse", _importance(importance)
     )  # fmt: skip
     return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x))
 
 
-def gguf_quantize(x: Any, type: str) -> Any:
+def _importance(given: Any) -> list[float]:
+    return [] if given is None else [float(number) for number in given.reshape(-1)]
+
+
+def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     """The blocks of a GGUF type, bit for bit those of ggml without fused multiply-add.
 
     >>> rows = tc.gguf_quantize(weight, "q4_k")
@@ -120,11 +132,13 @@ def gguf_quantize(x: Any, type: str) -> Any:
         x: float32, bfloat16 or float16, whose last dimension is whole blocks: of 256 for ``q4_k`` and ``q6_k``, 64 for
             ``nvfp4``, else 32.
         type: ``q8_0``, ``q4_0``, ``q4_1``, ``q5_0``, ``q5_1``, ``q4_k``, ``q6_k``, ``mxfp4`` or ``nvfp4``.
+        importance: of ``q4_k`` and ``q6_k``: how much squared errors of each column count, as in an importance matrix.
+            Other types ignore it.
 
     Returns:
         uint8, with a row of bytes for each row of the weight.
     """
-    core = _core.quantize(_tensors.to_core(x), _name(type), True, "", 0, True, False, None, False, None)
+    core = _core.quantize(_tensors.to_core(x), _name(type), True, "", 0, True, False, None, False, None, False, _importance(importance))
     return _tensors.from_core(core.codes(), _tensors.is_torch(x))
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from ._errors import CastError, LossWarning, in_python
+from ._errors import CastError, LossWarning, UnsupportedError, in_python
 from ._option_list import REQUEST_DEFAULTS
 from ._options import DTypeLike
 from ._results import ConvertedShard, ConvertedTensor, ConvertResult, Requirements
@@ -176,6 +176,21 @@ def _text(given: str | None, keyword: str) -> str:
     return given or ""
 
 
+def _path(given: Any, keyword: str) -> str | None:
+    return None if given is None else os.fspath(given)
+
+
+def weighed_by(importance: Any, candidates: Any) -> str:
+    if importance is not None and candidates is None:
+        raise CastError("importance= weighs the errors of candidates=; pass both")
+    return "" if importance is None else os.fspath(importance)
+
+
+def refuse_distributed(info: Any) -> None:
+    if any(os.path.basename(shard.name) == ".metadata" for shard in info.shards):
+        raise UnsupportedError("of a distributed checkpoint, elements are only read by convert(), which makes safetensors")
+
+
 # Of the options that the library does not take as they are.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "rules": _rule_rows,
@@ -195,6 +210,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "spelling": _text,
     "group_size": _elements,
     "budget": _bits,
+    "importance": _path,
 }
 
 

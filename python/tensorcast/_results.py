@@ -273,6 +273,7 @@ class ConvertedTensor(Result):
     elements: int = 0  # of such a weight, at its codes; 0 at its other tensors
     bits: float = 0.0  # of all its tensors for each element, at its codes
     recipe: str = ""  # at its codes; `report` is that of the conversion to codes and back
+    search: str = ""  # what its scales are searched by: "clip mse", "importance"; empty: the recipe's own
     choice: str = ""  # with budget=, at its codes: why it has its scheme
     # The spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32". Or, at the codes of
     # a weight that is quantized, its scheme alone: "nvfp4".

@@ -24,6 +24,12 @@ def _bell(name, *shape):
     return _uniform(name, *shape, 12).sum(-1) - 6
 
 
+def importance(columns):
+    """As of an importance matrix: mean squares of many sizes, some of them 0."""
+    x = np.exp2(20 * _uniform("importance", columns) - 14)
+    return np.where(_uniform("importance of nothing", columns) < 0.03, 0, x).astype(np.float32)
+
+
 def _rounded(x, dtype):
     """To float32 first, then as ml_dtypes rounds; infinity becomes the largest number."""
     x = np.clip(x, -float(np.finfo(np.float32).max), float(np.finfo(np.float32).max)).astype(np.float32)

@@ -4,8 +4,8 @@
     python block_tools.py GGML_QUANTS.so
 
 Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40 and
-transformers 5.23. The library is ggml-quants.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared
--fPIC``: a fused multiply-add would change its bytes.
+transformers 5.23. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off
+-shared -fPIC``: a fused multiply-add would change its bytes.
 """
 
 import ctypes
@@ -229,6 +229,16 @@ def ggml(x, library, name):
     return {"codes_of_gguf": out}
 
 
+def ggml_weighed(x, library, name):
+    encode = getattr(library, f"quantize_{name.replace('_k', '_K')}")
+    numbers, importance = np.ascontiguousarray(x.astype(np.float32)), samples.importance(x.shape[1])
+    size, elements = GGUF[name]
+    out = np.zeros((x.shape[0], x.shape[1] // elements * size), np.uint8)
+    source, target, weights = (array.ctypes.data_as(ctypes.c_void_p) for array in (numbers, out, importance))
+    encode(source, target, *(ctypes.c_int64(length) for length in x.shape), weights)
+    return {"codes_of_gguf": out}
+
+
 def ggml_parts(x, library, name):
     rows = ggml(x, library, name)["codes_of_gguf"].reshape(x.shape[0], -1, GGUF[name][0])
     scales = 1 if name == "mxfp4" else 4
@@ -270,6 +280,8 @@ def all_tools(library):
             tools[f"{name} ggml"] = lambda x, a=name: ggml(x, library, a)
         else:
             tools[f"{name} ggml"] = lambda x, a=name: ggml_parts(x, library, a)
+    for name in ("q4_k", "q6_k"):
+        tools[f"{name} ggml importance=true"] = lambda x, a=name: ggml_weighed(x, library, a)
     return tools
 
 

@@ -24,7 +24,8 @@ def bits(x):
 
 def parts_of(x, scheme, recipe, **options):
     if scheme.startswith("q"):
-        return {"codes_of_gguf": tc.gguf_quantize(x, scheme)}
+        weights = samples.importance(x.shape[1]) if options.get("importance") else None
+        return {"codes_of_gguf": tc.gguf_quantize(x, scheme, importance=weights)}
     q = tc.quantize(x, scheme, recipe=recipe, **options)
     g = None if q.global_scale is None else np.array([q.global_scale], F32)
     return {"codes": q.element_codes(), "scales": q.scales, "zero_points": q.zero_points, "global_scale": g}

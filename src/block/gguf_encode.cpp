@@ -195,9 +195,9 @@ GgufEncode gguf_encoder(GgufBlock format) noexcept {
     case GgufBlock::q8_0:
       return encode_q8_0;
     case GgufBlock::q4_k:
-      return encode_q4_k;
+      return [](const float* numbers, std::uint8_t* bytes) noexcept { encode_q4_k(numbers, nullptr, bytes); };
     case GgufBlock::q6_k:
-      return encode_q6_k;
+      return [](const float* numbers, std::uint8_t* bytes) noexcept { encode_q6_k(numbers, nullptr, bytes); };
     case GgufBlock::mxfp4:
       return encode_mxfp4;
     case GgufBlock::nvfp4:
@@ -205,6 +205,11 @@ GgufEncode gguf_encoder(GgufBlock format) noexcept {
     default:
       return nullptr;
   }
+}
+
+GgufWeighedEncode gguf_weighed_encoder(GgufBlock format) noexcept {
+  if (format == GgufBlock::q4_k) return encode_q4_k;
+  return format == GgufBlock::q6_k ? encode_q6_k : nullptr;
 }
 
 }  // namespace tensorcast::block

@@ -1,5 +1,5 @@
-// Q4_K and Q6_K without an importance matrix: a search for the scale of each run that gives the least error, in float32
-// sums whose order is part of the result.
+// Q4_K and Q6_K, with an importance matrix or without: a search for the scale of each run that gives the least error,
+// in float32 sums whose order is part of the result.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,6 @@ int nearest(float x) noexcept {
 struct OffsetRun {
   static constexpr std::size_t size = 32;
   static constexpr int most = 15;
-  static constexpr int steps = 20;
 
   float scale = 0.0f;
   float minimum = 0.0f;
@@ -33,15 +32,29 @@ struct OffsetSums {
   float code = 0.0f, code_squared = 0.0f, product = 0.0f;
 };
 
-OffsetRun fit_offset_run(const float* x, std::uint8_t* found) noexcept {
+using RunWeights = std::array<float, OffsetRun::size>;
+
+RunWeights own_weights(const float* x) noexcept {
+  RunWeights weights;
+  float squares = 0.0f;
+  for (std::size_t i = 0; i < OffsetRun::size; ++i) squares += x[i] * x[i];
+  const float average = std::sqrt(squares / static_cast<float>(OffsetRun::size));
+  for (std::size_t i = 0; i < OffsetRun::size; ++i) weights[i] = average + magnitude(x[i]);
+  return weights;
+}
+
+// Inverse scales that the search tries: those of so many codes more or fewer.
+struct ScaleSearch {
+  float first, step;
+  int steps;
+};
+constexpr ScaleSearch own_search{-1.0f, 0.1f, 20};
+constexpr ScaleSearch weighed_search{-0.9f, 0.05f, 36};
+
+OffsetRun fit_offset_run(const float* x, const RunWeights& weights, const ScaleSearch& search,
+                         std::uint8_t* found) noexcept {
   constexpr std::size_t n = OffsetRun::size;
   constexpr auto most = static_cast<float>(OffsetRun::most);
-  std::array<float, n> weights;
-  float squares = 0.0f;
-  for (std::size_t i = 0; i < n; ++i) squares += x[i] * x[i];
-  const float average = std::sqrt(squares / static_cast<float>(n));
-  for (std::size_t i = 0; i < n; ++i) weights[i] = average + magnitude(x[i]);
-
   float low = x[0], high = x[0];
   float weight_sum = weights[0];
   float number_sum = weight_sum * x[0];
@@ -77,8 +90,8 @@ OffsetRun fit_offset_run(const float* x, std::uint8_t* found) noexcept {
   set_codes(inverse_scale);
   keep_codes();
   float best = error_of(scale, low);
-  for (int step = 0; step <= OffsetRun::steps; ++step) {
-    inverse_scale = (-1.0f + 0.1f * static_cast<float>(step) + most) / (high - low);
+  for (int step = 0; step <= search.steps; ++step) {
+    inverse_scale = (search.first + search.step * static_cast<float>(step) + most) / (high - low);
     set_codes(inverse_scale);
     OffsetSums sums;
     for (std::size_t i = 0; i < n; ++i) {
@@ -111,7 +124,7 @@ constexpr std::size_t signed_size = 16;
 constexpr int signed_most = 32;
 constexpr float smallest_run = 1e-15f;
 
-float fit_signed_run(const float* x, std::uint8_t* found) noexcept {
+float fit_signed_run(const float* x, const float* importance, std::uint8_t* found) noexcept {
   std::fill_n(found, signed_size, std::uint8_t{0});
   float largest = 0.0f, size = 0.0f;
   for (std::size_t i = 0; i < signed_size; ++i) {
@@ -129,7 +142,7 @@ float fit_signed_run(const float* x, std::uint8_t* found) noexcept {
     products = squares = 0.0f;
     for (std::size_t i = 0; i < signed_size; ++i) {
       codes[i] = static_cast<float>(std::clamp(nearest(inverse_scale * x[i]), -signed_most, signed_most - 1));
-      const float weight = x[i] * x[i];
+      const float weight = importance != nullptr ? importance[i] : x[i] * x[i];
       products += weight * x[i] * codes[i];
       squares += weight * codes[i] * codes[i];
     }
@@ -162,29 +175,113 @@ void put_six_bits(const std::array<std::uint8_t, 8>& scales, const std::array<st
 
 std::uint8_t at_most_63(int x) noexcept { return std::min<std::uint8_t>(63, static_cast<std::uint8_t>(x)); }
 
+constexpr std::size_t offset_runs = elements / OffsetRun::size;
+using RunNumbers = std::array<float, offset_runs>;
+using RunCodes = std::array<std::uint8_t, offset_runs>;
+
+// Codes of six bits for the scales or minima of a block: a number is about the result times its code.
+float fit_largest(const RunNumbers& x, RunCodes& codes) noexcept {
+  float largest = 0.0f;
+  for (const float number : x) largest = number > largest ? number : largest;
+  const float inverse = largest > 0 ? 63.0f / largest : 0.0f;
+  for (std::size_t i = 0; i < x.size(); ++i) codes[i] = at_most_63(nearest(inverse * x[i]));
+  return largest / 63.0f;
+}
+
+// The same by least squares: the best of nine steps, then codes one after the other while the error falls.
+float fit_weighed(const RunNumbers& x, const RunNumbers& weights, RunCodes& codes) noexcept {
+  constexpr int most = 63;
+  codes.fill(0);
+  float largest = 0.0f;
+  for (const float number : x) largest = number > largest ? number : largest;
+  if (largest < smallest_run) return 0.0f;
+  const auto error_of = [&](float inverse) {
+    const float scale = 1.0f / inverse;
+    float sum = 0.0f;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float difference = x[i] - scale * static_cast<float>(std::min(most, nearest(inverse * x[i])));
+      sum += weights[i] * difference * difference;
+    }
+    return sum;
+  };
+  float inverse = static_cast<float>(most) / largest;
+  float best = error_of(inverse);
+  for (int step = -4; step <= 4; ++step) {
+    if (step == 0) continue;
+    const float tried = (0.1f * static_cast<float>(step) + static_cast<float>(most)) / largest;
+    if (const float error = error_of(tried); error < best) best = error, inverse = tried;
+  }
+  float products = 0.0f, squares = 0.0f;
+  const auto product = [&](std::size_t i, int code) { return weights[i] * x[i] * static_cast<float>(code); };
+  const auto square = [&](std::size_t i, int code) {
+    return weights[i] * static_cast<float>(code) * static_cast<float>(code);
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const int code = std::min(most, nearest(inverse * x[i]));
+    codes[i] = static_cast<std::uint8_t>(code);
+    products += product(i, code);
+    squares += square(i, code);
+  }
+  constexpr int rounds = 5;
+  bool has_changed = true;
+  for (int round = 0; round < rounds && has_changed; ++round) {
+    has_changed = false;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      float other_products = products - product(i, codes[i]);
+      float other_squares = squares - square(i, codes[i]);
+      if (!(other_products > 0 && other_squares > 0)) continue;
+      const int code = std::min(most, nearest(x[i] * other_squares / other_products));
+      if (code == codes[i]) continue;
+      other_products += product(i, code);
+      other_squares += square(i, code);
+      if (!(other_products * other_products * squares > products * products * other_squares)) continue;
+      codes[i] = static_cast<std::uint8_t>(code);
+      products = other_products;
+      squares = other_squares;
+      has_changed = true;
+    }
+  }
+  return squares > 0.0f ? products / squares : 0.0f;
+}
+
+// The weights of a block's runs: importance, more for larger numbers.
+std::array<RunWeights, offset_runs> weights_of(const float* x, const float* importance) noexcept {
+  float squares = 0.0f;
+  for (std::size_t i = 0; i < elements; ++i) squares += x[i] * x[i];
+  const float twice_mean = 2.0f * squares / static_cast<float>(elements);
+  std::array<RunWeights, offset_runs> weights;
+  for (std::size_t i = 0; i < elements; ++i) {
+    weights[i / OffsetRun::size][i % OffsetRun::size] = importance[i] * std::sqrt(twice_mean + x[i] * x[i]);
+  }
+  return weights;
+}
+
 }  // namespace
 
-void encode_q4_k(const float* x, std::uint8_t* bytes) noexcept {
-  constexpr std::size_t runs = elements / OffsetRun::size;
-  std::array<OffsetRun, runs> fitted;
+void encode_q4_k(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+  constexpr std::size_t runs = offset_runs;
+  std::array<RunWeights, runs> weights;
+  if (importance != nullptr) weights = weights_of(x, importance);
   std::array<std::uint8_t, elements> codes;
-  float largest_scale = 0.0f, largest_minimum = 0.0f;
+  RunNumbers fitted_scales, fitted_minima, sums{};
   for (std::size_t j = 0; j < runs; ++j) {
-    fitted[j] = fit_offset_run(x + OffsetRun::size * j, codes.data() + OffsetRun::size * j);
-    if (fitted[j].scale > largest_scale) largest_scale = fitted[j].scale;
-    if (fitted[j].minimum > largest_minimum) largest_minimum = fitted[j].minimum;
+    const float* const run = x + OffsetRun::size * j;
+    if (importance == nullptr) weights[j] = own_weights(run);
+    for (const float weight : weights[j]) sums[j] += weight;
+    const OffsetRun fitted = fit_offset_run(run, weights[j], importance == nullptr ? own_search : weighed_search,
+                                            codes.data() + OffsetRun::size * j);
+    fitted_scales[j] = fitted.scale;
+    fitted_minima[j] = fitted.minimum;
   }
-  const float inverse_scale = largest_scale > 0 ? 63.0f / largest_scale : 0.0f;
-  const float inverse_minimum = largest_minimum > 0 ? 63.0f / largest_minimum : 0.0f;
-  std::array<std::uint8_t, runs> scales, minima;
-  for (std::size_t j = 0; j < runs; ++j) {
-    scales[j] = at_most_63(nearest(inverse_scale * fitted[j].scale));
-    minima[j] = at_most_63(nearest(inverse_minimum * fitted[j].minimum));
-  }
-  put_half(largest_scale / 63.0f, bytes);
-  put_half(largest_minimum / 63.0f, bytes + 2);
+  RunCodes scales, minima;
+  const auto fit = [&](const RunNumbers& numbers, RunCodes& made) {
+    return importance == nullptr ? fit_largest(numbers, made) : fit_weighed(numbers, sums, made);
+  };
+  const float scale_unit = fit(fitted_scales, scales), minimum_unit = fit(fitted_minima, minima);
+  put_half(scale_unit, bytes);
+  put_half(minimum_unit, bytes + 2);
   put_six_bits(scales, minima, bytes + 4);
-  const float d = half_number(largest_scale / 63.0f), dmin = half_number(largest_minimum / 63.0f);
+  const float d = half_number(scale_unit), dmin = half_number(minimum_unit);
   for (std::size_t j = 0; j < runs; ++j) {
     const float scale = d * static_cast<float>(scales[j]);
     const float minimum = dmin * static_cast<float>(minima[j]);
@@ -200,13 +297,14 @@ void encode_q4_k(const float* x, std::uint8_t* bytes) noexcept {
   }
 }
 
-void encode_q6_k(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q6_k(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
   constexpr std::size_t runs = elements / signed_size;
   std::array<float, runs> fitted;
   std::array<std::uint8_t, elements> codes;
   float largest = 0.0f, largest_size = 0.0f;
   for (std::size_t j = 0; j < runs; ++j) {
-    fitted[j] = fit_signed_run(x + signed_size * j, codes.data() + signed_size * j);
+    fitted[j] = fit_signed_run(x + signed_size * j, importance == nullptr ? nullptr : importance + signed_size * j,
+                               codes.data() + signed_size * j);
     if (magnitude(fitted[j]) > largest_size) largest_size = magnitude(fitted[j]), largest = fitted[j];
   }
   std::fill_n(bytes, 210, std::uint8_t{0});

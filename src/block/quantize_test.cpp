@@ -291,5 +291,76 @@ TEST(Quantize, RoundsToTheWeightsTypeAsTheReference) {
   }
 }
 
+// Whole numbers up to 7, which scale 1 holds exactly, and one outlier.
+std::vector<float> with_outlier(std::size_t rows) {
+  std::vector<float> numbers(rows * 128);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(i * 5 % 8) * (i % 3 == 0 ? -1.0f : 1.0f);
+  for (std::size_t row = 0; row < rows; ++row) numbers[row * 128 + 9] = 7.5f + static_cast<float>(row);
+  return numbers;
+}
+
+double squares(const std::vector<float>& numbers, const QuantizedTensor& tensor) {
+  std::vector<float> decoded(numbers.size());
+  const MutableTensorView out{DType::float32, tensor.shape, std::as_writable_bytes(std::span(decoded))};
+  EXPECT_TRUE(dequantize(tensor.tensor(), 0, out));
+  double sum = 0.0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) sum += std::pow(numbers[i] - static_cast<double>(decoded[i]), 2.0);
+  return sum;
+}
+
+float first_scale(const QuantizedTensor& tensor) {
+  float scale = 0.0f;
+  std::memcpy(&scale, tensor.scales.data(), sizeof scale);
+  return scale;
+}
+
+TEST(Quantize, ClipsWhereTheSquaresOfErrorsAreLeast) {
+  const std::vector<float> numbers = with_outlier(3);
+  const Shape shape{3, 128};
+  const QuantizedTensor plain = made(numbers, shape, "int4-group");
+  const QuantizedTensor clipped = made(numbers, shape, "int4-group", {.clip = Clip::mse});
+  EXPECT_LT(squares(numbers, clipped), squares(numbers, plain));
+  EXPECT_EQ(first_scale(clipped), 1.0f);
+  EXPECT_EQ(made(numbers, shape, "int4-group", {.clip = Clip::mse}, {.threads = 4}).codes, clipped.codes);
+  // Only the outlier counts.
+  std::vector<float> importance(128, 0.0f);
+  importance[9] = 1.0f;
+  const QuantizedTensor weighed = made(numbers, shape, "int4-group", {.clip = Clip::mse, .importance = importance});
+  EXPECT_EQ(codes_of(weighed, 384)[128 + 9], 7);
+  EXPECT_GT(squares(numbers, weighed), squares(numbers, clipped));
+}
+
+TEST(Quantize, ClipsNeitherTensorsNorGguf) {
+  const std::vector<float> numbers = with_outlier(2);
+  const Result<QuantizedTensor> tensor = quantize(view_of(numbers, {2, 128}), "fp8-tensor", {.clip = Clip::mse});
+  EXPECT_EQ(tensor.error().message, "fp8-tensor has one scale for the whole tensor, which is not searched");
+  const Result<QuantizedTensor> ggml = quantize(view_of(numbers, {1, 256}), "q4_k", {.clip = Clip::mse});
+  EXPECT_EQ(ggml.error().message, "q4_k of ggml has a search of its own, and no clipping");
+  const std::vector<float> few(5, 1.0f);
+  const Result<QuantizedTensor> short_one = quantize(view_of(numbers, {1, 256}), "q4_k", {.importance = few});
+  EXPECT_EQ(short_one.error().message, "importance of 5 numbers, where the weight has 256 columns");
+}
+
+TEST(Quantize, ImportanceChangesTheSearchOfKBlocks) {
+  std::mt19937 random(29);
+  std::vector<float> numbers(512), importance(256, 1.0f);
+  for (float& number : numbers) number = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  for (std::size_t i = 0; i < 256; i += 2) importance[i] = 1e-3f;
+  for (const char* scheme : {"q4_k", "q6_k"}) {
+    const QuantizedTensor plain = made(numbers, {2, 256}, scheme);
+    const QuantizedTensor weighed = made(numbers, {2, 256}, scheme, {.importance = importance});
+    EXPECT_NE(plain.codes, weighed.codes) << scheme;
+    // A matrix of its own, with its own columns.
+    std::vector<float> each(512, 1.0f);
+    std::copy(importance.begin(), importance.end(), each.begin() + 256);
+    const QuantizedTensor second = made(numbers, {2, 1, 256}, scheme, {.importance = each});
+    const std::size_t half = weighed.codes.size() / 2;
+    EXPECT_TRUE(std::equal(weighed.codes.begin() + static_cast<std::ptrdiff_t>(half), weighed.codes.end(),
+                           second.codes.begin() + static_cast<std::ptrdiff_t>(half)))
+        << scheme;
+  }
+}
+
 }  // namespace
 }  // namespace tensorcast

@@ -107,7 +107,41 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
   made.allows_nonfinite_ = options.nonfinite == NonFiniteWeights::tool;
   made.is_default_ = options.recipe.empty() && made.recipe_->gguf == GgufBlock::none;
   if (Result<void> fits = made.lay_out(scheme, options); !fits) return std::move(fits).error();
+  if (Result<void> fits = made.take_search(scheme, options); !fits) return std::move(fits).error();
   return made;
+}
+
+Result<void> Quantizer::take_search(std::string_view scheme, const QuantizeOptions& options) {
+  if (options.clip == Clip::mse) {
+    if (recipe_->gguf != GgufBlock::none) {
+      return wrong(formatted("{} of ggml has a search of its own, and no clipping", scheme));
+    }
+    if (is_per_tensor())
+      return wrong(formatted("{} has one scale for the whole tensor, which is not searched", scheme));
+    clip_.emplace(*recipe_, scale_);
+  }
+  const std::size_t count = options.importance.size(), matrices = matrix_rows_ == 0 ? 0 : rows_ / matrix_rows_;
+  if (count == 0) return {};
+  if (count != columns_ && count != columns_ * matrices) {
+    return wrong(formatted("importance of {} numbers, where the weight has {} columns", count, columns_));
+  }
+  const bool is_right = std::all_of(options.importance.begin(), options.importance.end(),
+                                    [](float x) { return is_finite(x) && x >= 0.0f; });
+  if (!is_right) return wrong("importance that is negative, NaN or infinite");
+  importance_.assign(options.importance.begin(), options.importance.end());
+  return {};
+}
+
+const float* Quantizer::importance_of(std::size_t row, std::size_t column) const noexcept {
+  if (importance_.empty()) return nullptr;
+  const std::size_t matrix = importance_.size() == columns_ ? 0 : row / matrix_rows_;
+  return importance_.data() + matrix * columns_ + column;
+}
+
+BlockScale Quantizer::scale_of(const Extent& extent, std::span<const float> numbers, std::size_t row,
+                               std::size_t column, std::size_t width) const {
+  if (!clip_) return scale_(extent, context_);
+  return clip_->find(extent, context_, {.numbers = numbers, .importance = importance_of(row, column), .width = width});
 }
 
 Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& options) {
@@ -297,7 +331,7 @@ Result<void> Quantizer::put_blocks(std::span<const float> numbers, std::size_t r
     const std::span<const float> block = numbers.subspan(done, std::min(block_columns_, numbers.size() - done));
     const Result<Extent> extent = measure(block, work);
     if (!extent) return extent.error();
-    const BlockScale scale = scale_(*extent, context_);
+    const BlockScale scale = scale_of(*extent, block, row, column + done, block.size());
     put_scale(scale, first_scale + done / block_columns_, work);
     divide_block(rule, context_.weights, scale.operand, block, quotients.data() + done);
     if (scale.clears) clears[cleared++] = done;
@@ -333,7 +367,12 @@ Result<void> Quantizer::run_row(std::size_t row, Work& work) const {
       largest = std::max(largest, bits_of(extent->largest));
       whole = {float_of(largest), std::min(whole.low, extent->low), std::max(whole.high, extent->high)};
     }
-    scale = scale_(whole, context_);
+    std::vector<float> all;
+    if (clip_) {
+      all.resize(columns_);
+      load(numbers, 0, columns_, all.data());
+    }
+    scale = scale_of(whole, all, row, 0, columns_);
     put_scale(scale, first_scale, work);
   }
   for (std::size_t column = 0; column < columns_; column += step) {
@@ -355,7 +394,7 @@ Result<void> Quantizer::run_row(std::size_t row, Work& work) const {
       const std::span<const float> block = part.subspan(done, std::min(block_columns_, part.size() - done));
       const Result<Extent> extent = measure(block, work);
       if (!extent) return extent.error();
-      scale = scale_(*extent, context_);
+      scale = scale_of(*extent, block, row, column + done, block.size());
       put_scale(scale, first_scale + (column + done) / block_columns_, work);
       put_codes(scale, block, row, column + done, work);
     }
@@ -373,7 +412,7 @@ Result<void> Quantizer::run_block_rows(std::size_t first, std::size_t count, Wor
     for (std::size_t i = 0; i < count; ++i) load(numbers, i * columns_ + column, width, &work.buffer[i * width]);
     const Result<Extent> extent = measure({work.buffer.data(), count * width}, work);
     if (!extent) return extent.error();
-    const BlockScale scale = scale_(*extent, context_);
+    const BlockScale scale = scale_of(*extent, {work.buffer.data(), count * width}, first, column, width);
     put_scale(scale, first_scale + column / block_columns_, work);
     for (std::size_t i = 0; i < count; ++i) {
       put_codes(scale, {&work.buffer[i * width], width}, first + i, column, work);
@@ -385,6 +424,7 @@ Result<void> Quantizer::run_block_rows(std::size_t first, std::size_t count, Wor
 Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& work) const {
   const GgufBlockSize size = block_size(recipe_->gguf);
   const GgufEncode encode = gguf_encoder(recipe_->gguf);
+  const GgufWeighedEncode weighed = gguf_weighed_encoder(recipe_->gguf);
   const std::byte* const numbers = work.numbers + storage_bytes(source_, (first - work.first) * columns_);
   auto* to = reinterpret_cast<std::uint8_t*>(work.out.codes + (first - work.first) * codes_row_bytes_);
   work.buffer.resize(chunk);
@@ -392,7 +432,13 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
     const std::span<float> part(work.buffer.data(), std::min(chunk, count * columns_ - done));
     load(numbers, done, part.size(), part.data());
     if (largest_bits(part) >= infinity_bits && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
-    for (std::size_t i = 0; i < part.size(); i += size.elements, to += size.bytes) encode(&part[i], to);
+    for (std::size_t i = 0; i < part.size(); i += size.elements, to += size.bytes) {
+      if (weighed == nullptr) {
+        encode(&part[i], to);
+      } else {
+        weighed(&part[i], importance_of(first + (done + i) / columns_, (done + i) % columns_), to);
+      }
+    }
   }
   return {};
 }

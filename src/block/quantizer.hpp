@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "block/clip_search.hpp"
 #include "block/recipe.hpp"
 #include "tensorcast/block.hpp"
 
@@ -56,6 +58,8 @@ class Quantizer {
   [[nodiscard]] std::size_t codes_row_bytes() const noexcept { return codes_row_bytes_; }
   // Scales, and zero points, before this row.
   [[nodiscard]] std::size_t scales_before(std::size_t row) const noexcept;
+  // The importance of the columns of a row from `column` on; null: none.
+  [[nodiscard]] const float* importance_of(std::size_t row, std::size_t column) const noexcept;
 
  private:
   struct Work;
@@ -73,6 +77,10 @@ class Quantizer {
   Result<void> run_block_rows(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
   Result<Extent> measure(std::span<const float> numbers, Work& work) const;
+  [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);
+  // Of the numbers of rows of `width` from (row, column) on.
+  [[nodiscard]] BlockScale scale_of(const Extent& extent, std::span<const float> numbers, std::size_t row,
+                                    std::size_t column, std::size_t width) const;
   void put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept;
   void put_codes(const BlockScale& scale, std::span<const float> numbers, std::size_t row, std::size_t column,
                  Work& work) const;
@@ -92,6 +100,8 @@ class Quantizer {
   std::size_t grid_columns_ = 1;
   std::size_t codes_row_bytes_ = 0;
   BlockScale tensor_scale_;  // of all elements, after set_maximum()
+  std::optional<ClipSearch> clip_;
+  std::vector<float> importance_;
 };
 
 }  // namespace tensorcast::block

@@ -39,6 +39,10 @@ nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) 
       {"numbers", name(quantizing.numbers)}, {"group_size", quantizing.group_size},
       {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
+  if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
+  if (!quantizing.importance.file.empty()) {
+    json["importance"] = {{"file", quantizing.importance.file}, {"name", quantizing.importance.name}};
+  }
   return json;
 }
 
@@ -62,6 +66,11 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   if (!numbers || !compute) return false;
   quantizing.numbers = *numbers;
   quantizing.compute = *compute;
+  if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;
+  if (json.contains("importance")) {
+    quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
+                             .name = json.at("importance").at("name").get<std::string>()};
+  }
   return read_choice(json.at("nonfinite"), NonFiniteWeights::tool, quantizing.nonfinite);
 }
 

@@ -133,6 +133,17 @@ inline constexpr std::tuple request_options{
             .of_files = true,
             .help = "with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of "
                     "them"}),
+    option(
+        "clip", &QuantizeTargets::clip,
+        {.words = {"none", "mse"},
+         .of_files = true,
+         .help = "with a scheme: search the scale of each block, from the recipe's down to half, for the smallest sum "
+                 "of squared errors (default: the recipe's)"}),
+    option("importance", &QuantizeTargets::importance,
+           {.of_files = true,
+            .help = "with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by "
+                    "safetensors of a number for each column of each weight",
+            .metavar = "FILE"}),
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "

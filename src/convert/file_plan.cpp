@@ -228,6 +228,7 @@ class TensorPlanner::Implementation {
     if (!chosen) return std::move(chosen).error();
     decided_ = std::move(decisions);
     quantized::QuantizeRequest wanted{.targets = request_, .to_gguf = to_gguf(), .writes = writes};
+    if (Result<void> opened = wanted.open_importance(layers, *chosen); !opened) return std::move(opened).error();
     if (request_.budget != 0.0) {
       if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
       Result<void> done = choose_within_budget(*chosen, layers, reader, wanted, request_);
@@ -558,23 +559,6 @@ CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& 
   return options;
 }
 
-void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
-  if (!layer.quantizing) return;
-  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
-  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
-  tensor.weight_type = layer.quantizing->numbers;
-  if (written.role != quantized::PartRole::codes) return;
-  tensor.weight_bytes = bytes;
-  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
-  std::uint64_t sum = 0;
-  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
-  tensor.weight_bits =
-      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
-  tensor.choice = layer.choice;
-  tensor.weight_scheme = layer.becomes.scheme;
-  tensor.recipe = layer.recipe;
-}
-
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
   const bool quantizes = !tensor.becomes.empty();
   return {.name = tensor.name(),
@@ -592,6 +576,7 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .scheme = quantizes ? tensor.weight_scheme : tensor.scheme,
           .becomes = tensor.becomes,
           .recipe = tensor.recipe,
+          .search = tensor.search,
           .elements = tensor.weight_elements,
           .bits = tensor.weight_bits,
           .choice = tensor.choice};

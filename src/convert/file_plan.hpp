@@ -42,6 +42,7 @@ struct PlannedTensor {
   std::string choice = {};
   std::string weight_scheme = {};  // and its recipe
   std::string recipe = {};
+  std::string search = {};  // as TensorOutcome
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 

@@ -9,6 +9,16 @@
 #include "convert/tensor_selection.hpp"
 
 namespace tensorcast::file_conversion {
+namespace {
+
+// As TensorOutcome::search.
+std::string search_text(const quantized::Quantizing& quantizing) {
+  std::string text = quantizing.clip == Clip::mse ? "clip mse" : "";
+  if (!quantizing.importance.file.empty()) text += text.empty() ? "importance" : ", importance";
+  return text;
+}
+
+}  // namespace
 
 Result<void> check_respelling(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint) {
@@ -48,6 +58,8 @@ Result<void> check_quantizing(const ConvertRequest& request) {
                          : request.symmetric != none.symmetric         ? "symmetric"
                          : request.fuse != none.fuse                   ? "fuse"
                          : request.nonfinite != none.nonfinite         ? "nonfinite"
+                         : request.clip != none.clip                   ? "clip"
+                         : !request.importance.empty()                 ? "importance"
                                                                        : nullptr;
     if (option == nullptr) return {};
     return fail(fmt::format("`{}` is of use with a scheme only", option), "`to` names one, such as nvfp4");
@@ -61,6 +73,24 @@ Result<void> check_quantizing(const ConvertRequest& request) {
     return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");
   }
   return {};
+}
+
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
+  if (!layer.quantizing) return;
+  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
+  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
+  tensor.weight_type = layer.quantizing->numbers;
+  if (written.role != quantized::PartRole::codes) return;
+  tensor.weight_bytes = bytes;
+  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
+  std::uint64_t sum = 0;
+  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
+  tensor.weight_bits =
+      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
+  tensor.choice = layer.choice;
+  tensor.weight_scheme = layer.becomes.scheme;
+  tensor.recipe = layer.recipe;
+  tensor.search = search_text(*layer.quantizing);
 }
 
 Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
@@ -81,8 +111,9 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   if (index != layer.codes()) return {};
   const bool quantizes = respelled.quantizing.has_value();
   const char* within = respelled.choice.empty() ? "" : ", within `budget`";
-  const std::string words = quantizes ? fmt::format("{} by {} as {}{}", respelled.becomes.scheme, respelled.recipe,
-                                                    respelling.spelling, within)
+  const std::string search = quantizes ? search_text(*respelled.quantizing) : std::string();
+  const std::string words = quantizes ? fmt::format("{} by {}{}{} as {}{}", respelled.becomes.scheme, respelled.recipe,
+                                                    search.empty() ? "" : ", ", search, respelling.spelling, within)
                                       : fmt::format("{} {}", layer.spelling, layer.scheme);
   for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
     const formats::TensorInfo& target = respelled.written.tensors[i].info;

@@ -21,6 +21,7 @@ inline constexpr auto fields<TensorOutcome> = std::tuple{
     Field{"scheme", &TensorOutcome::scheme, Empty::left_out},
     Field{"becomes", &TensorOutcome::becomes, Empty::left_out},
     Field{"recipe", &TensorOutcome::recipe, Empty::left_out},
+    Field{"search", &TensorOutcome::search, Empty::left_out},
     Field{"elements", &TensorOutcome::elements, Empty::left_out},
     Field{"bits", &TensorOutcome::bits, Empty::left_out},
     Field{"choice", &TensorOutcome::choice, Empty::left_out},

@@ -94,7 +94,10 @@ class Candidate {
     if (const Result<void> read = dequantize(made.tensor(), 0, out, {}, nullptr, {.threads = 1}); !read) {
       return failed(read.error());
     }
-    compare(floats, decoded, counts);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      compare(floats.subspan(row * columns, columns), {decoded.data() + row * columns, columns},
+              quantizer_.importance_of(first + row, 0), counts);
+    }
     if (made.coding.gguf == GgufBlock::none) {
       counts.saturated = block::count_saturated(made.coding, made.codes, columns, floats, decoded);
     }
@@ -140,19 +143,22 @@ class Candidate {
     made.scales_shape = Shape(std::vector<std::int64_t>{static_cast<std::int64_t>(scales)});
   }
 
-  static void compare(std::span<const float> floats, std::span<const float> decoded, Counts& counts) {
+  // `importance`: null: all 1.
+  static void compare(std::span<const float> floats, std::span<const float> decoded, const float* importance,
+                      Counts& counts) {
     // Four sums, so that one addition need not wait for the other.
     std::array<double, 4> signal{}, noise{};
     for (std::size_t i = 0; i < floats.size(); ++i) {
       const double number = floats[i], error = number - static_cast<double>(decoded[i]);
-      signal[i % 4] += number * number;
-      noise[i % 4] += error * error;
+      const double weight = importance == nullptr ? 1.0 : importance[i];
+      signal[i % 4] += weight * (number * number);
+      noise[i % 4] += weight * (error * error);
       counts.max_abs_error = std::max(counts.max_abs_error, std::fabs(error));
       counts.became_zero += decoded[i] == 0.0f && floats[i] != 0.0f ? 1 : 0;
       counts.nonfinite += std::isfinite(decoded[i]) ? 0 : 1;
     }
-    counts.signal = (signal[0] + signal[1]) + (signal[2] + signal[3]);
-    counts.noise = (noise[0] + noise[1]) + (noise[2] + noise[3]);
+    counts.signal += (signal[0] + signal[1]) + (signal[2] + signal[3]);
+    counts.noise += (noise[0] + noise[1]) + (noise[2] + noise[3]);
   }
 
   void count_scales(const QuantizedTensor& made, std::uint64_t scales, std::uint64_t columns,
@@ -284,12 +290,12 @@ class Measurement {
 }  // namespace
 
 Result<void> fit_schemes(formats::Reader& reader, std::size_t index, std::span<const SchemeCandidate> schemes,
-                         const Execution& execution, TensorStats& stats) {
+                         std::span<const float> importance, const Execution& execution, TensorStats& stats) {
   const formats::TensorInfo& info = reader.tensors()[index];
   if (family(info.dtype) != Family::floating || bit_width(info.dtype) < 8) return {};
   std::vector<FittedScheme> fitted;
   for (const SchemeCandidate& scheme : schemes) {
-    QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool};
+    QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool, .importance = importance};
     if (!block::is_weights_type(info.dtype)) options.compute_dtype = DType::float32;
     Result<block::Quantizer> made = block::Quantizer::make(info.dtype, Shape(info.shape), scheme.scheme, options);
     if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();

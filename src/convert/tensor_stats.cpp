@@ -10,6 +10,7 @@
 
 #include "cast/conversion.hpp"
 #include "convert/open_input.hpp"
+#include "convert/quantized/importance.hpp"
 #include "convert/scheme_fit.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
@@ -33,6 +34,15 @@ void add_values(std::span<const double> values, TensorStats& stats) {
     if (value != 0.0) stats.smallest_nonzero_magnitude = std::min(stats.smallest_nonzero_magnitude, std::fabs(value));
   }
   stats.count += values.size();
+}
+
+// Empty: none.
+Result<std::vector<float>> importance_of(const StatsRequest& request, const std::string& tensor) {
+  if (request.importance.empty()) return std::vector<float>();
+  const Result<quantized::ImportanceFile> file = quantized::ImportanceFile::open(request.importance);
+  if (!file) return file.error();
+  const std::string name = file->find(tensor);
+  return name.empty() ? std::vector<float>() : file->read(name);
 }
 
 Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const StatsRequest& request) {
@@ -72,7 +82,9 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
   if (request.schemes.empty()) return stats;
-  auto fitted = file_conversion::fit_schemes(reader, index, request.schemes, request.execution, stats);
+  const Result<std::vector<float>> importance = importance_of(request, tensor.name);
+  if (!importance) return importance.error();
+  auto fitted = file_conversion::fit_schemes(reader, index, request.schemes, *importance, request.execution, stats);
   if (!fitted) return std::move(fitted).error();
   return stats;
 }

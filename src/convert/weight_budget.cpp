@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "convert/quantized/decoded_reader.hpp"
+#include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_fit.hpp"
 #include "tensorcast/budget.hpp"
 
@@ -91,14 +93,23 @@ class BudgetChoice {
       const SchemeCandidate fixed{weight.scheme, weight.recipe};
       const auto known =
           std::ranges::find(candidates_.begin() + static_cast<std::ptrdiff_t>(offered_), candidates_.end(), fixed);
-      if (!weight.scheme.empty() && known == candidates_.end()) candidates_.push_back(fixed);
+      if (weight.scheme.empty()) continue;
+      if (known == candidates_.end()) candidates_.push_back(fixed);
+      const std::string whole = quantized::joined_module(found_.layers[weight.layer].name);
+      if (!whole.empty()) joined_.emplace(whole, fixed);
     }
     return {};
   }
 
+  // A weight that loaders join with one whose scheme is known gets that scheme.
   [[nodiscard]] bool may_have(const ChosenWeight& weight, std::size_t candidate) const {
-    if (weight.scheme.empty()) return candidate < offered_;
-    return candidate >= offered_ && candidates_[candidate] == SchemeCandidate{weight.scheme, weight.recipe};
+    SchemeCandidate fixed{weight.scheme, weight.recipe};
+    if (weight.scheme.empty()) {
+      const auto joined = joined_.find(quantized::joined_module(found_.layers[weight.layer].name));
+      if (joined == joined_.end()) return candidate < offered_;
+      fixed = joined->second;
+    }
+    return candidate >= offered_ && candidates_[candidate] == fixed;
   }
 
   [[nodiscard]] std::uint64_t element_count_of(const ChosenWeight& weight) const {
@@ -194,7 +205,8 @@ class BudgetChoice {
   const ConversionRun& run_;
   const quantized::SpellingWriter* writer_ = nullptr;
   std::vector<SchemeCandidate> candidates_;
-  std::size_t offered_ = 0;  // of candidates_, those that are chosen from
+  std::size_t offered_ = 0;                        // of candidates_, those that are chosen from
+  std::map<std::string, SchemeCandidate> joined_;  // what rules say, by the modules that loaders make of several
   std::vector<BudgetWeight> measured_;
   std::uint64_t done_ = 0, total_ = 0;  // bytes
 };

@@ -47,7 +47,9 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "Rules";
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
-    if constexpr (std::is_same_v<Value, std::string>) return "str | None";
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return std::string_view(option.metavar) == "FILE" ? "str | os.PathLike[str] | None" : "str | None";
+    }
     if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
     if (std::string_view(option.metavar) == "BITS") return "float | str | None";
   }
@@ -209,6 +211,7 @@ void print_files() {
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, TypedDict
 

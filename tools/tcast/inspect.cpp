@@ -59,9 +59,10 @@ struct InspectArguments {
   std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
   std::vector<tensorcast::SchemeCandidate> schemes;
   bool has_candidates = false;  // --candidates was given
-  std::string html;             // --html: the page that is written
-  double budget = 0.0;          // --budget, in bits; 0: none
-  std::string plan;             // --plan: the rules that are written
+  std::string importance;
+  std::string html;     // --html: the page that is written
+  double budget = 0.0;  // --budget, in bits; 0: none
+  std::string plan;     // --plan: the rules that are written
   tensorcast::CastOptions options;
   tensorcast::Execution execution;
   std::string against;  // --against: what the weights were quantized from
@@ -272,6 +273,7 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
                                   .tensors = names,
                                   .candidates = {candidates.begin(), candidates.end()},
                                   .schemes = arguments.schemes,
+                                  .importance = arguments.importance,
                                   .options = arguments.options,
                                   .execution = arguments.execution,
                                   .raw = arguments.raw,
@@ -545,6 +547,9 @@ void add_inspect(CLI::App& app, Work& work) {
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
   CLI::Option* candidates = add_candidates(command, arguments->candidates, arguments->schemes);
   candidates->needs(stats);
+  command.add_option("--importance", arguments->importance, "weigh squared errors of schemes, as `tcast convert` does")
+      ->option_text("FILE")
+      ->needs(candidates);
   command
       .add_option("--html", arguments->html,
                   "write a page that needs no network: tensors by candidates in colours, with histograms")

@@ -43,6 +43,10 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   options.symmetric = quantizing.symmetric;
   options.compute_dtype = quantizing.compute;
   options.nonfinite = quantizing.nonfinite;
+  options.clip = quantizing.clip;
+  const Result<std::vector<float>> importance = read_importance(quantizing.importance);
+  if (!importance) return importance.error();
+  options.importance = *importance;
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "block/quantizer.hpp"
+#include "convert/quantized/importance.hpp"
 #include "convert/quantized/layer_packer.hpp"
 #include "convert/quantized/loss_meter.hpp"
 #include "tensorcast/execution.hpp"
@@ -26,9 +27,11 @@ struct Quantizing {
   std::int64_t group_size = 0;
   bool symmetric = true;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
+  Clip clip = Clip::none;
+  ImportanceEntry importance = {};
 };
 
-// Errors: as quantize(), except of elements.
+// Reads the importance. Errors: as quantize(), except of elements; those of the importance's file.
 [[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape);
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.

@@ -132,6 +132,25 @@ std::uint64_t PlannedWeight::bytes() const noexcept {
   return sum;
 }
 
+Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
+  if (targets.importance.empty() || chosen.empty()) return {};
+  Result<ImportanceFile> opened = ImportanceFile::open(targets.importance);
+  if (!opened) return std::move(opened).error();
+  importance = std::make_shared<const ImportanceFile>(std::move(*opened));
+  const bool is_used = std::ranges::any_of(
+      chosen, [&](const ChosenWeight& weight) { return !importance->find(found.layers[weight.layer].name).empty(); });
+  if (is_used) return {};
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = "the file has the importance of none of the weights",
+               .hint = fmt::format("it needs names such as \"{}\"", found.layers[chosen[0].layer].name),
+               .file = targets.importance};
+}
+
+ImportanceEntry QuantizeRequest::importance_of(const std::string& weight) const {
+  std::string name = importance == nullptr ? std::string() : importance->find(weight);
+  return name.empty() ? ImportanceEntry{} : ImportanceEntry{.file = targets.importance, .name = std::move(name)};
+}
+
 Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight, std::span<const TensorInfo> tensors,
                                   const QuantizeRequest& request, const SpellingWriter& writer, bool beside_mxfp4) {
   const QuantizeTargets& targets = request.targets;
@@ -146,7 +165,9 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .compute = targets.compute_dtype,
                         .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
                         .symmetric = !has_groups || targets.symmetric,
-                        .nonfinite = targets.nonfinite};
+                        .nonfinite = targets.nonfinite,
+                        .clip = targets.clip,
+                        .importance = request.importance_of(layer.name)};
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", weight.scheme)};
   }

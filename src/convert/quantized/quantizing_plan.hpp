@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,12 @@ struct QuantizeRequest {
   bool to_gguf = false;  // the output is GGUF: so are its layouts
   // Whether a tensor or weight of this name is written.
   std::function<bool(const std::string&)> writes;
+  std::shared_ptr<const ImportanceFile> importance = {};  // that of the targets
+
+  // Errors: as ImportanceFile::open(); invalid_argument: the file has none of the weights.
+  [[nodiscard]] Result<void> open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen);
+  // Of a weight of this name; none if the file lacks it.
+  [[nodiscard]] ImportanceEntry importance_of(const std::string& weight) const;
 };
 
 // A weight as a scheme of a spelling, before any number is read.
