@@ -22,11 +22,11 @@ Result<void> sync_above(const std::string& folder) {
 
 Result<ParentFolders> ParentFolders::create(const std::string& path) {
   if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
-  constexpr unsigned usual_mode = 0777;
+  constexpr unsigned folder_mode = 0777;
   ParentFolders folders;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     std::string folder = path.substr(0, slash);
-    if (::mkdir(folder.c_str(), usual_mode) == 0) {
+    if (::mkdir(folder.c_str(), folder_mode) == 0) {
       folders.created_.push_back(folder);
       if (Result<void> synced = sync_above(folder); !synced) return std::move(synced).error();
       continue;

@@ -23,12 +23,12 @@
 namespace tensorcast::kernels {
 namespace {
 
-constexpr std::size_t count = 1501;  // more than a buffer, and odd
+constexpr std::size_t tested_elements = 1501;  // more than a buffer, and odd
 
 Bytes source_of(DType from) {
   std::mt19937_64 random(7);
-  Bytes bytes(storage_bytes(from, count));
-  for (std::size_t i = 0; i < count; ++i) {
+  Bytes bytes(storage_bytes(from, tested_elements));
+  for (std::size_t i = 0; i < tested_elements; ++i) {
     std::uint64_t code = random();
     if (family(from) == Family::floating && bit_width(from) >= 32) {
       // Half of them near one, where the targets have their numbers.
@@ -74,17 +74,17 @@ TEST_P(Scaled, EqualsReference) {
     for (const double scale :
          {3.0, 0.1, -0x1p-7, static_cast<double>(1.0F / 3.0F), 1.0 / 3.0, 0x1p-55, 1e300, 1e-300, 5e-324, 0.0, 1e18}) {
       for (const codec::Policy& policy : scaled_policies(scale)) {
-        Bytes expected(storage_bytes(to, count));
-        ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, count, policy));
+        Bytes expected(storage_bytes(to, tested_elements));
+        ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, tested_elements, policy));
         for (const Target target : supported_targets()) {
           const ScaledConversion conversion(target, from, to, policy);
           Bytes actual(expected.size());
-          conversion.run(src.data(), actual.data(), count);
+          conversion.run(src.data(), actual.data(), tested_elements);
           ASSERT_EQ(expected, actual) << name(from) << " -> " << name(to) << " times " << scale << " on "
                                       << name(target);
           if (bit_width(to) > bit_width(from)) continue;
           Bytes in_place = src;
-          conversion.run(in_place.data(), in_place.data(), count);
+          conversion.run(in_place.data(), in_place.data(), tested_elements);
           in_place.resize(expected.size());
           ASSERT_EQ(expected, in_place) << "in place: " << name(from) << " -> " << name(to);
         }

@@ -119,7 +119,6 @@ class Sorter {
   }
 
   std::string name_of(Ref object) const {
-    constexpr std::size_t longest_name = 200;
     const std::string& name = objects_[object].text;
     return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
   }

@@ -14,8 +14,6 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-constexpr std::size_t longest_name = 200;
-
 bool is_empty(const Value& value) {
   return value.kind == Kind::none ||
          (value.items.empty() && (value.kind == Kind::dict || value.kind == Kind::tuple || value.kind == Kind::list));

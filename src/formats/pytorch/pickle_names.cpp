@@ -99,7 +99,6 @@ bool runs_programs(const std::string& module, const std::string& name) {
 
 // Returns a name as messages show it.
 std::string shown(const std::string& name) {
-  constexpr std::size_t longest_name = 200;
   return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
 }
 

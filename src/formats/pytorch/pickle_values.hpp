@@ -15,7 +15,8 @@ namespace tensorcast::formats::pytorch {
 
 using Ref = std::uint32_t;
 inline constexpr Ref no_ref = 0xFFFFFFFF;
-inline constexpr std::size_t max_rank = 64;  // as in PyTorch
+inline constexpr std::size_t max_rank = 64;       // as in PyTorch
+inline constexpr std::size_t longest_name = 200;  // of a name in a message
 
 enum class Kind : std::uint8_t {
   none,

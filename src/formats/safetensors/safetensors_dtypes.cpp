@@ -7,7 +7,7 @@ namespace tensorcast::formats::safetensors {
 namespace {
 
 // The order of the format's own list.
-constexpr auto entries = std::to_array<DTypeEntry>({
+constexpr auto dtypes = std::to_array<DTypeEntry>({
     {"BOOL", DType::boolean, 8},
     {"F4", DType::float4_e2m1fn, 4},
     {"F6_E2M3", DType::float6_e2m3fn, 6},
@@ -36,15 +36,15 @@ constexpr auto entries = std::to_array<DTypeEntry>({
 
 const DTypeEntry* find_dtype(std::string_view spelling) noexcept {
   const auto* found =
-      std::find_if(entries.begin(), entries.end(), [&](const DTypeEntry& entry) { return entry.spelling == spelling; });
-  return found == entries.end() ? nullptr : found;
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeEntry& entry) { return entry.spelling == spelling; });
+  return found == dtypes.end() ? nullptr : found;
 }
 
 const DTypeEntry* find_dtype(DType dtype) noexcept {
   if (dtype == DType::undefined) return nullptr;
   const auto* found =
-      std::find_if(entries.begin(), entries.end(), [&](const DTypeEntry& entry) { return entry.dtype == dtype; });
-  return found == entries.end() ? nullptr : found;
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeEntry& entry) { return entry.dtype == dtype; });
+  return found == dtypes.end() ? nullptr : found;
 }
 
 }  // namespace tensorcast::formats::safetensors

@@ -16,13 +16,13 @@
 namespace tensorcast::formats::safetensors {
 namespace {
 
-Error parse_error(std::string message, std::string tensor = {}) {
+Error header_error(std::string message, std::string tensor = {}) {
   return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
 // Fills in the fields that follow from type and shape, and compares them with the offsets.
 Result<TensorInfo> check_entry(HeaderEntry& entry) {
-  const auto fail = [&](std::string message) { return parse_error(std::move(message), entry.name); };
+  const auto fail = [&](std::string message) { return header_error(std::move(message), entry.name); };
   const DTypeEntry* dtype = find_dtype(entry.dtype);
   if (dtype == nullptr) return fail(fmt::format("\"{}\" is not a type of safetensors", entry.dtype));
   const Result<std::size_t> count = element_count(entry.shape);
@@ -64,7 +64,7 @@ Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
   Result<ParsedHeader> parsed = parse_header_json(json);
   if (!parsed) return std::move(parsed).error();
   std::vector<HeaderEntry>& entries = parsed->entries;
-  if (auto twice = find_duplicate(entries)) return parse_error("the name occurs twice", *std::move(twice));
+  if (auto twice = find_duplicate(entries)) return header_error("the name occurs twice", *std::move(twice));
   std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
@@ -79,21 +79,21 @@ Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
     Result<TensorInfo> tensor = check_entry(entry);
     if (!tensor) return std::move(tensor).error();
     if (begin < expected) {
-      return parse_error(fmt::format("the data overlap those of another tensor at byte {}", begin), tensor->name);
+      return header_error(fmt::format("the data overlap those of another tensor at byte {}", begin), tensor->name);
     }
     if (begin > expected) {
-      return parse_error(fmt::format("a hole of {} byte(s) before the data", begin - expected), tensor->name);
+      return header_error(fmt::format("a hole of {} byte(s) before the data", begin - expected), tensor->name);
     }
     if (end > data_bytes) {
-      return parse_error(fmt::format("the data end at byte {}, but the file has only {}", end, data_bytes),
-                         tensor->name);
+      return header_error(fmt::format("the data end at byte {}, but the file has only {}", end, data_bytes),
+                          tensor->name);
     }
     expected = end;
     header.tensors.push_back(std::move(tensor).value());
     header.begin_offsets.push_back(begin);
   }
   if (expected != data_bytes) {
-    return parse_error(fmt::format("{} byte(s) follow the last tensor", data_bytes - expected));
+    return header_error(fmt::format("{} byte(s) follow the last tensor", data_bytes - expected));
   }
   return header;
 }
@@ -105,20 +105,20 @@ std::uint64_t load_length(std::span<const std::byte> head) noexcept {
 }
 
 Result<FileHeader> read_file_header(std::uint64_t file_bytes, const ReadBytes& read) {
-  if (file_bytes < length_bytes) return parse_error("the file is too short for a safetensors header");
+  if (file_bytes < length_bytes) return header_error("the file is too short for a safetensors header");
   std::array<std::byte, length_bytes> head{};
   if (auto got = read(0, head); !got) return std::move(got).error();
   const std::uint64_t length = load_length(head);
   if (length > max_header_bytes) {
-    return parse_error(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
+    return header_error(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
   }
   if (length > file_bytes - length_bytes) {
-    return parse_error(
+    return header_error(
         fmt::format("the header claims {} bytes, but the file has only {} more", length, file_bytes - length_bytes));
   }
   FileHeader file{.header = {}, .json = std::string(length, '\0'), .data_begin = length_bytes + length};
   if (auto got = read(length_bytes, std::as_writable_bytes(std::span(file.json))); !got) return std::move(got).error();
-  if (!file.json.starts_with('{')) return parse_error("the header does not begin with {");
+  if (!file.json.starts_with('{')) return header_error("the header does not begin with {");
   Result<Header> header = parse_header(file.json, file_bytes - file.data_begin);
   if (!header) return std::move(header).error();
   file.header = std::move(header).value();
