@@ -15,7 +15,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(tensorcast_settings INTERFACE)
 # -ffp-contract=off, as a fused multiply-add that the source does not contain would change results.
-target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra -Wshadow -ffp-contract=off)
+# -Wshadow only where a source does not see the names of others (tensorcast_compile_together).
+target_compile_options(tensorcast_settings INTERFACE -Wall -Wextra $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
+                                                     -ffp-contract=off)
 # All components use the headers; components after core link the library (src/dtype/formatted.hpp).
 target_include_directories(tensorcast_settings SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

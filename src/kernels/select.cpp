@@ -32,16 +32,12 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
 
-#if defined(__x86_64__) && !TENSORCAST_PORTABLE_KERNELS
-#define OPS_ON_X86(target) &kernels::target::ops
-#else
-#define OPS_ON_X86(target) nullptr
-#endif
-#if defined(__aarch64__) && !TENSORCAST_PORTABLE_KERNELS
-#define OPS_ON_ARM(target) &kernels::target::ops
-#else
-#define OPS_ON_ARM(target) nullptr
-#endif
+// CMake says of each instruction set whether the build has its kernels: TENSORCAST_HAS_avx2 is 0 or 1.
+#define OPS_0(target) nullptr
+#define OPS_1(target) &kernels::target::ops
+#define OPS_IF(has, target) OPS_##has(target)
+#define OPS_OF(has, target) OPS_IF(has, target)
+#define OPS(target) OPS_OF(TENSORCAST_HAS_##target, target)
 
 // A row for each enumerator of Target, in order. `ops` is null where the build lacks the instruction set.
 struct TargetRow {
@@ -52,10 +48,10 @@ struct TargetRow {
 
 constexpr std::array<TargetRow, kernels::target_count> target_rows = {{
     {Target::portable, "portable", &kernels::portable::ops},
-    {Target::avx2, "avx2", OPS_ON_X86(avx2)},
-    {Target::avx512, "avx512", OPS_ON_X86(avx512)},
-    {Target::avx512vbmi, "avx512vbmi", OPS_ON_X86(avx512vbmi)},
-    {Target::neon, "neon", OPS_ON_ARM(neon)},
+    {Target::avx2, "avx2", OPS(avx2)},
+    {Target::avx512, "avx512", OPS(avx512)},
+    {Target::avx512vbmi, "avx512vbmi", OPS(avx512vbmi)},
+    {Target::neon, "neon", OPS(neon)},
 }};
 static_assert([] {
   for (std::size_t i = 0; i < target_rows.size(); ++i) {
