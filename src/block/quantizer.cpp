@@ -114,20 +114,20 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
 Result<void> Quantizer::take_search(std::string_view scheme, const QuantizeOptions& options) {
   if (options.clip == Clip::mse) {
     if (recipe_->gguf != GgufBlock::none) {
-      return wrong(formatted("{} of ggml has a search of its own, and no clipping", scheme));
+      return invalid(formatted("{} of ggml has a search of its own, and no clipping", scheme));
     }
     if (is_per_tensor())
-      return wrong(formatted("{} has one scale for the whole tensor, which is not searched", scheme));
+      return invalid(formatted("{} has one scale for the whole tensor, which is not searched", scheme));
     clip_.emplace(*recipe_, scale_);
   }
   const std::size_t count = options.importance.size(), matrices = matrix_rows_ == 0 ? 0 : rows_ / matrix_rows_;
   if (count == 0) return {};
   if (count != columns_ && count != columns_ * matrices) {
-    return wrong(formatted("importance of {} numbers, where the weight has {} columns", count, columns_));
+    return invalid(formatted("importance of {} numbers, where the weight has {} columns", count, columns_));
   }
   const bool is_right = std::all_of(options.importance.begin(), options.importance.end(),
                                     [](float x) { return is_finite(x) && x >= 0.0f; });
-  if (!is_right) return wrong("importance that is negative, NaN or infinite");
+  if (!is_right) return invalid("importance that is negative, NaN or infinite");
   importance_.assign(options.importance.begin(), options.importance.end());
   return {};
 }
