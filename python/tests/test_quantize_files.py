@@ -202,6 +202,7 @@ def test_gguf_to_gguf_is_ggml(tmp_path):
     tensors = {
         "token_embd.weight": (random.standard_normal((8, 256)) * 0.1).astype(np.float32),
         "blk.0.attn_q.weight": (random.standard_normal((64, 256)) * 0.1).astype(np.float32),
+        "blk.0.ffn_gate.weight": (random.standard_normal((32, 256)) * 0.1).astype(np.float32),
         "blk.0.attn_norm.weight": np.ones(256, np.float32),
     }
     writer = gguf.GGUFWriter(tmp_path / "in.gguf", "llama")
@@ -219,6 +220,8 @@ def test_gguf_to_gguf_is_ggml(tmp_path):
         found = {tensor.name: tensor for tensor in reader.tensors}
         wanted = tc.gguf_quantize(tensors["blk.0.attn_q.weight"], scheme)
         assert found["blk.0.attn_q.weight"].data.tobytes() == wanted.tobytes()
+        gate = tc.gguf_quantize(tensors["blk.0.ffn_gate.weight"], scheme)
+        assert found["blk.0.ffn_gate.weight"].data.tobytes() == gate.tobytes()
         assert found["blk.0.attn_norm.weight"].data.tobytes() == tensors["blk.0.attn_norm.weight"].tobytes()
         assert found["token_embd.weight"].data.tobytes() == tensors["token_embd.weight"].tobytes()
         assert int(reader.fields["general.file_type"].parts[-1][0]) == number

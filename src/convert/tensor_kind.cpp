@@ -60,6 +60,7 @@ constexpr Clue clues[] = {
     {TensorKind::embedding, ".relative_attention_bias."},
     {TensorKind::embedding, ".relative_position"},
     {TensorKind::router, ".router."},
+    {TensorKind::feed_forward, ".ffn_gate.weight."},  // of GGUF; its routers are ffn_gate_inp
     {TensorKind::router, ".gate.weight."},
     {TensorKind::router, ".gate.wg."},
     {TensorKind::router, ".ffn_gate_inp"},
