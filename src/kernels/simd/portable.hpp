@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define TENSORCAST_REGISTER_BYTES 16
