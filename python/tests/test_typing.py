@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package, the guide and the examples satisfy type checkers, which know what calls return."""
 
-import contextlib
 import doctest
 import os
 import pathlib
@@ -191,10 +190,10 @@ def run(folder, *command):
         )  # fmt: skip
         try:
             status = checker.wait(timeout=400)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(checker.pid, signal.SIGKILL)
+        except subprocess.TimeoutExpired:
+            os.killpg(checker.pid, signal.SIGKILL)
             checker.wait()
+            raise
         said.seek(0)
         return status, said.read()
 

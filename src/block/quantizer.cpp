@@ -116,8 +116,9 @@ Result<void> Quantizer::take_search(std::string_view scheme, const QuantizeOptio
     if (recipe_->gguf != GgufBlock::none) {
       return invalid(formatted("{} of ggml has a search of its own, and no clipping", scheme));
     }
-    if (is_per_tensor())
+    if (is_per_tensor()) {
       return invalid(formatted("{} has one scale for the whole tensor, which is not searched", scheme));
+    }
     clip_.emplace(*recipe_, scale_);
   }
   const std::size_t count = options.importance.size(), matrices = matrix_rows_ == 0 ? 0 : rows_ / matrix_rows_;

@@ -39,7 +39,7 @@ Result<BlockTensor> read_tensor(const tc_block_tensor& given) {
   if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
   const BlockFormat* format =
       tensorcast::find_block_format(given.scheme, given.spelling == nullptr ? "" : given.spelling);
-  if (format == nullptr) return invalid(("no block format \"" + std::string(given.scheme) + "\"").c_str());
+  if (format == nullptr) return invalid("no block format \"" + std::string(given.scheme) + "\"");
   BlockTensor tensor{.coding = format->coding,
                      .shape = tensorcast::Shape(given.shape, given.rank),
                      .block_rows = block_length(given.block_rows, format->block_rows),

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/c_api.h"
@@ -23,7 +24,7 @@ tc_status run(Call&& call) noexcept {
   return status_of(guarded(std::forward<Call>(call)));
 }
 
-inline Error invalid(const char* message) { return {.code = ErrorCode::invalid_argument, .message = message}; }
+using tensorcast::invalid;
 
 // Sizes of the structs in the first release. Fields of later ones count only if they are wholly inside the caller's.
 inline constexpr std::size_t first_cast_options = offsetof(tc_cast_options, executor);

@@ -14,6 +14,7 @@
 #include "block/quantizer.hpp"
 #include "block/saturation.hpp"
 #include "cast/parallel.hpp"
+#include "dtype/ceil_div.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::file_conversion {
@@ -22,8 +23,6 @@ namespace {
 constexpr std::uint64_t band_elements = std::uint64_t{1} << 18;
 constexpr std::uint64_t window_bands = 8;
 constexpr std::uint64_t exponent_count = 256;
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 enum class Limit : std::uint8_t { none, lowest, highest };
 

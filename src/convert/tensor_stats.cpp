@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -37,15 +38,14 @@ void add_values(std::span<const double> values, TensorStats& stats) {
 }
 
 // Empty: none.
-Result<std::vector<float>> importance_of(const StatsRequest& request, const std::string& tensor) {
-  if (request.importance.empty()) return std::vector<float>();
-  const Result<quantized::ImportanceFile> file = quantized::ImportanceFile::open(request.importance);
-  if (!file) return file.error();
-  const std::string name = file->find(tensor);
+Result<std::vector<float>> importance_of(const quantized::ImportanceFile* file, const std::string& tensor) {
+  const std::string name = file == nullptr ? std::string() : file->find(tensor);
   return name.empty() ? std::vector<float>() : file->read(name);
 }
 
-Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const StatsRequest& request) {
+// `file`: of importance; null: none.
+Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const StatsRequest& request,
+                           const quantized::ImportanceFile* file) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const formats::TensorInfo& tensor = reader.tensors()[index];
   if (bit_width(tensor.dtype) == 0) {
@@ -82,7 +82,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
   if (request.schemes.empty()) return stats;
-  const Result<std::vector<float>> importance = importance_of(request, tensor.name);
+  const Result<std::vector<float>> importance = importance_of(file, tensor.name);
   if (!importance) return importance.error();
   auto fitted = file_conversion::fit_schemes(reader, index, request.schemes, *importance, request.execution, stats);
   if (!fitted) return std::move(fitted).error();
@@ -104,6 +104,12 @@ std::unordered_map<std::string_view, std::size_t> places_of(const std::vector<fo
 }
 
 Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const StatsRequest& request) {
+  std::optional<quantized::ImportanceFile> importance;
+  if (!request.importance.empty() && !request.schemes.empty()) {
+    Result<quantized::ImportanceFile> opened = quantized::ImportanceFile::open(request.importance);
+    if (!opened) return std::move(opened).error();
+    importance = std::move(*opened);
+  }
   const std::unordered_map<std::string_view, std::size_t> places = places_of(reader.tensors());
   std::vector<TensorStats> all;
   all.reserve(request.tensors.size());
@@ -111,7 +117,8 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
     const auto found = places.find(name);
     const bool is_the_only_one = name.empty() && reader.tensors().size() == 1;
     if (found == places.end() && !is_the_only_one) return no_such_tensor(name);
-    Result<TensorStats> stats = sum_up(reader, is_the_only_one ? 0 : found->second, request);
+    Result<TensorStats> stats =
+        sum_up(reader, is_the_only_one ? 0 : found->second, request, importance ? &*importance : nullptr);
     if (!stats) {
       stats.error().tensor = name;
       return std::move(stats).error();
@@ -130,7 +137,7 @@ namespace tensorcast::file_conversion {
 Result<TensorStats> count_numbers(formats::Reader& reader, std::size_t index, const Execution& execution) {
   StatsRequest request;
   request.execution = execution;
-  return sum_up(reader, index, request);
+  return sum_up(reader, index, request, nullptr);
 }
 
 }  // namespace tensorcast::file_conversion

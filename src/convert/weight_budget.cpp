@@ -13,6 +13,7 @@
 #include "convert/quantized/decoded_reader.hpp"
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_fit.hpp"
+#include "dtype/errors.hpp"
 #include "tensorcast/budget.hpp"
 
 namespace tensorcast::file_conversion {
@@ -171,7 +172,7 @@ class BudgetChoice {
   Result<void> measure_numbers(const ChosenWeight& weight, std::vector<FittedScheme> fitted, BudgetWeight& measured) {
     const quantized::Layer& layer = found_.layers[weight.layer];
     if (run_.on_progress && !run_.on_progress({.bytes_done = done_, .bytes_total = total_, .tensor = layer.name})) {
-      return Error{.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"};
+      return cancelled();
     }
     const std::size_t index = layer.is_quantized() ? reader_.tensors().size() + weight.layer : layer.codes();
     formats::Reader& reader = layer.is_quantized() ? static_cast<formats::Reader&>(decoded_) : reader_;

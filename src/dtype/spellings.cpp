@@ -10,6 +10,7 @@
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/lower_case.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -52,8 +53,6 @@ const std::vector<Group>& groups() {
 
 constexpr std::size_t longest_spelling = 64;
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool consume_prefix(std::string& text, std::string_view prefix) {
   if (text.size() <= prefix.size() || text.compare(0, prefix.size(), prefix) != 0) return false;
   text.erase(0, prefix.size());
@@ -76,7 +75,7 @@ Spelled read_spelling(std::string_view spelling) {
                              std::end(settled_by_capitals)};
   std::string& key = spelled.key;
   for (const char c : spelling) {
-    if (c != '_') key += lower(c);
+    if (c != '_') key += lower_case(c);
   }
   if (consume_prefix(key, "tensor(")) {
     if (key.back() != ')') return {.key = "("};  // matches nothing

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "dtype/lower_case.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf_format.hpp"
 #include "formats/npy/npy_format.hpp"

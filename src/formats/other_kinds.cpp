@@ -4,6 +4,7 @@
 #include <string>
 
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 
 namespace tensorcast::formats {
 namespace {
@@ -17,14 +18,6 @@ bool is_pickle(std::string_view name, std::string_view head) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 std::optional<Error> other_kind(std::string_view path, std::span<const std::byte> head) {
   const std::string name = lower_case(path.substr(path.rfind('/') + 1));

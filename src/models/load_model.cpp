@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dtype/guarded.hpp"
+#include "dtype/lower_case.hpp"
 #include "io/input_file.hpp"
 #include "models/model_format.hpp"
 #include "tensorcast/model.hpp"
@@ -20,10 +21,7 @@ using models::ModelFormat;
 constexpr std::size_t recognized_bytes = 4096;
 
 bool has_extension(std::string_view path, const ModelFormat& format) {
-  std::string name(path.substr(path.rfind('/') + 1));
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  const std::string name = lower_case(path.substr(path.rfind('/') + 1));
   return std::any_of(format.extensions.begin(), format.extensions.end(), [&](std::string_view extension) {
     return name.size() > extension.size() && name.ends_with(extension);
   });

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "dtype/lower_case.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -16,11 +17,6 @@ constexpr auto size_keys =
     std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
                                      "weight_block_size", "load_in_4bit", "load_in_8bit", "quant_algo", "format"});
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool describes(const Json& section) {
   if (!section.is_object() || section.empty()) return false;
   if (!text_in(section, "quant_method").empty()) return true;
@@ -32,7 +28,7 @@ bool describes(const Json& section) {
 
 // The method of a section that names none, from where it stands and what it has.
 std::string method_of(const Json& section, std::string_view key, std::string_view file) {
-  std::string method = lower(text_in(section, "quant_method"));
+  std::string method = lower_case(text_in(section, "quant_method"));
   if (method == "compressed_tensors") method = "compressed-tensors";
   if (method == "auto_round" || method == "intel/auto-round") method = "auto-round";
   if (!method.empty()) return method;

@@ -1,8 +1,8 @@
 // GGUF's blocks, which have their scales inside: one tensor is a layer, and its type is the scheme.
 #include <algorithm>
-#include <cctype>
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/spelling.hpp"
+#include "dtype/lower_case.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -11,8 +11,7 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const TensorInfo& tensor = tensors[i];
     if (tensor.foreign_dtype.empty() || tensor.problem || tensor.shape.empty()) continue;
-    std::string scheme = tensor.foreign_dtype;
-    std::ranges::transform(scheme, scheme.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string scheme = lower_case(tensor.foreign_dtype);
     const BlockFormat* format = find_block_format(scheme, "gguf");
     if (format == nullptr || format->coding.gguf == GgufBlock::none) continue;
     const auto size = static_cast<std::int64_t>(block_size(format->coding.gguf).elements);

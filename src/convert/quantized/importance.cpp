@@ -52,23 +52,16 @@ std::array<std::string, 4> names_of(const std::string& weight) {
 }  // namespace
 
 Result<ImportanceFile> ImportanceFile::open(const std::string& path) {
-  Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return std::move(file).error();
+  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, {}, {});
+  if (!input) return std::move(input).error();
   ImportanceFile made;
-  made.file_ = std::make_unique<io::InputFile>(std::move(*file));
-  const Result<const formats::Format*> format = formats::detect_format(*made.file_);
-  if (!format) return format.error();
-  Result<std::unique_ptr<formats::Reader>> reader = (*format)->open(*made.file_, {});
-  if (!reader) {
-    if (reader.error().file.empty()) reader.error().file = path;
-    return std::move(reader).error();
-  }
-  made.reader_ = std::move(*reader);
-  const auto& tensors = made.reader_->tensors();
-  made.is_matrix_ = (*format)->name == "gguf";
+  made.input_ = std::move(*input);
+  const formats::Format& format = *made.input_.format;
+  const auto& tensors = made.input_.reader->tensors();
+  made.is_matrix_ = format.name == "gguf";
   const bool has_sums = std::any_of(tensors.begin(), tensors.end(),
                                     [](const formats::TensorInfo& each) { return each.name.ends_with(sums_word); });
-  if (made.is_matrix_ ? has_sums : (*format)->named_tensors) return made;
+  if (made.is_matrix_ ? has_sums : format.named_tensors) return made;
   return Error{.code = ErrorCode::unsupported,
                .message = "the file has no importance of weights",
                .hint =
@@ -78,7 +71,7 @@ Result<ImportanceFile> ImportanceFile::open(const std::string& path) {
 }
 
 const formats::TensorInfo* ImportanceFile::tensor(const std::string& name) const {
-  const auto& tensors = reader_->tensors();
+  const auto& tensors = input_.reader->tensors();
   const auto found =
       std::find_if(tensors.begin(), tensors.end(), [&](const formats::TensorInfo& each) { return each.name == name; });
   return found == tensors.end() ? nullptr : &*found;
@@ -92,10 +85,10 @@ std::string ImportanceFile::find(const std::string& weight) const {
 }
 
 Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& info) const {
-  const auto index = static_cast<std::size_t>(&info - reader_->tensors().data());
+  const auto index = static_cast<std::size_t>(&info - input_.reader->tensors().data());
   if (info.problem) return *info.problem;
   std::vector<std::byte> bytes(info.bytes);
-  if (Result<void> got = reader_->read(index, 0, bytes); !got) return std::move(got).error();
+  if (Result<void> got = input_.reader->read(index, 0, bytes); !got) return std::move(got).error();
   std::vector<float> numbers(info.count);
   const std::int64_t shape[] = {static_cast<std::int64_t>(info.count)};
   const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(numbers))};
@@ -105,8 +98,10 @@ Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& in
 
 Result<std::vector<float>> ImportanceFile::read(const std::string& name) const {
   const auto wrong = [&](std::string message) {
-    return Error{
-        .code = ErrorCode::invalid_argument, .message = std::move(message), .tensor = name, .file = file_->path()};
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = std::move(message),
+                 .tensor = name,
+                 .file = input_.file->path()};
   };
   const formats::TensorInfo* const sums = tensor(is_matrix_ ? name + std::string(sums_word) : name);
   if (sums == nullptr) return wrong("it is not in the file of importance");

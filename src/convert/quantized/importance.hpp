@@ -1,12 +1,10 @@
 // How much the errors of a weight's columns count, from a file: llama.cpp's importance matrix, or safetensors.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "formats/format.hpp"
-#include "io/input_file.hpp"
+#include "convert/open_input.hpp"
 
 namespace tensorcast::quantized {
 
@@ -32,8 +30,7 @@ class ImportanceFile {
   [[nodiscard]] const formats::TensorInfo* tensor(const std::string& name) const;
   [[nodiscard]] Result<std::vector<float>> numbers(const formats::TensorInfo& tensor) const;
 
-  std::unique_ptr<io::InputFile> file_;  // the reader refers to it
-  std::unique_ptr<formats::Reader> reader_;
+  file_conversion::OpenedInput input_;
   bool is_matrix_ = false;  // llama.cpp's
 };
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "convert/quantized/config.hpp"
+#include "dtype/lower_case.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::quantized {
@@ -52,11 +52,7 @@ const Spelling* spelling_of(std::string_view method) {
 
 // The config decides: without a word in it, bytes named e4m3 are e4m3.
 bool has_ue5m3(const Json& section) {
-  if (section.is_string()) {
-    std::string text = section.get<std::string>();
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text.find("ue5m3") != std::string::npos;
-  }
+  if (section.is_string()) return lower_case(section.get<std::string>()).find("ue5m3") != std::string::npos;
   return section.is_structured() && std::ranges::any_of(section, has_ue5m3);
 }
 

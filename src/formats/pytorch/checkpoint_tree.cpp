@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "formats/npy/npy_text.hpp"
+#include "formats/pytorch/pickle_names.hpp"
 
 namespace tensorcast::formats::pytorch {
 namespace {
@@ -118,10 +119,7 @@ class Sorter {
     return Plain("{\"object\":" + nlohmann::json(name_of(object)).dump() + "}");
   }
 
-  std::string name_of(Ref object) const {
-    const std::string& name = objects_[object].text;
-    return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
-  }
+  std::string name_of(Ref object) const { return shown(objects_[object].text); }
 
   void add_warnings() {
     constexpr std::size_t most = 8;

@@ -97,11 +97,6 @@ bool runs_programs(const std::string& module, const std::string& name) {
   return module != "builtins" || std::ranges::find(harmless_builtins, name) == harmless_builtins.end();
 }
 
-// Returns a name as messages show it.
-std::string shown(const std::string& name) {
-  return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
-}
-
 Result<Ref> add_function(Objects& objects, Function function, const std::string& name) {
   Value value{.kind = Kind::function, .text = name};
   value.integer = static_cast<std::int64_t>(function);
@@ -109,6 +104,10 @@ Result<Ref> add_function(Objects& objects, Function function, const std::string&
 }
 
 }  // namespace
+
+std::string shown(const std::string& name) {
+  return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
+}
 
 Error not_allowed(const std::string& name) {
   return Error{

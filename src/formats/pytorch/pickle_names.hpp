@@ -37,6 +37,9 @@ enum class Function : std::uint8_t {
 // tensors of kinds that are not read, and for names that run programs.
 [[nodiscard]] Result<Ref> find_name(Objects& objects, const std::string& module, const std::string& name);
 
+// A name of the file as messages show it.
+[[nodiscard]] std::string shown(const std::string& name);
+
 [[nodiscard]] Error not_allowed(const std::string& name);
 
 }  // namespace tensorcast::formats::pytorch

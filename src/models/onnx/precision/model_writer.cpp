@@ -431,9 +431,7 @@ Result<void> ModelWriter::add_scales(const Initializer& initializer, WireRope& r
   using formats::onnx::Field;
   const std::shared_ptr<const Quantization>& quantization = plan_.quantization(initializer.value);
   const ScaleNames& names = scale_names_[initializer.value];
-  std::size_t count = 1;
-  for (const std::int64_t dimension : quantization->scales_shape()) count *= static_cast<std::size_t>(dimension);
-  const std::uint64_t bytes = storage_bytes(quantization->scales_dtype(), count);
+  const std::uint64_t bytes = quantization->scales_bytes();
   counts_.initializer_bytes_after += bytes;
   Result<WireRope> scales =
       scales_tensor(file_, initializer.tensor, names.stored, quantization, place_of(initializer, bytes));

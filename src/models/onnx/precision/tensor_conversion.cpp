@@ -297,15 +297,13 @@ Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRan
   const auto reader = TensorProtoReader::open(file, tensor);
   if (!reader) return reader.error();
   WireRope rope;
-  std::size_t count = 1;
   for (const std::int64_t dimension : quantization->scales_shape()) {
-    count *= static_cast<std::size_t>(dimension);
     rope.text(encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension)));
   }
   rope.text(
       encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(quantization->scales_dtype())) +
       encode_field(static_cast<std::uint32_t>(Field::name), name));
-  put_data(rope, name, (*reader)->outline().external.location, storage_bytes(quantization->scales_dtype(), count),
+  put_data(rope, name, (*reader)->outline().external.location, quantization->scales_bytes(),
            part_of(quantization, &StoredWeight::scales), external);
   return rope;
 }

@@ -132,6 +132,8 @@ DType Quantization::scales_dtype() const noexcept {
   return recipe_.has_float_scales() ? source_.dtype : recipe_.scales;
 }
 
+std::size_t Quantization::scales_bytes() const { return storage_bytes(scales_dtype(), product(scales_shape_)); }
+
 Result<std::shared_ptr<const StoredWeight>> Quantization::stored() const {
   if (last_->tensor == source_.tensor.offset) return last_->stored;
   Result<StoredWeight> made = quantized();

@@ -67,6 +67,7 @@ class Quantization {
   [[nodiscard]] std::size_t axis() const noexcept { return axis_; }
   [[nodiscard]] DType scales_dtype() const noexcept;
   [[nodiscard]] const std::vector<std::int64_t>& scales_shape() const noexcept { return scales_shape_; }
+  [[nodiscard]] std::size_t scales_bytes() const;
   // Errors: parse, unsupported, io; unsupported: scales that the weight's type does not hold.
   [[nodiscard]] Result<std::shared_ptr<const StoredWeight>> stored() const;
   [[nodiscard]] Result<float> tensor_scale() const;
