@@ -22,10 +22,10 @@ OrderedJson file_json(const io::WrittenFile& file) {
 
 std::string moves_text(const Moves& moves, const std::string& identity) {
   OrderedJson document = {{"format", format_name},
-                   {"version", format_version},
-                   {"identity", identity},
-                   {"moves", OrderedJson::array()},
-                   {"old", OrderedJson::array()}};
+                          {"version", format_version},
+                          {"identity", identity},
+                          {"moves", OrderedJson::array()},
+                          {"old", OrderedJson::array()}};
   for (const Move& move : moves.moves) {
     document["moves"].push_back(
         {{"from", move.from}, {"file", move.name}, {"bytes", move.bytes}, {"sha256", move.sha256}});
