@@ -170,7 +170,7 @@ def page(measured, texts, linear):
         "Where a paragraph has no table, the elements and what they become differ from processor to processor.\n",
         *(section(findings, peer) for findings, peer in zip(measured, PEERS)),
         text_differences.page(texts),
-        linear_differences.page(linear),
+        *map(linear_differences.page, linear),
     ]
     return "\n".join(parts)
 
@@ -183,7 +183,7 @@ def main():
     texts = text_differences.measure_all()
     linear = linear_differences.measure_all()
     unknown = [line for findings in measured for line in findings.unknown] + text_differences.unknown(texts)
-    unknown += linear.unknown
+    unknown += [line for findings in linear for line in findings.unknown]
     text = page(measured, texts, linear)
     if arguments.update:
         PAGE.write_text(text)

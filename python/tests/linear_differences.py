@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear beside ONNX Runtime: every difference is one of the classes below.
+"""QuantizeLinear and DequantizeLinear beside ONNX Runtime and ONNX's reference: every difference is one of the classes below.
 
 docs/differences.md has the page; differences.py writes it. Our results are exact by the operators' texts (docs/nodes.md).
 """
@@ -126,7 +126,7 @@ def ours(model):
     return backend.run_model(model, [])[0]
 
 
-def theirs(model):
+def runtime(model):
     """None: there is no kernel."""
     import onnxruntime
 
@@ -142,12 +142,27 @@ def theirs(model):
         raise
 
 
+def reference(model):
+    """None: it runs no such node."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
+    except (RuntimeError, TypeError):
+        return None
+
+
 def _is_integer(case):
     return case.op == "QuantizeLinear" and case.codes in INTEGERS
 
 
+def _quotient(case, x):
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32) / np.float32(case.scale)
+
+
 # The operators' rule, what ONNX Runtime does, and which elements it explains.
-CLASSES = [
+RUNTIME_CLASSES = [
     ("NaN to integers", "NaN becomes the lowest integer; by QuantizeLinear's text nothing is said, and ours is the zero point.",
      lambda case, x, a, b: _is_integer(case) & np.isnan(x.astype(np.float32))),
     ("Infinity to integers", "A float16 whose quotient is infinite becomes the lowest integer, also at the upper end; ours "
@@ -172,6 +187,26 @@ CLASSES = [
 ]  # fmt: skip
 
 
+REFERENCE_CLASSES = [
+    RUNTIME_CLASSES[0],
+    ("Quotients beyond int32", "The quotient becomes int32 first, which wraps: the lowest integer, or 0; ours saturates.",
+     lambda case, x, a, b: _is_integer(case) & ~(np.abs(_quotient(case, x)) < 2.0**31)),
+    ("float16 quotients that are infinite", "The quotient is rounded to float16 and infinite, and becomes the lowest integer; "
+     "ours saturates.",
+     lambda case, x, a, b: _is_integer(case) & (case.numbers == T.FLOAT16) & (_quotient(case, x) > 65504)),
+    ("-0 to float8", "-0 stays -0; by the text the zero point, +0, is added first.",
+     lambda case, x, a, b: (case.op == "QuantizeLinear") & (case.codes in FLOAT8) & (a == 0) & (b == 0)),
+    ("Infinity to the fnuz types", "It becomes the largest number, as do float16 quotients that are infinite; by Cast 19's text it "
+     "is NaN (`fnuz_inf`).",
+     lambda case, x, a, b: (case.op == "QuantizeLinear") & (case.codes in (T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2FNUZ))
+     & (np.abs(_quotient(case, x)) > 65504)),
+    ("Zero points of 16 bits with float16", "x - zero point is rounded to float16, then the product; ours rounds once.",
+     RUNTIME_CLASSES[-2][2]),
+    ("int32", "x is rounded to float32, then the product; ours rounds once.", RUNTIME_CLASSES[-1][2]),
+]  # fmt: skip
+PEERS = [("ONNX Runtime", runtime, RUNTIME_CLASSES), ("ONNX's reference", reference, REFERENCE_CLASSES)]
+
+
 @dataclasses.dataclass
 class Row:
     number: int
@@ -182,13 +217,19 @@ class Row:
 
 @dataclasses.dataclass
 class Findings:
+    title: str
+    classes: list
     rows: list
-    missing: list  # cases without a kernel
+    missing: list  # cases that the peer does not run
     unknown: list  # lines about what no class explains
     compared: int = 0
 
 
 def measure_all():
+    return [measure(*peer) for peer in PEERS]
+
+
+def measure(title, theirs, classes):
     rows, missing, unknown, compared = [], [], [], 0
     for case in _cases():
         x = numbers_of(case.numbers) if case.op == "QuantizeLinear" else codes_of(case.codes)
@@ -204,7 +245,7 @@ def measure_all():
         if a.dtype.kind == "f":
             same |= np.isnan(a) & np.isnan(b)
         left = ~same
-        for number, (_, _, explains) in enumerate(CLASSES):
+        for number, (_, _, explains) in enumerate(classes):
             with np.errstate(invalid="ignore"):
                 held = left & explains(case, x, a, b)
             if held.any():
@@ -212,15 +253,15 @@ def measure_all():
                 rows.append(Row(number, case, int(held.sum()), (x[at], a[at], b[at])))
                 left &= ~held
         for at in np.argwhere(left)[:3]:
-            unknown.append(f"{case.op} {case.label} {case}: {x[tuple(at)]} is {a[tuple(at)]}, theirs {b[tuple(at)]}")
-    return Findings(rows, missing, unknown, compared)
+            unknown.append(f"{title}: {case.op} {case.label} {case}: {x[tuple(at)]} is {a[tuple(at)]}, theirs {b[tuple(at)]}")
+    return Findings(title, classes, rows, missing, unknown, compared)
 
 
 def page(findings):
-    lines = ["## QuantizeLinear and DequantizeLinear of ONNX Runtime", "",
-             f"{findings.compared} elements, in opsets 10 to 23, with scales of the tensor and of blocks, are compared by the same script: "
+    lines = [f"## QuantizeLinear and DequantizeLinear of {findings.title}", "",
+             f"{findings.compared} elements, in opsets 10 to 23, with scales of the tensor and of blocks, are compared: "
              "NaN counts as equal whatever its sign.", ""]  # fmt: skip
-    for number, (title, text, _) in enumerate(CLASSES):
+    for number, (title, text, _) in enumerate(findings.classes):
         found = [row for row in findings.rows if row.number == number]
         if not found:
             continue
@@ -233,6 +274,6 @@ def page(findings):
                 scale += f", {key} {NAMES[value] if key == 'precision' else value}"
             lines.append(f"| {case.op} | {case.label} | {case.opset} | {scale} | {row.count} | {' | '.join(shown)} |")
         lines.append("")
-    labels = {f"{case.op} {case.label}": None for case in findings.missing}
-    lines += ["**No kernel on a CPU**: " + ", ".join(labels) + ".", ""]
+    labels = {f"{case.op} {case.label} {case.opset}": None for case in findings.missing}
+    lines += ["**Not run**, as it has no implementation on a CPU: " + ", ".join(labels) + ".", ""]
     return "\n".join(lines)

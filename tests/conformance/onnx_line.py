@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One release of onnx: its node tests of casts on tensorcast.onnx_backend. Prints one line of JSON; for onnx_lines.py."""
+"""One release of onnx: its node tests of casts and quantization on tensorcast.onnx_backend. Prints one line of JSON; for onnx_lines.py."""
 
 import glob
 import json
+import re
 import unittest
 
 import ml_dtypes
@@ -15,7 +16,7 @@ from onnx.backend.test.loader import load_model_tests
 import tensorcast as tc
 from tensorcast import _onnx_arrays, onnx_backend
 
-PREFIXES = ("test_cast_", "test_castlike_")
+OPERATORS = re.compile(r"^test_(cast|castlike|bitcast|quantizelinear|dequantizelinear|dynamicquantizelinear(?!.*_expanded))(_|$)")
 FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 
 
@@ -34,7 +35,7 @@ def tensors(pattern, values):
 
 
 def data_sets(case, graph):
-    """Inputs and the expected output; a release ships them as files, or makes them (1.23)."""
+    """Inputs and expected outputs; a release ships them as files, or makes them (1.23)."""
     if case.model_dir is None:
         pairs = case.data_sets
     else:
@@ -44,8 +45,7 @@ def data_sets(case, graph):
             for folder in folders
         ]
     for inputs, outputs in pairs:
-        (expected,) = native(outputs, graph.output)
-        yield list(native(inputs, graph.input)), expected
+        yield list(native(inputs, graph.input)), list(native(outputs, graph.output))
 
 
 def truncated_to_bfloat16(source):
@@ -68,35 +68,39 @@ def differences(case):
     opset = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     prepared = onnx_backend.prepare(model)
     found = []
-    for inputs, expected in data_sets(case, model.graph):
-        got = _onnx_arrays.native(prepared.run(inputs)[0], model.graph.output[0].type.tensor_type.elem_type)
-        if expected.dtype.kind in "OUS":
-            rows = zip(inputs[0].ravel().tolist(), expected.ravel().tolist(), got.ravel().tolist())
-            found += [
-                {"kind": "other", "source": str(a), "data": str(b), "gives": str(c)} for a, b, c in rows if b != c
-            ]
-            continue
-        if expected.dtype != got.dtype or expected.shape != got.shape:
-            found.append({"kind": "other", "data": str(expected.dtype), "gives": str(got.dtype)})
-            continue
-        bits = f"u{got.itemsize}"
-        same = np.ascontiguousarray(expected).view(bits) == np.ascontiguousarray(got).view(bits)
-        wide, mine = tc.cast(expected, "float64"), tc.cast(got, "float64")
-        if _onnx_arrays.foreign(got).dtype.names is None:  # else BackendTest compares codes
-            same |= np.isnan(wide) & np.isnan(mine)
-        target = got.dtype.name
-        for index in np.flatnonzero(~same.ravel()):
-            source = float(tc.cast(inputs[0], "float64").ravel()[index])
-            a, b = float(wide.ravel()[index]), float(mine.ravel()[index])
-            kind = kind_of(source, a, b, target, opset)
-            found.append({"kind": kind, "source": str(source), "data": str(a), "gives": str(b), "to": target})
+    for inputs, outputs in data_sets(case, model.graph):
+        for value, expected, got in zip(model.graph.output, outputs, prepared.run(inputs), strict=True):
+            got = _onnx_arrays.native(got, value.type.tensor_type.elem_type)
+            found += differences_of(inputs[0], expected, got, opset)
+    return found
+
+
+def differences_of(source, expected, got, opset):
+    """Of one output."""
+    if expected.dtype.kind in "OUS":
+        rows = zip(source.ravel().tolist(), expected.ravel().tolist(), got.ravel().tolist())
+        return [{"kind": "other", "source": str(a), "data": str(b), "gives": str(c)} for a, b, c in rows if b != c]
+    if expected.dtype != got.dtype or expected.shape != got.shape:
+        return [{"kind": "other", "data": str(expected.dtype), "gives": str(got.dtype)}]
+    bits = f"u{got.itemsize}"
+    same = np.ascontiguousarray(expected).view(bits) == np.ascontiguousarray(got).view(bits)
+    wide, mine = tc.cast(expected, "float64"), tc.cast(got, "float64")
+    if _onnx_arrays.foreign(got).dtype.names is None:  # else BackendTest compares codes
+        same |= np.isnan(wide) & np.isnan(mine)
+    target = got.dtype.name
+    found = []
+    for index in np.flatnonzero(~same.ravel()):
+        number = float(tc.cast(source, "float64").ravel()[index]) if source.shape == got.shape else float("nan")
+        a, b = float(wide.ravel()[index]), float(mine.ravel()[index])
+        kind = kind_of(number, a, b, target, opset)
+        found.append({"kind": kind, "source": str(number), "data": str(a), "gives": str(b), "to": target})
     return found
 
 
 def main():
-    tests = BackendTest(onnx_backend.TensorcastBackend, __name__).include(r"^test_cast(like)?_.*_cpu$").test_cases
+    tests = BackendTest(onnx_backend.TensorcastBackend, __name__).include(OPERATORS.pattern).test_cases
     suite = tests["OnnxBackendNodeModelTest"]
-    names = sorted(name for name in vars(suite) if name.startswith(PREFIXES) and name.endswith("_cpu"))
+    names = sorted(name for name in vars(suite) if OPERATORS.match(name) and name.endswith("_cpu"))
     failed, skipped = {}, []
     for name in names:
         result = unittest.TestResult()
@@ -106,7 +110,7 @@ def main():
         elif not result.wasSuccessful():
             failed[name.removesuffix("_cpu")] = (result.errors + result.failures)[0][1].strip().splitlines()[-1][:300]
     found, errors = {}, {}
-    cases = [case for case in load_model_tests(kind="node") if case.name.startswith(PREFIXES)]
+    cases = [case for case in load_model_tests(kind="node") if OPERATORS.match(case.name)]
     for case in cases:
         try:
             rows = differences(case)

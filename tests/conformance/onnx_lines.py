@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ONNX's own node tests of Cast and CastLike, of every release line that installs, on tensorcast.onnx_backend.
+"""Runs ONNX's own node tests of casts and quantization, of every release line that installs, on tensorcast.onnx_backend.
 
     tests/conformance/onnx_lines.py --wheel dist/tensorcast-*.whl [--record] [LINE...]
 
@@ -28,7 +28,8 @@ REASONS = {
 }
 HEAD = """# ONNX's node tests, release by release
 
-Written by `tests/conformance/onnx_lines.py --record`: every `test_cast_*` and `test_castlike_*` (the expanded ones too) that
+Written by `tests/conformance/onnx_lines.py --record`: every `test_cast_*` and `test_castlike_*` (the expanded ones too),
+`test_bitcast_*`, `test_quantizelinear*`, `test_dequantizelinear*` and `test_dynamicquantizelinear*` that
 the newest wheel of each release line has, run by its own `onnx.backend.test.BackendTest` on `tensorcast.onnx_backend`.
 None is skipped. The runner compares with tolerances; "bit for bit" says how many tests' data is met exactly, where any NaN
 equals any other.
