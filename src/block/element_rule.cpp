@@ -1,4 +1,4 @@
-// The definition: one number after the other, rounded by the codec. Slow; the loops of element_loops.cpp equal it.
+// The definition: one number after the other, rounded by the codec. Slow; RunEncoder equals it.
 #include "block/element_rule.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

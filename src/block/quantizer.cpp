@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "block/code_packing.hpp"
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
 #include "cast/conversion.hpp"
@@ -17,12 +17,12 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t most_together = 512;  // codes that encode_quotients() makes at once
-constexpr std::size_t chunk = 2048;         // numbers and codes that stay in the first-level cache
+constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count) {
@@ -35,9 +35,12 @@ void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::si
 }
 
 // The largest magnitude as bits, so that NaN is above all.
-std::uint32_t largest_bits(std::span<const float> numbers) noexcept {
+std::uint32_t largest_bits(const std::byte* floats, std::size_t count) noexcept {
+  const kernels::LargestOfRunsFn largest_of = kernels::ops_of(active_target()).largest_of_runs;
   std::uint32_t largest = 0;
-  for (const float number : numbers) largest = std::max(largest, bits_of(number) & magnitude_bits);
+  for_whole_steps(floats, count, [&](const std::byte* step, std::size_t n, std::size_t) {
+    largest_of(step, n, kernels::shift_of_all, &largest);
+  });
   return largest;
 }
 
@@ -71,7 +74,17 @@ struct Quantizer::Work {
   QuantizedRows out = {};
   bool has_nonzero = false;
   std::vector<float> buffer = {};
-  std::vector<std::uint8_t> codes = {};
+  // Of the runs of a stretch, and of those that a step has beyond it.
+  std::vector<std::uint32_t> largest = {};
+  std::vector<float> low = {}, high = {};
+  std::vector<Operand> operands = {};
+  std::vector<std::size_t> cleared = {};  // runs whose codes are 0
+};
+
+// Whole blocks of rows that share scales.
+struct Quantizer::Stretch {
+  std::size_t row = 0, rows = 0;
+  std::size_t column = 0, columns = 0;
 };
 
 Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string_view scheme,
@@ -139,12 +152,6 @@ const float* Quantizer::importance_of(std::size_t row, std::size_t column) const
   return importance_.data() + matrix * columns_ + column;
 }
 
-BlockScale Quantizer::scale_of(const Extent& extent, std::span<const float> numbers, std::size_t row,
-                               std::size_t column, std::size_t width) const {
-  if (!clip_) return scale_(extent, context_);
-  return clip_->find(extent, context_, {.numbers = numbers, .importance = importance_of(row, column), .width = width});
-}
-
 Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& options) {
   const Recipe& recipe = *recipe_;
   QuantizedTensor& layout = layout_;
@@ -196,6 +203,9 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   block_columns_ =
       layout.block_columns == 0 ? std::max<std::size_t>(columns_, 1) : static_cast<std::size_t>(layout.block_columns);
   grid_columns_ = ceil_div(columns_, block_columns_);
+  run_shift_ =
+      layout.block_columns == 0 ? kernels::shift_of_all : static_cast<unsigned>(std::countr_zero(block_columns_));
+  encoder_ = RunEncoder(recipe.element, context_.weights, layout.coding.element == DType::uint8);
 
   const auto width = static_cast<std::size_t>(recipe.element.bits);
   const bool is_words = layout.coding.element == DType::uint8;
@@ -235,6 +245,15 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
   }
 }
 
+// The same, where they are if they are float32.
+const std::byte* Quantizer::floats_at(const std::byte* numbers, std::size_t first, std::size_t count,
+                                      std::vector<float>& buffer) const {
+  if (source_ == DType::float32 && context_.weights == DType::float32) return numbers + first * sizeof(float);
+  buffer.resize(chunk);
+  load(numbers, first, count, buffer.data());
+  return reinterpret_cast<const std::byte*>(buffer.data());
+}
+
 // The error of the first number that is NaN or infinite, among those from `first` on.
 Error Quantizer::nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const {
   std::array<float, chunk> floats;
@@ -256,12 +275,11 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
   const std::size_t tasks = ceil_div(count, task_elements);
   std::vector<std::uint32_t> largest(tasks);
   for_each_task(tasks, execution, [&](std::size_t task) {
-    std::array<float, chunk> floats;
+    std::vector<float> buffer;
     const std::size_t end = std::min((task + 1) * task_elements, count);
     for (std::size_t at = task * task_elements; at < end; at += chunk) {
       const std::size_t n = std::min(chunk, end - at);
-      load(numbers, at, n, floats.data());
-      largest[task] = std::max(largest[task], largest_bits({floats.data(), n}));
+      largest[task] = std::max(largest[task], largest_bits(floats_at(numbers, at, n, buffer), n));
     }
   });
   const std::uint32_t bits = tasks == 0 ? 0 : *std::max_element(largest.begin(), largest.end());
@@ -278,21 +296,6 @@ void Quantizer::set_maximum(float largest) noexcept {
   if (is_per_tensor()) tensor_scale_ = scale_({.largest = largest}, context_);
 }
 
-Result<Extent> Quantizer::measure(std::span<const float> numbers, Work& work) const {
-  Extent extent{.largest = float_of(largest_bits(numbers))};
-  if (!is_finite(extent.largest) && !allows_nonfinite_) {
-    return Error{.code = ErrorCode::out_of_range};  // the caller names the element
-  }
-  work.has_nonzero = work.has_nonzero || extent.largest != 0.0f;
-  if (scale_ == recipe_->asymmetric) {
-    for (const float number : numbers) {
-      extent.low = std::min(extent.low, number);
-      extent.high = std::max(extent.high, number);
-    }
-  }
-  return extent;
-}
-
 void Quantizer::put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept {
   if (recipe_->scales == DType::float32) {
     std::memcpy(work.out.scales + index * sizeof(float), &scale.number, sizeof(float));
@@ -302,122 +305,104 @@ void Quantizer::put_scale(const BlockScale& scale, std::size_t index, const Work
   if (work.out.zero_points != nullptr) work.out.zero_points[index] = scale.zero_point;
 }
 
-void Quantizer::put_codes(const BlockScale& scale, std::span<const float> numbers, std::size_t row, std::size_t column,
-                          Work& work) const {
-  const ElementRule& rule = recipe_->element;
-  work.codes.resize(numbers.size());
-  if (scale.clears) {
-    std::fill(work.codes.begin(), work.codes.end(), std::uint8_t{0});
-  } else {
-    encode(rule, context_.weights, scale.operand, numbers, work.codes);
+// Calls part(row, column, numbers, count) for each piece of at most `chunk` numbers of a row of the stretch.
+template <class Part>
+void Quantizer::for_each_part(const Stretch& stretch, Work& work, const Part& part) const {
+  for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
+    for (std::size_t done = 0; done < stretch.columns; done += chunk) {
+      const std::size_t n = std::min(chunk, stretch.columns - done), column = stretch.column + done;
+      part(row, column, floats_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
+    }
   }
-  if (layout_.coding.element == DType::uint8) {
-    for (std::uint8_t& code : work.codes) code ^= 8;  // two's complement to an offset of 8
-  }
-  std::byte* const packed =
-      work.out.codes + (row - work.first) * codes_row_bytes_ + column * static_cast<std::size_t>(rule.bits) / 8;
-  pack_stream(rule.bits, work.codes, packed);
 }
 
-// Blocks of a row side by side, of at most `most_together` numbers.
-Result<void> Quantizer::put_blocks(std::span<const float> numbers, std::size_t row, std::size_t column,
-                                   Work& work) const {
-  const ElementRule& rule = recipe_->element;
-  const std::size_t first_scale = scales_before(row) - scales_before(work.first) + column / block_columns_;
-  std::array<float, most_together> quotients;
-  std::array<std::uint8_t, most_together> codes;
-  std::array<std::size_t, most_together> clears;  // where blocks begin whose codes are 0
-  std::size_t cleared = 0;
-  for (std::size_t done = 0; done < numbers.size(); done += block_columns_) {
-    const std::span<const float> block = numbers.subspan(done, std::min(block_columns_, numbers.size() - done));
-    const Result<Extent> extent = measure(block, work);
-    if (!extent) return extent.error();
-    const BlockScale scale = scale_of(*extent, block, row, column + done, block.size());
-    put_scale(scale, first_scale + done / block_columns_, work);
-    divide_block(rule, context_.weights, scale.operand, block, quotients.data() + done);
-    if (scale.clears) clears[cleared++] = done;
+// Of the runs of a stretch.
+void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) const {
+  const kernels::Ops& ops = kernels::ops_of(active_target());
+  const std::size_t room = runs + kernels::run_step;  // for the zeros behind a row
+  const bool needs_range = scale_ == recipe_->asymmetric;
+  work.largest.assign(room, 0);
+  if (needs_range) {
+    work.low.assign(room, 0.0f);
+    work.high.assign(room, 0.0f);
   }
-  encode_quotients(rule, {quotients.data(), numbers.size()}, codes.data());
-  for (std::size_t i = 0; i < cleared; ++i) {
-    std::fill_n(codes.data() + clears[i], std::min(block_columns_, numbers.size() - clears[i]), std::uint8_t{0});
+  for_each_part(stretch, work, [&](std::size_t, std::size_t column, const std::byte* numbers, std::size_t count) {
+    for_whole_steps(numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
+      const std::size_t run = (column - stretch.column + done) >> run_shift_;
+      ops.largest_of_runs(step, n, run_shift_, &work.largest[run]);
+      if (needs_range) ops.range_of_runs(step, n, run_shift_, &work.low[run], &work.high[run]);
+    });
+  });
+}
+
+// Writes the scales of a stretch, and keeps what its codes need.
+Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
+  const std::size_t runs = ceil_div(stretch.columns, block_columns_);
+  measure(stretch, runs, work);
+  work.operands.resize(runs);
+  work.cleared.clear();
+  const std::size_t first_scale =
+      scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
+  for (std::size_t i = 0; i < runs; ++i) {
+    Extent extent{.largest = float_of(work.largest[i])};
+    if (!is_finite(extent.largest) && !allows_nonfinite_) {
+      return Error{.code = ErrorCode::out_of_range};  // the caller names the element
+    }
+    work.has_nonzero = work.has_nonzero || extent.largest != 0.0f;
+    if (scale_ == recipe_->asymmetric) extent.low = work.low[i], extent.high = work.high[i];
+    const BlockScale scale = clip_ ? searched_scale(extent, stretch, i, work) : scale_(extent, context_);
+    put_scale(scale, first_scale + i, work);
+    work.operands[i] = scale.operand;
+    if (scale.clears) work.cleared.push_back(i);
   }
-  std::byte* const packed =
-      work.out.codes + (row - work.first) * codes_row_bytes_ + column * static_cast<std::size_t>(rule.bits) / 8;
-  pack_stream(rule.bits, {codes.data(), numbers.size()}, packed);
   return {};
 }
 
-Result<void> Quantizer::run_row(std::size_t row, Work& work) const {
-  const std::byte* const numbers = work.numbers + storage_bytes(source_, (row - work.first) * columns_);
-  std::byte* const packed = work.out.codes + (row - work.first) * codes_row_bytes_;
-  std::fill(packed + (columns_ * static_cast<std::size_t>(recipe_->element.bits) + 7) / 8, packed + codes_row_bytes_,
-            std::byte{0});
-  const std::size_t first_scale = scales_before(row) - scales_before(work.first);
-  const bool is_one_block = is_per_tensor() || grid_columns_ == 1;
-  const std::size_t step = is_one_block ? chunk : chunk / block_columns_ * block_columns_;
-  work.buffer.resize(chunk);
-  BlockScale scale = tensor_scale_;
-  if (is_one_block && !is_per_tensor()) {
-    Extent whole;
-    std::uint32_t largest = 0;
-    for (std::size_t column = 0; column < columns_; column += step) {
-      const std::span<float> part(work.buffer.data(), std::min(step, columns_ - column));
-      load(numbers, column, part.size(), part.data());
-      const Result<Extent> extent = measure(part, work);
-      if (!extent) return extent.error();
-      largest = std::max(largest, bits_of(extent->largest));
-      whole = {float_of(largest), std::min(whole.low, extent->low), std::max(whole.high, extent->high)};
-    }
-    std::vector<float> all;
-    if (clip_) {
-      all.resize(columns_);
-      load(numbers, 0, columns_, all.data());
-    }
-    scale = scale_of(whole, all, row, 0, columns_);
-    put_scale(scale, first_scale, work);
+// Of the i-th block of a stretch.
+BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
+                                     const Work& work) const {
+  const std::size_t column = stretch.column + i * block_columns_;
+  const std::size_t width = std::min(block_columns_, columns_ - column);
+  std::vector<float> block(stretch.rows * width);
+  for (std::size_t row = 0; row < stretch.rows; ++row) {
+    load(work.numbers, (stretch.row + row - work.first) * columns_ + column, width, &block[row * width]);
   }
-  for (std::size_t column = 0; column < columns_; column += step) {
-    const std::span<float> part(work.buffer.data(), std::min(step, columns_ - column));
-    load(numbers, column, part.size(), part.data());
-    if (is_one_block) {
-      put_codes(scale, part, row, column, work);
-      continue;
-    }
-    if (is_of_quotients(recipe_->element) && block_columns_ <= most_together) {
-      const std::size_t together = most_together / block_columns_ * block_columns_;
-      for (std::size_t first = 0; first < part.size(); first += together) {
-        const std::span<const float> blocks = part.subspan(first, std::min(together, part.size() - first));
-        if (Result<void> done = put_blocks(blocks, row, column + first, work); !done) return done;
-      }
-      continue;
-    }
-    for (std::size_t done = 0; done < part.size(); done += block_columns_) {
-      const std::span<const float> block = part.subspan(done, std::min(block_columns_, part.size() - done));
-      const Result<Extent> extent = measure(block, work);
-      if (!extent) return extent.error();
-      scale = scale_of(*extent, block, row, column + done, block.size());
-      put_scale(scale, first_scale + (column + done) / block_columns_, work);
-      put_codes(scale, block, row, column + done, work);
+  return clip_->find(extent, context_,
+                     {.numbers = block, .importance = importance_of(stretch.row, column), .width = width});
+}
+
+void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
+  const auto width = static_cast<std::size_t>(recipe_->element.bits);
+  for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
+    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8;
+    encoder_.run(numbers, count, operands + ((column - stretch.column) >> run_shift_), run_shift_, codes);
+  });
+  for (const std::size_t run : work.cleared) {
+    const std::size_t begin = stretch.column + run * block_columns_;
+    const std::size_t end = std::min(begin + block_columns_, columns_);
+    for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
+      std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
+      std::fill(codes + begin * width / 8, codes + (end * width + 7) / 8, std::byte{0});
     }
   }
-  return {};
 }
 
 // Rows of one matrix that share scales.
-Result<void> Quantizer::run_block_rows(std::size_t first, std::size_t count, Work& work) const {
-  const std::byte* const numbers = work.numbers + storage_bytes(source_, (first - work.first) * columns_);
-  const std::size_t first_scale = scales_before(first) - scales_before(work.first);
-  work.buffer.resize(count * block_columns_);
-  for (std::size_t column = 0; column < columns_; column += block_columns_) {
-    const std::size_t width = std::min(block_columns_, columns_ - column);
-    for (std::size_t i = 0; i < count; ++i) load(numbers, i * columns_ + column, width, &work.buffer[i * width]);
-    const Result<Extent> extent = measure({work.buffer.data(), count * width}, work);
-    if (!extent) return extent.error();
-    const BlockScale scale = scale_of(*extent, {work.buffer.data(), count * width}, first, column, width);
-    put_scale(scale, first_scale + column / block_columns_, work);
-    for (std::size_t i = 0; i < count; ++i) {
-      put_codes(scale, {&work.buffer[i * width], width}, first + i, column, work);
+Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& work) const {
+  const std::size_t used = (columns_ * static_cast<std::size_t>(recipe_->element.bits) + 7) / 8;
+  for (std::size_t row = first; row < first + count; ++row) {
+    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
+    std::fill(codes + used, codes + codes_row_bytes_, std::byte{0});
+  }
+  const std::size_t most = std::max(block_columns_, chunk / block_columns_ * block_columns_);
+  for (std::size_t column = 0; column < columns_; column += most) {
+    const Stretch stretch{first, count, column, std::min(most, columns_ - column)};
+    if (is_per_tensor()) {
+      put_codes(stretch, &tensor_scale_.operand, work);
+      continue;
     }
+    if (Result<void> done = put_scales(stretch, work); !done) return done;
+    put_codes(stretch, work.operands.data(), work);
   }
   return {};
 }
@@ -432,7 +417,9 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
   for (std::size_t done = 0; done < count * columns_; done += chunk) {
     const std::span<float> part(work.buffer.data(), std::min(chunk, count * columns_ - done));
     load(numbers, done, part.size(), part.data());
-    if (largest_bits(part) >= infinity_bits && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
+    if (largest_bits(reinterpret_cast<const std::byte*>(part.data()), part.size()) >= infinity_bits &&
+        !allows_nonfinite_)
+      return Error{.code = ErrorCode::out_of_range};
     for (std::size_t i = 0; i < part.size(); i += size.elements, to += size.bytes) {
       if (weighed == nullptr) {
         encode(&part[i], to);
@@ -447,14 +434,9 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
 Result<void> Quantizer::run_bands(std::size_t first, std::size_t count, Work& work) const {
   if (recipe_->gguf != GgufBlock::none) return run_gguf(first, count, work);
   for (std::size_t row = first; row < first + count;) {
-    if (band_rows_ == 1) {
-      if (Result<void> done = run_row(row, work); !done) return done;
-      ++row;
-      continue;
-    }
     const std::size_t in_matrix = row % matrix_rows_;
     const std::size_t rows = std::min({band_rows_, matrix_rows_ - in_matrix, first + count - row});
-    if (Result<void> done = run_block_rows(row, rows, work); !done) return done;
+    if (Result<void> done = run_band(row, rows, work); !done) return done;
     row += rows;
   }
   return {};

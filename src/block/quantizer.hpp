@@ -63,6 +63,7 @@ class Quantizer {
 
  private:
   struct Work;
+  struct Stretch;
 
   Quantizer() = default;
   Result<void> lay_out(std::string_view scheme, const QuantizeOptions& options);
@@ -71,19 +72,20 @@ class Quantizer {
   }
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
+  [[nodiscard]] const std::byte* floats_at(const std::byte* numbers, std::size_t first, std::size_t count,
+                                           std::vector<float>& buffer) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
-  Result<void> run_row(std::size_t row, Work& work) const;
-  Result<void> put_blocks(std::span<const float> numbers, std::size_t row, std::size_t column, Work& work) const;
-  Result<void> run_block_rows(std::size_t first, std::size_t count, Work& work) const;
-  Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
-  Result<Extent> measure(std::span<const float> numbers, Work& work) const;
-  [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);
-  // Of the numbers of rows of `width` from (row, column) on.
-  [[nodiscard]] BlockScale scale_of(const Extent& extent, std::span<const float> numbers, std::size_t row,
-                                    std::size_t column, std::size_t width) const;
+  Result<void> run_band(std::size_t first, std::size_t count, Work& work) const;
+  template <class Part>
+  void for_each_part(const Stretch& stretch, Work& work, const Part& part) const;
+  void measure(const Stretch& stretch, std::size_t runs, Work& work) const;
+  Result<void> put_scales(const Stretch& stretch, Work& work) const;
+  [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
+                                          const Work& work) const;
   void put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept;
-  void put_codes(const BlockScale& scale, std::span<const float> numbers, std::size_t row, std::size_t column,
-                 Work& work) const;
+  void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
+  Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
+  [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);
 
   const Recipe* recipe_ = nullptr;
   ScaleRule scale_ = nullptr;
@@ -98,6 +100,8 @@ class Quantizer {
   std::size_t band_rows_ = 1;  // rows that share scales
   std::size_t block_columns_ = 1;
   std::size_t grid_columns_ = 1;
+  unsigned run_shift_ = 0;  // of blocks; a row that is one block has shift_of_all
+  RunEncoder encoder_;
   std::size_t codes_row_bytes_ = 0;
   BlockScale tensor_scale_;  // of all elements, after set_maximum()
   std::optional<ClipSearch> clip_;

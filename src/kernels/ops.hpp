@@ -32,6 +32,10 @@ struct Ops {
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
   ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;
+  // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
+  EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
+  LargestOfRunsFn largest_of_runs;
+  RangeOfRunsFn range_of_runs;
   // Null for GgufBlock::none.
   UnpackGgufFn (*find_unpack_gguf)(GgufBlock block) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the

@@ -25,6 +25,49 @@ inline constexpr std::size_t run_step = 64;
 // `count` is a multiple of run_step. `src` and `dst` have any alignment and are disjoint.
 using ScaleRunsFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& parameters);
 
+// The two numbers that a tie lies between: the even code, or the one towards zero.
+enum class Ties : std::uint8_t { even, towards_zero };
+
+// What codes zeros have, and numbers that round to zero.
+enum class Zeros : std::uint8_t {
+  sign_kept,         // -0 for negative ones
+  negative_numbers,  // -0 for numbers below zero, +0 for -0
+  never_negative,    // +0
+  always_negative,   // -0
+};
+
+// How the quotients of numbers and scales become codes. Numbers out of range become the largest ones.
+struct CodeRule {
+  DType element = DType::undefined;  // a floating-point type of 4, 6 or 8 bits; int8 for integers
+  int bits = 8;
+  bool multiplies = false;             // number * factor, else number / factor
+  DType rounds_to = DType::undefined;  // quotients are bfloat16 or float16; undefined: float32
+  Ties ties = Ties::even;              // towards_zero: of float4 only
+  Zeros zeros = Zeros::sign_kept;
+  bool is_offset = false;  // integers of 4 bits: codes count from -8
+};
+
+// What the elements of a run need of its scale.
+struct RunOperand {
+  float factor = 1.0f;  // or divisor
+  float zero = 0.0f;    // added to the quotient of integers
+};
+
+// Runs have a power of two of numbers, 16 or more: element i has operands[i >> run_shift].
+inline constexpr unsigned least_run_shift = 4;
+inline constexpr unsigned shift_of_all = 31;
+
+// Writes codes one after the other, low bits first. `count` is a multiple of run_step. `numbers` is float32.
+using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                              const RunOperand* operands, unsigned run_shift, std::byte* codes);
+
+// What is known of a run: the largest magnitude as bits, so that NaN is above all.
+using LargestOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, unsigned run_shift,
+                                 std::uint32_t* largest);
+// The least number, at most `low`, and the greatest, at least `high`; NaN is passed over.
+using RangeOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low,
+                               float* high);
+
 // A chunk of ggml's blocks as integers, with parameters for each run of them.
 struct GgufRuns {
   static constexpr std::size_t max_elements = 2048;

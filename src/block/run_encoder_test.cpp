@@ -1,0 +1,141 @@
+// Every target's codes of runs are those of the definition, and so are the extents that scales are made from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+// SPDX-License-Identifier: Apache-2.0
+#include "block/code_packing.hpp"
+#include "block/element_rule.hpp"
+#include "block/float_steps.hpp"
+#include "block/recipe.hpp"
+#include "kernels/ops.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+// Numbers of all exponents, at and beside the midpoints of quotients, zeros, NaN and infinity.
+std::vector<float> numbers_of(std::size_t count, bool is_near, float factor, std::mt19937& random) {
+  std::vector<float> numbers(count);
+  for (float& number : numbers) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    const float near = (static_cast<float>(bits % 4096) - 2048) / 64 * factor;
+    number = is_near ? float_of(bits_of(near) + bits % 3 - (near != 0 ? 1 : 0)) : float_of(bits);
+  }
+  const std::array<float, 4> extremes = {-0.0f, std::numeric_limits<float>::infinity(),
+                                         std::numeric_limits<float>::quiet_NaN(),
+                                         -std::numeric_limits<float>::quiet_NaN()};
+  std::copy_n(extremes.begin(), std::min(count, extremes.size()), numbers.begin());
+  return numbers;
+}
+
+struct Runs {
+  unsigned shift = 0;
+  std::size_t count = 0;
+
+  [[nodiscard]] std::size_t size() const { return std::min(std::size_t{1} << shift, count); }
+  [[nodiscard]] std::size_t runs() const { return (count + size() - 1) / size(); }
+};
+
+std::vector<std::byte> defined(const ElementRule& rule, DType weights, bool is_offset, const Runs& runs,
+                               const std::vector<float>& numbers, const std::vector<Operand>& operands) {
+  std::vector<std::uint8_t> codes(numbers.size());
+  for (std::size_t first = 0; first < numbers.size(); first += runs.size()) {
+    const std::size_t n = std::min(runs.size(), numbers.size() - first);
+    define_codes(rule, weights, operands[first / runs.size()], std::span(numbers).subspan(first, n),
+                 std::span(codes).subspan(first, n));
+  }
+  if (is_offset) {
+    for (std::uint8_t& code : codes) code ^= 8;
+  }
+  std::vector<std::byte> packed((codes.size() * static_cast<std::size_t>(rule.bits) + 7) / 8);
+  pack_stream(rule.bits, codes, packed.data());
+  return packed;
+}
+
+void check_rule(const ElementRule& rule, bool has_zeros, std::mt19937& random) {
+  const bool is_offset = rule.element == DType::int8 && rule.bits == 4;
+  for (const Runs runs :
+       {Runs{4, 1}, Runs{4, 20}, Runs{4, 128}, Runs{5, 700}, Runs{7, 333}, Runs{kernels::shift_of_all, 193}}) {
+    for (int trial = 0; trial < 6; ++trial) {
+      std::vector<Operand> operands(runs.runs());
+      for (Operand& operand : operands) {
+        operand.factor = std::ldexp(trial % 3 == 0 ? 1.0f : 1.125f, static_cast<int>(random() % 12) - 6);
+        if (has_zeros) operand.zero = static_cast<float>(random() % 16) - 8.0f;
+      }
+      const std::vector<float> numbers = numbers_of(runs.count, trial % 2 == 0, operands.front().factor, random);
+      const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+      for (const DType weights : {DType::float32, DType::bfloat16, DType::float16}) {
+        const std::vector<std::byte> right = defined(rule, weights, is_offset, runs, numbers, operands);
+        for (const Target target : supported_targets()) {
+          std::vector<std::byte> made(right.size() + 1, std::byte{0xa5});
+          RunEncoder(rule, weights, is_offset, target).run(bytes, runs.count, operands.data(), runs.shift, made.data());
+          ASSERT_EQ(made.back(), std::byte{0xa5}) << name(target);
+          made.pop_back();
+          ASSERT_EQ(made, right) << name(target) << ' ' << name(weights) << " runs of 2^" << runs.shift;
+        }
+      }
+    }
+  }
+}
+
+TEST(RunEncoder, EveryTargetEqualsTheDefinition) {
+  std::mt19937 random(23);
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
+    const Recipe& recipe = recipe_of(row);
+    if (recipe.scale == nullptr) continue;
+    check_rule(recipe.element, recipe.asymmetric != nullptr, random);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Also those that no recipe has yet.
+TEST(RunEncoder, EveryRuleOfZerosAndTiesEqualsTheDefinition) {
+  std::mt19937 random(29);
+  for (const Zeros zeros : {Zeros::sign_kept, Zeros::negative_numbers, Zeros::never_negative, Zeros::always_negative}) {
+    for (const Ties ties : {Ties::even, Ties::towards_zero}) {
+      SCOPED_TRACE(static_cast<int>(zeros) * 2 + static_cast<int>(ties));
+      check_rule({.element = DType::float4_e2m1fn, .bits = 4, .rounds = true, .ties = ties, .zeros = zeros}, false,
+                 random);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Runs, EveryTargetFindsTheirExtents) {
+  std::mt19937 random(31);
+  constexpr std::size_t count = 512;
+  for (const unsigned shift : {4U, 5U, 7U, kernels::shift_of_all}) {
+    for (const bool is_near : {false, true}) {
+      const std::vector<float> numbers = numbers_of(count, is_near, 0.75f, random);
+      const Runs runs{shift, count};
+      std::vector<std::uint32_t> largest(runs.runs(), 5);
+      std::vector<float> low(runs.runs(), -0.5f), high(runs.runs(), 0.5f);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t run = i / runs.size();
+        largest[run] = std::max(largest[run], bits_of(numbers[i]) & magnitude_bits);
+        low[run] = std::min(low[run], numbers[i]);
+        high[run] = std::max(high[run], numbers[i]);
+      }
+      const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+      for (const Target target : supported_targets()) {
+        const kernels::Ops& ops = kernels::ops_of(target);
+        std::vector<std::uint32_t> found(runs.runs(), 5);
+        std::vector<float> least(runs.runs(), -0.5f), most(runs.runs(), 0.5f);
+        ops.largest_of_runs(bytes, count, shift, found.data());
+        ops.range_of_runs(bytes, count, shift, least.data(), most.data());
+        EXPECT_EQ(found, largest) << name(target);
+        EXPECT_EQ(least, low) << name(target);
+        EXPECT_EQ(most, high) << name(target);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tensorcast::block
