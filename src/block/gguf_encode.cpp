@@ -162,6 +162,13 @@ void encode_nvfp4(const float* x, std::uint8_t* bytes) noexcept {
   }
 }
 
+// A format's blocks one by one.
+template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+void encode_each(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
+  const GgufBlockSize size = block_size(format);
+  for (std::size_t i = 0; i < blocks; ++i) encode_block(numbers + i * size.elements, bytes + i * size.bytes);
+}
+
 }  // namespace
 
 void put_half(float number, std::uint8_t* bytes) noexcept {
@@ -185,31 +192,28 @@ float half_number(float number) noexcept { return round_to_float16(number); }
 GgufEncode gguf_encoder(GgufBlock format) noexcept {
   switch (format) {
     case GgufBlock::q4_0:
-      return encode_q4_0;
+      return encode_each<GgufBlock::q4_0, encode_q4_0>;
     case GgufBlock::q4_1:
-      return encode_q4_1;
+      return encode_each<GgufBlock::q4_1, encode_q4_1>;
     case GgufBlock::q5_0:
-      return encode_q5_0;
+      return encode_each<GgufBlock::q5_0, encode_q5_0>;
     case GgufBlock::q5_1:
-      return encode_q5_1;
+      return encode_each<GgufBlock::q5_1, encode_q5_1>;
     case GgufBlock::q8_0:
-      return encode_q8_0;
+      return encode_each<GgufBlock::q8_0, encode_q8_0>;
     case GgufBlock::q4_k:
-      return [](const float* numbers, std::uint8_t* bytes) noexcept { encode_q4_k(numbers, nullptr, bytes); };
+      return encode_q4_k;
     case GgufBlock::q6_k:
-      return [](const float* numbers, std::uint8_t* bytes) noexcept { encode_q6_k(numbers, nullptr, bytes); };
+      return encode_q6_k;
     case GgufBlock::mxfp4:
-      return encode_mxfp4;
+      return encode_each<GgufBlock::mxfp4, encode_mxfp4>;
     case GgufBlock::nvfp4:
-      return encode_nvfp4;
+      return encode_each<GgufBlock::nvfp4, encode_nvfp4>;
     default:
       return nullptr;
   }
 }
 
-GgufWeighedEncode gguf_weighed_encoder(GgufBlock format) noexcept {
-  if (format == GgufBlock::q4_k) return encode_q4_k;
-  return format == GgufBlock::q6_k ? encode_q6_k : nullptr;
-}
+bool weighs_importance(GgufBlock format) noexcept { return format == GgufBlock::q4_k || format == GgufBlock::q6_k; }
 
 }  // namespace tensorcast::block

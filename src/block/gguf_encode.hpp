@@ -9,20 +9,18 @@
 
 namespace tensorcast::block {
 
-// One block: block_size(format) numbers to as many bytes.
-using GgufEncode = void (*)(const float* numbers, std::uint8_t* bytes) noexcept;
+// Blocks one after the other. `importance`: of each number, that of its column in an importance matrix; null: none.
+using GgufEncode = void (*)(const float* numbers, const float* importance, std::size_t blocks,
+                            std::uint8_t* bytes) noexcept;
 
 // Null if the format cannot be written.
 [[nodiscard]] GgufEncode gguf_encoder(GgufBlock format) noexcept;
+// Reports whether importance changes the format's blocks.
+[[nodiscard]] bool weighs_importance(GgufBlock format) noexcept;
 
-// The same with the importance of each number, that of its column in an importance matrix. Null: errors of the format's
-// numbers are not weighed here.
-using GgufWeighedEncode = void (*)(const float* numbers, const float* importance, std::uint8_t* bytes) noexcept;
-[[nodiscard]] GgufWeighedEncode gguf_weighed_encoder(GgufBlock format) noexcept;
-
-// Blocks of 256 in gguf_k_encode.cpp. `importance`: null: none.
-void encode_q4_k(const float* numbers, const float* importance, std::uint8_t* bytes) noexcept;
-void encode_q6_k(const float* numbers, const float* importance, std::uint8_t* bytes) noexcept;
+// Blocks of 256 in gguf_k_encode.cpp.
+void encode_q4_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
+void encode_q6_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
 
 // Little endian. A number out of float16's range becomes infinity.
 void put_half(float number, std::uint8_t* bytes) noexcept;

@@ -410,23 +410,21 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
 Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& work) const {
   const GgufBlockSize size = block_size(recipe_->gguf);
   const GgufEncode encode = gguf_encoder(recipe_->gguf);
-  const GgufWeighedEncode weighed = gguf_weighed_encoder(recipe_->gguf);
+  const bool is_weighed = !importance_.empty() && weighs_importance(recipe_->gguf);
   const std::byte* const numbers = work.numbers + storage_bytes(source_, (first - work.first) * columns_);
   auto* to = reinterpret_cast<std::uint8_t*>(work.out.codes + (first - work.first) * codes_row_bytes_);
-  work.buffer.resize(chunk);
+  std::array<float, chunk> part, importance;
   for (std::size_t done = 0; done < count * columns_; done += chunk) {
-    const std::span<float> part(work.buffer.data(), std::min(chunk, count * columns_ - done));
-    load(numbers, done, part.size(), part.data());
-    if (largest_bits(reinterpret_cast<const std::byte*>(part.data()), part.size()) >= infinity_bits &&
-        !allows_nonfinite_)
-      return Error{.code = ErrorCode::out_of_range};
-    for (std::size_t i = 0; i < part.size(); i += size.elements, to += size.bytes) {
-      if (weighed == nullptr) {
-        encode(&part[i], to);
-      } else {
-        weighed(&part[i], importance_of(first + (done + i) / columns_, (done + i) % columns_), to);
-      }
+    const std::size_t n = std::min(chunk, count * columns_ - done), blocks = n / size.elements;
+    load(numbers, done, n, part.data());
+    const bool is_all_finite = largest_bits(reinterpret_cast<const std::byte*>(part.data()), n) < infinity_bits;
+    if (!is_all_finite && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
+    for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
+      const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);
+      std::copy_n(of_block, size.elements, importance.begin() + static_cast<std::ptrdiff_t>(i));
     }
+    encode(part.data(), is_weighed ? importance.data() : nullptr, blocks, to);
+    to += blocks * size.bytes;
   }
   return {};
 }

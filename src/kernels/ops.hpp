@@ -36,6 +36,8 @@ struct Ops {
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;
   RangeOfRunsFn range_of_runs;
+  FitOffsetRunsFn fit_offset_runs;
+  FitSignedRunsFn fit_signed_runs;
   // Null for GgufBlock::none.
   UnpackGgufFn (*find_unpack_gguf)(GgufBlock block) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the

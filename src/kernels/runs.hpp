@@ -68,6 +68,39 @@ using LargestOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, un
 using RangeOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low,
                                float* high);
 
+// ggml's searches for the scale of a run that gives the least error. Each run is searched on its own, in float32 sums
+// in the order of its elements: that order is part of the result.
+//
+// The inverse scales that a search tries: those of so many codes more or fewer.
+struct ScaleSearch {
+  float first, step;
+  int steps;
+};
+// Q4_K: runs of 32, x is about scale * code - minimum, codes from 0 to 15. `weights`: of each number; null: the mean
+// size of the run's numbers plus the number's own, summed up in `weight_sums`, unless that is null. The codes are those
+// of the search.
+struct OffsetFit {
+  static constexpr std::size_t run = 32;
+  static constexpr int most = 15;
+
+  float* scales;
+  float* minima;
+  float* weight_sums;
+  std::uint8_t* codes;
+};
+using FitOffsetRunsFn = void (*)(const float* numbers, const float* weights, std::size_t runs,
+                                 const ScaleSearch& search, const OffsetFit& fit);
+// Q6_K: runs of 16, x is about scale * (code - 32), codes from 0 to 63. Null weights: the numbers' squares.
+struct SignedFit {
+  static constexpr std::size_t run = 16;
+  static constexpr int zero = 32;
+  static constexpr float least_size = 1e-15F;  // smaller runs get scale 0 and codes 0
+
+  float* scales;
+  std::uint8_t* codes;
+};
+using FitSignedRunsFn = void (*)(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
+
 // A chunk of ggml's blocks as integers, with parameters for each run of them.
 struct GgufRuns {
   static constexpr std::size_t max_elements = 2048;

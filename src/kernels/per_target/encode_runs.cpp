@@ -200,8 +200,8 @@ void range_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shi
     F32 least = splat(low[index]), most = splat(high[index]);
     for (std::size_t at = first; at < end; at += kLanes) {
       const F32 x = load_floats(numbers, at);
-      least = as<F32>(select(less(x, least), as<I32>(x), as<I32>(least)));
-      most = as<F32>(select(less(most, x), as<I32>(x), as<I32>(most)));
+      least = select(less(x, least), x, least);
+      most = select(less(most, x), x, most);
     }
     low[index] = reduce_min(least);
     high[index] = reduce_max(most);

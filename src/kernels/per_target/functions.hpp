@@ -29,6 +29,9 @@ void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* coun
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
 void largest_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, std::uint32_t* largest);
 void range_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low, float* high);
+void fit_offset_runs(const float* numbers, const float* weights, std::size_t runs, const ScaleSearch& search,
+                     const OffsetFit& fit);
+void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
 [[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept;
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 

@@ -1,0 +1,255 @@
+// The searches of Q4_K and Q6_K: a lane is a run, so each run's sums keep their order.
+#include <cmath>
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/per_target/functions.hpp"
+#include "kernels/runs.hpp"
+#include "kernels/simd/environment.hpp"
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+namespace {
+
+// The i-th register has number i of each of kLanes runs.
+template <int size>
+struct Runs {
+  F32 at[size];
+
+  Runs() = default;
+  // Lanes from `count` on repeat the last run.
+  SIMD_INLINE Runs(const float* numbers, std::size_t count) {
+    float lanes[size][kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float* const run = numbers + (lane < count ? lane : count - 1) * size;
+      for (int i = 0; i < size; ++i) lanes[i][lane] = run[i];
+    }
+    for (int i = 0; i < size; ++i) at[i] = load<F32>(reinterpret_cast<const std::byte*>(lanes[i]));
+  }
+};
+
+template <class V, class Out>
+SIMD_INLINE void put_lanes(V x, std::size_t count, Out* out, std::size_t stride = 1) {
+  for (std::size_t lane = 0; lane < kLanes && lane < count; ++lane) out[lane * stride] = static_cast<Out>(x[lane]);
+}
+
+// Half to even by the float32 adder; numbers of 2^22 and more wrap, as in ggml.
+SIMD_INLINE I32 nearest(F32 x) { return (as<I32>(x + 12582912.0F) & 0x7fffff) - 0x400000; }
+
+SIMD_INLINE F32 clamped_code(F32 x, int least, int most) {
+  return to_f32<true>(min(max(nearest(x), splat(least)), splat(most)));
+}
+
+SIMD_INLINE F32 root(F32 x) {
+  for (int lane = 0; lane < kLanes; ++lane) x[lane] = std::sqrt(x[lane]);
+  return x;
+}
+
+SIMD_INLINE F32 magnitude(F32 x) { return as<F32>(as<I32>(x) & INT32_MAX); }
+
+template <int size>
+SIMD_INLINE void keep_where(Mask32 better, const Runs<size>& codes, Runs<size>& kept) {
+  for (int i = 0; i < size; ++i) kept.at[i] = select(better, codes.at[i], kept.at[i]);
+}
+
+template <int size>
+SIMD_INLINE void put_codes(const Runs<size>& codes, std::size_t count, std::uint8_t* out) {
+  for (int i = 0; i < size; ++i) put_lanes(codes.at[i], count, out + i, size);
+}
+
+constexpr int offset_size = OffsetFit::run;
+using OffsetRuns = Runs<offset_size>;
+
+SIMD_INLINE OffsetRuns own_weights(const OffsetRuns& x) {
+  F32 squares = {};
+  for (const F32 number : x.at) squares += number * number;
+  const F32 average = root(squares / static_cast<float>(offset_size));
+  OffsetRuns weights;
+  for (int i = 0; i < offset_size; ++i) weights.at[i] = average + magnitude(x.at[i]);
+  return weights;
+}
+
+class OffsetSearch {
+ public:
+  SIMD_INLINE OffsetSearch(const OffsetRuns& x, const OffsetRuns& weights) : x_(x), weights_(weights) {
+    low_ = high_ = x.at[0];
+    weight_sum_ = weights.at[0];
+    number_sum_ = weight_sum_ * x.at[0];
+    for (int i = 1; i < offset_size; ++i) {
+      low_ = select(less(x.at[i], low_), x.at[i], low_);
+      high_ = select(less(high_, x.at[i]), x.at[i], high_);
+      weight_sum_ += weights.at[i];
+      number_sum_ += weights.at[i] * x.at[i];
+    }
+    low_ = select(less(F32{}, low_), F32{}, low_);
+    varied_ = not_equal(high_, low_);
+  }
+
+  SIMD_INLINE void run(const ScaleSearch& search) {
+    constexpr auto most = static_cast<float>(OffsetFit::most);
+    const F32 inverse = most / (high_ - low_);
+    set_codes(inverse);
+    for (int i = 0; i < offset_size; ++i) kept.at[i] = select(varied_, codes_.at[i], F32{});
+    scale = select(varied_, 1.0F / inverse, F32{});
+    best_ = error_of(scale, low_);
+    for (int step = 0; step <= search.steps; ++step) {
+      try_inverse((search.first + search.step * static_cast<float>(step) + most) / (high_ - low_));
+    }
+  }
+
+  [[nodiscard]] SIMD_INLINE F32 minimum() const { return -low_; }
+
+  F32 scale = {};
+  OffsetRuns kept;
+
+ private:
+  SIMD_INLINE void set_codes(F32 inverse) {
+    for (int i = 0; i < offset_size; ++i) codes_.at[i] = clamped_code(inverse * (x_.at[i] - low_), 0, OffsetFit::most);
+  }
+
+  [[nodiscard]] SIMD_INLINE F32 error_of(F32 tried_scale, F32 offset) const {
+    F32 sum = {};
+    for (int i = 0; i < offset_size; ++i) {
+      const F32 difference = tried_scale * codes_.at[i] + offset - x_.at[i];
+      sum += weights_.at[i] * (difference * difference);
+    }
+    return sum;
+  }
+
+  // Scale and offset of these codes by least squares.
+  SIMD_INLINE void try_inverse(F32 inverse) {
+    set_codes(inverse);
+    F32 code_sum = {}, square_sum = {}, product_sum = {};
+    for (int i = 0; i < offset_size; ++i) {
+      const F32 weighted = weights_.at[i] * codes_.at[i];
+      code_sum += weighted;
+      square_sum += weighted * codes_.at[i];
+      product_sum += weighted * x_.at[i];
+    }
+    const F32 determinant = weight_sum_ * square_sum - code_sum * code_sum;
+    F32 new_scale = (weight_sum_ * product_sum - number_sum_ * code_sum) / determinant;
+    F32 new_low = (square_sum * number_sum_ - code_sum * product_sum) / determinant;
+    const Mask32 is_above = less(F32{}, new_low);
+    new_scale = select(is_above, product_sum / square_sum, new_scale);
+    new_low = select(is_above, F32{}, new_low);
+    const F32 error = error_of(new_scale, new_low);
+    const Mask32 better = mask_and(mask_and(less(F32{}, determinant), less(error, best_)), varied_);
+    if (!any(better)) return;
+    keep_where(better, codes_, kept);
+    best_ = select(better, error, best_);
+    scale = select(better, new_scale, scale);
+    low_ = select(better, new_low, low_);  // and the next step's codes are counted from here
+  }
+
+  const OffsetRuns& x_;
+  const OffsetRuns& weights_;
+  OffsetRuns codes_;
+  F32 low_, high_, weight_sum_, number_sum_, best_ = {};
+  Mask32 varied_;  // others have scale 0 and codes 0
+};
+
+constexpr int signed_size = SignedFit::run;
+using SignedRuns = Runs<signed_size>;
+
+class SignedSearch {
+ public:
+  SIMD_INLINE SignedSearch(const SignedRuns& x, const SignedRuns& weights) : x_(x), weights_(weights) {}
+
+  // Returns the scales.
+  SIMD_INLINE F32 run() {
+    constexpr auto most = static_cast<float>(SignedFit::zero);
+    F32 largest = {}, size = {};
+    for (const F32 number : x_.at) {
+      const Mask32 is_larger = less(size, magnitude(number));
+      size = select(is_larger, magnitude(number), size);
+      largest = select(is_larger, number, largest);
+    }
+    const Mask32 is_small = less(size, splat(SignedFit::least_size));
+    sum_up(-most / largest);
+    for (int i = 0; i < signed_size; ++i) kept.at[i] = codes_.at[i];
+    F32 scale = select(not_equal(squares_, F32{}), products_ / squares_, F32{});
+    F32 best = scale * products_;
+    for (int step = -9; step <= 9; ++step) {
+      if (step == 0) continue;
+      sum_up(-(most + 0.1F * static_cast<float>(step)) / largest);
+      const Mask32 better = mask_and(less(F32{}, squares_), less(best * squares_, products_ * products_));
+      if (!any(better)) continue;
+      keep_where(better, codes_, kept);
+      scale = select(better, products_ / squares_, scale);
+      best = select(better, scale * products_, best);
+    }
+    for (F32& code : kept.at) code = select(is_small, F32{}, code + most);
+    return select(is_small, F32{}, scale);
+  }
+
+  SignedRuns kept;
+
+ private:
+  SIMD_INLINE void sum_up(F32 inverse) {
+    products_ = squares_ = F32{};
+    for (int i = 0; i < signed_size; ++i) {
+      const F32 code = codes_.at[i] = clamped_code(inverse * x_.at[i], -SignedFit::zero, SignedFit::zero - 1);
+      products_ += weights_.at[i] * x_.at[i] * code;
+      squares_ += weights_.at[i] * code * code;
+    }
+  }
+
+  const SignedRuns& x_;
+  const SignedRuns& weights_;
+  SignedRuns codes_;
+  F32 products_ = {}, squares_ = {};
+};
+
+[[gnu::noinline]] void fit_offset(const float* numbers, const float* weights, std::size_t count,
+                                  const ScaleSearch& search, const OffsetFit& fit) {
+  const OffsetRuns x(numbers, count);
+  const OffsetRuns by = weights == nullptr ? own_weights(x) : OffsetRuns(weights, count);
+  if (fit.weight_sums != nullptr) {
+    F32 sum = {};
+    for (const F32 weight : by.at) sum += weight;
+    put_lanes(sum, count, fit.weight_sums);
+  }
+  OffsetSearch found(x, by);
+  found.run(search);
+  put_lanes(found.scale, count, fit.scales);
+  put_lanes(found.minimum(), count, fit.minima);
+  put_codes(found.kept, count, fit.codes);
+}
+
+[[gnu::noinline]] void fit_signed(const float* numbers, const float* weights, std::size_t count, const SignedFit& fit) {
+  const SignedRuns x(numbers, count);
+  SignedRuns by;
+  if (weights != nullptr) {
+    by = SignedRuns(weights, count);
+  } else {
+    for (int i = 0; i < signed_size; ++i) by.at[i] = x.at[i] * x.at[i];
+  }
+  SignedSearch search(x, by);
+  put_lanes(search.run(), count, fit.scales);
+  put_codes(search.kept, count, fit.codes);
+}
+
+}  // namespace
+
+void fit_offset_runs(const float* numbers, const float* weights, std::size_t runs, const ScaleSearch& search,
+                     const OffsetFit& fit) {
+  in_default_environment([&] {
+    for (std::size_t done = 0; done < runs; done += kLanes) {
+      const std::size_t first = done * OffsetFit::run;
+      float* const sums = fit.weight_sums == nullptr ? nullptr : fit.weight_sums + done;
+      fit_offset(numbers + first, weights == nullptr ? nullptr : weights + first, runs - done, search,
+                 {fit.scales + done, fit.minima + done, sums, fit.codes + first});
+    }
+  });
+}
+
+void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit) {
+  in_default_environment([&] {
+    for (std::size_t done = 0; done < runs; done += kLanes) {
+      const std::size_t first = done * SignedFit::run;
+      fit_signed(numbers + first, weights == nullptr ? nullptr : weights + first, runs - done,
+                 {fit.scales + done, fit.codes + first});
+    }
+  });
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
