@@ -82,7 +82,7 @@ struct BlockTensor {
   std::int64_t block_columns = 0;     // 0: all columns
   TensorView codes = {};              // of the whole tensor, but `bytes` may be those of code_range()
   TensorView scales = {};             // floating point, or as coding.scale says
-  TensorView global_scale = {};       // float32: one, or one for each matrix; no dtype: none
+  TensorView global_scale = {};       // floating point: one, or one for each matrix; no dtype: none
   TensorView zero_points = {};        // packed in int32 words, else any numeric type; no dtype: none
   TensorView biases = {};             // as scales; no dtype: none
   TensorView group_index = {};        // int32, the row of scales for each row of codes; no dtype: row / block_rows

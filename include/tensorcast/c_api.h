@@ -300,11 +300,11 @@ typedef struct tc_block_tensor {
   int64_t block_columns; /* the same */
   tc_array codes;        /* as they are stored */
   tc_array scales;
-  tc_array global_scale;
+  tc_array global_scale; /* floating point: one number, or one for each matrix */
   tc_array zero_points;
   tc_array biases;
   tc_array group_index;
-  tc_array table; /* float32; NULL: that of the scheme */
+  tc_array table; /* numbers; NULL: those of the scheme */
 } tc_block_tensor;
 
 /* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation

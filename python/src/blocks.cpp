@@ -21,6 +21,14 @@ using Given = std::optional<Tensor>;
 
 TensorView view_of(const Given& tensor) { return tensor ? tensor->view() : TensorView{}; }
 
+// Numbers of any type as float32.
+Given float32_of(const Given& tensor) {
+  if (!tensor || tensor->dtype() == DType::float32) return tensor;
+  std::vector<std::byte> bytes(storage_bytes(DType::float32, checked(element_count(tensor->shape()))));
+  checked(cast(tensor->view(), {DType::float32, tensor->shape(), bytes}));
+  return checked(Tensor::own(DType::float32, tensor->shape(), std::move(bytes)));
+}
+
 const BlockFormat& format_of(const std::string& scheme, const std::string& spelling) {
   if (const BlockFormat* format = find_block_format(scheme, spelling)) return *format;
   std::string known;
@@ -38,19 +46,20 @@ Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::st
                          std::optional<std::pair<std::int64_t, std::int64_t>> block,
                          const std::optional<std::vector<std::int64_t>>& shape, nb::handle dtype) {
   const BlockFormat& format = format_of(scheme, spelling);
+  const Given global = float32_of(global_scale), numbers = float32_of(table);
   BlockTensor tensor{.coding = format.coding,
                      .shape = {},
                      .block_rows = block ? block->first : format.block_rows,
                      .block_columns = block ? block->second : format.block_columns,
                      .codes = codes.view(),
                      .scales = view_of(scales),
-                     .global_scale = view_of(global_scale),
+                     .global_scale = view_of(global),
                      .zero_points = view_of(zero_points),
                      .biases = view_of(biases),
                      .group_index = view_of(group_index)};
   tensor.shape = shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape()));
-  if (table) {
-    tensor.table = checked(table->as<float>());
+  if (numbers) {
+    tensor.table = checked(numbers->as<float>());
   } else if (format.scheme == "nf4" || format.scheme == "fp4") {
     tensor.table = format.scheme == "nf4" ? nf4_table() : fp4_table();
   }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _tensors
+from . import _core, _exchange, _tensors
 from ._options import DTypeLike
 
 
@@ -33,12 +33,13 @@ def dequantize(
     >>> weight = tc.dequantize(packed, scales, "nvfp4", global_scale=scale_2, dtype="bfloat16")
 
     Args:
-        codes: as they are stored: an array or PyTorch tensor of any contiguous type, packed. GGUF: rows of bytes.
+        codes: as they are stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
+            rows of bytes.
         scales: a number for each block, in the type that is stored (E8M0 and E4M3 also as uint8); ``None`` for GGUF.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"gptq-4"``, ``"nf4"``, ``"q4_k"``;
             :func:`block_formats` lists them.
-        global_scale: one float32 number, or one for each matrix: a factor, with the spelling ``"compressed-tensors"`` a
-            divisor.
+        global_scale: one number, or one for each matrix, of any type: a factor, with the spelling
+            ``"compressed-tensors"`` a divisor.
         zero_points: numbers, or packed as the spelling has them.
         biases: MLX: added to the products.
         group_index: GPTQ's ``g_idx``: the group of each input.
@@ -49,7 +50,7 @@ def dequantize(
         dtype: a floating-point type of 8 bits or more.
 
     Returns:
-        The weight, of shape (..., outputs, inputs): an array, or a PyTorch tensor if ``codes`` is one.
+        The weight, of shape (..., outputs, inputs), of the library that ``codes`` are of: an array, or a tensor.
 
     Raises:
         CastError: shapes, types or sizes that contradict each other.
@@ -57,19 +58,22 @@ def dequantize(
 
     Formulas and sources: docs/blocks.md.
     """
-    def core(x: Any, dtype: Any = None) -> Any:
-        if x is None:
-            return None
-        if dtype is not None and not _tensors.is_torch(x):
-            x = np.asarray(x, dtype)
-        return _tensors.to_core(x)
-
     spelled = spelling or ("gguf" if scales is None else "")
     made = _core.dequantize(
-        core(codes), core(scales), scheme, spelled, core(global_scale, np.float32), core(zero_points), core(biases),
-        core(group_index), core(table), _block(block, scheme, spelled), shape, dtype
+        _tensors.to_core(codes), _core_of(scales), scheme, spelled, _core_of(global_scale), _core_of(zero_points),
+        _core_of(biases), _core_of(group_index), _core_of(table), _block(block, scheme, spelled), shape, dtype
     )  # fmt: skip
-    return _tensors.from_core(made, _tensors.is_torch(codes))
+    weight = _tensors.from_core(made, _tensors.is_torch(codes))
+    if _tensors.is_torch(codes) or isinstance(codes, np.ndarray) or not _exchange.is_tensor(codes):
+        return weight
+    return _exchange.as_in_library_of(codes, weight)
+
+
+def _core_of(x: Any) -> _core.Tensor | None:
+    """Numbers of Python, and lists of them, as float32; arrays and tensors as they are."""
+    if x is None:
+        return None
+    return _tensors.to_core(np.asarray(x, np.float32) if isinstance(x, (int, float, list, tuple)) else x)
 
 
 def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> tuple[int, int] | None:

@@ -71,9 +71,9 @@ def cast_tensor(
             codes = _numpy_types.unpack(codes, from_name, shape)
         else:
             done = _cast_packed(codes, from_name, shape, name, report, options)
-            return (_like(x, done[0]), done[1]) if report else _like(x, done)
+            return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
     done = _arrays.cast(codes, name, order=order, report=report, **{**options, "scale": scale})
-    return (_like(x, done[0]), done[1]) if report else _like(x, done)
+    return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
 
 
 def capsule_of(x: Any, device: tuple[int, int] | None = None, copy: bool | None = None) -> object:
@@ -112,7 +112,7 @@ def _cast_packed(
     return (result, done) if report else result
 
 
-def _like(x: Any, result: npt.NDArray[Any]) -> Any:
+def as_in_library_of(x: Any, result: npt.NDArray[Any]) -> Any:
     """Returns the result as an array of x's library, if that library supports it and has the type."""
     if not hasattr(x, "__array_namespace__") or result.dtype.kind in "OUT":
         return result

@@ -226,6 +226,74 @@ def test_tensors_of_pytorch():
     assert made.dtype == torch.bfloat16 and torch.equal(made, (codes.float() * 0.5).bfloat16())
 
 
+class ByDlpack:
+    """An array that shows itself by DLPack alone."""
+
+    def __init__(self, array):
+        self._lent = tc.dlpack(array)
+
+    def __dlpack_device__(self):
+        return self._lent.__dlpack_device__()
+
+    def __dlpack__(self, **wanted):
+        return self._lent.__dlpack__(**wanted)
+
+
+def torch_view(array, dtype=None):
+    """A tensor of the same numbers that is not contiguous."""
+    wide = torch.from_numpy(np.repeat(np.atleast_1d(array)[..., None], 2, -1))
+    return (wide if dtype is None else wide.to(dtype))[..., 0]
+
+
+NVFP4 = (codes_of(6, 16), codes_of(6, 2) & 0x77, np.float32(0.375))
+
+
+@pytest.mark.parametrize("spelling", ["modelopt", "compressed-tensors"])
+@pytest.mark.parametrize(
+    "as_given",
+    [
+        lambda x: torch.as_tensor(x),
+        lambda x: torch.as_tensor(x).to(torch.bfloat16) if np.asarray(x).dtype == F32 else torch.as_tensor(x),
+        lambda x: torch.as_tensor(x, dtype=torch.float64) if np.asarray(x).dtype == F32 else torch_view(x),
+        lambda x: torch_view(x, torch.bfloat16) if np.asarray(x).dtype == F32 else torch_view(x),
+        lambda x: torch.nn.Parameter(torch.as_tensor(x)) if np.asarray(x).dtype == F32 else torch.as_tensor(x),
+        lambda x: ByDlpack(np.atleast_1d(x)),
+        lambda x: ByDlpack(np.atleast_1d(x).astype(ml_dtypes.bfloat16)) if np.asarray(x).dtype == F32 else ByDlpack(x),
+        lambda x: np.repeat(np.atleast_1d(x), 2, -1)[..., ::2],
+        lambda x: x if np.asarray(x).dtype != F32 else float(x),
+    ],
+    ids="torch bfloat16 float64 torch-view parameter dlpack dlpack-bfloat16 numpy-view number".split(),
+)
+def test_every_argument_may_be_a_tensor(spelling, as_given):
+    codes, scales, factor = NVFP4
+    expected = tc.dequantize(codes, scales, "nvfp4", global_scale=factor, spelling=spelling, dtype="float32")
+    given = [as_given(x) for x in NVFP4]
+    made = tc.dequantize(given[0], given[1], "nvfp4", global_scale=given[2], spelling=spelling, dtype="float32")
+    assert isinstance(made, torch.Tensor) == isinstance(given[0], torch.Tensor)
+    same(np.asarray(made), expected)
+
+
+@pytest.mark.parametrize("as_given", [torch.as_tensor, ByDlpack, lambda x: torch_view(x, torch.bfloat16)])
+def test_tables_and_zero_points_may_be_tensors(as_given):
+    packed, absmax = codes_of(64, 1), scales_of(2)
+    table = RANDOM.standard_normal(16).astype(ml_dtypes.bfloat16).astype(F32)
+    expected = tc.dequantize(packed, absmax, "nf4", shape=(2, 64), table=table)
+    same(np.asarray(tc.dequantize(packed, absmax, "nf4", shape=(2, 64), table=as_given(table))), expected)
+    codes, scales, zeros = RANDOM.integers(-9, 9, (2, 8), np.int32), scales_of(2, 1), codes_of(2, 1).view(np.int8)
+    expected = tc.dequantize(codes, scales, "int4-group", block=64, zero_points=zeros)
+    same(np.asarray(tc.dequantize(codes, scales, "int4-group", block=64, zero_points=torch_view(zeros))), expected)
+
+
+def test_arrays_of_jax():
+    jax = pytest.importorskip("jax")
+    codes, scales, factor = NVFP4
+    expected = tc.dequantize(codes, scales, "nvfp4", global_scale=factor, dtype="bfloat16")
+    made = tc.dequantize(*map(jax.numpy.asarray, (codes, scales)), "nvfp4", dtype="bfloat16",
+                         global_scale=jax.numpy.asarray(factor, jax.numpy.bfloat16))  # fmt: skip
+    assert isinstance(made, jax.Array)
+    same(np.asarray(made), expected)
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -236,6 +304,7 @@ def test_tensors_of_pytorch():
         ({"block": (-1, 4)}, "negative"),
         ({"dtype": "int8"}, "the target is no floating-point type"),
         ({"scheme": "nvfp4", "scales": np.zeros((64, 8), np.uint8)}, "global scale"),
+        ({"scheme": "nvfp4", "scales": np.zeros((64, 8), np.uint8), "global_scale": [1, 2]}, "is not 1 or 1 numbers"),
         ({"scheme": "q4_k", "scales": None}, "no whole blocks"),
     ],
 )

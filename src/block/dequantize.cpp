@@ -68,6 +68,19 @@ Result<std::vector<std::int32_t>> read_group_index(const BlockTensor& tensor, st
   return index;
 }
 
+// One factor or divisor, or one for each matrix.
+Result<std::vector<float>> read_globals(const TensorView& view, std::size_t matrices) {
+  const Result<std::size_t> count = element_count(view.shape);
+  if (view.dtype == DType::undefined || !count || (*count != 1 && *count != matrices)) {
+    return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
+  }
+  const Result<ScaleGrid> grid = scale_grid(view, {*count, 1, 1}, DType::undefined, false, "global scales");
+  if (!grid) return grid.error();
+  std::vector<float> globals(*count);
+  for (std::size_t i = 0; i < globals.size(); ++i) grid->read(i, 0, 0, std::span(globals).subspan(i, 1));
+  return globals;
+}
+
 // Sets everything but the codes' data.
 Result<Checked> check(const BlockTensor& tensor) {
   if (Result<void> right = check_coding(tensor); !right) return std::move(right).error();
@@ -121,15 +134,9 @@ Result<Checked> check(const BlockTensor& tensor) {
     made.biases = *biases;
   }
   if (coding.global != GlobalScale::none) {
-    const std::size_t bytes = tensor.global_scale.bytes.size();
-    const bool is_float32 = tensor.global_scale.dtype == DType::float32;
-    if (!is_float32 || (bytes != sizeof(float) && bytes != codes.count * sizeof(float))) {
-      return invalid(formatted("the global scale is not 1 or {} float32 numbers", codes.count));
-    }
-    if (reinterpret_cast<std::uintptr_t>(tensor.global_scale.bytes.data()) % alignof(float) != 0) {
-      return invalid("the global scale is not aligned");
-    }
-    made.globals = {reinterpret_cast<const float*>(tensor.global_scale.bytes.data()), bytes / sizeof(float)};
+    Result<std::vector<float>> globals = read_globals(tensor.global_scale, codes.count);
+    if (!globals) return std::move(globals).error();
+    made.globals = std::move(*globals);
   }
   Result<std::vector<std::int32_t>> groups = read_group_index(tensor, codes.rows, grid.rows);
   if (!groups) return std::move(groups).error();

@@ -23,7 +23,7 @@ struct Checked {
   std::size_t block_rows = 1;
   std::size_t block_columns = 1;
   ScaleGrid scales, zeros, biases;
-  std::span<const float> globals;
+  std::vector<float> globals;  // one, or one for each matrix
   std::vector<std::int32_t> group_of_row;
   const BlockTensor* tensor = nullptr;
 

@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 // SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
 #include "tensorcast/block.hpp"
@@ -34,16 +35,34 @@ std::int64_t block_length(std::int64_t given, std::int64_t usual) {
   return given == 0 ? usual : given == -1 ? 0 : given;
 }
 
-Result<BlockTensor> read_tensor(const tc_block_tensor& given) {
+struct ReadTensor {
+  BlockTensor tensor;
+  std::vector<float> table;  // the memory of tensor.table, if the caller gave one
+};
+
+Result<std::vector<float>> read_table(const tc_array& array) {
+  const Result<TensorView> view = view_of(array);
+  if (!view) return view.error();
+  std::vector<float> numbers;
+  if (view->dtype == DType::undefined) return numbers;
+  numbers.resize(*element_count(view->shape));
+  Result<void> done = cast(*view, {DType::float32, view->shape, std::as_writable_bytes(std::span(numbers))});
+  if (!done) return std::move(done).error();
+  return numbers;
+}
+
+Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
   if (given.scheme == nullptr) return invalid("the scheme is null");
   if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
   const BlockFormat* format =
       tensorcast::find_block_format(given.scheme, given.spelling == nullptr ? "" : given.spelling);
   if (format == nullptr) return invalid("no block format \"" + std::string(given.scheme) + "\"");
-  BlockTensor tensor{.coding = format->coding,
-                     .shape = tensorcast::Shape(given.shape, given.rank),
-                     .block_rows = block_length(given.block_rows, format->block_rows),
-                     .block_columns = block_length(given.block_columns, format->block_columns)};
+  ReadTensor read{.tensor = {.coding = format->coding,
+                             .shape = tensorcast::Shape(given.shape, given.rank),
+                             .block_rows = block_length(given.block_rows, format->block_rows),
+                             .block_columns = block_length(given.block_columns, format->block_columns)},
+                  .table = {}};
+  BlockTensor& tensor = read.tensor;
   struct Field {
     const tc_array& from;
     TensorView& to;
@@ -56,14 +75,15 @@ Result<BlockTensor> read_tensor(const tc_block_tensor& given) {
     if (!view) return std::move(view).error();
     field.to = *std::move(view);
   }
-  const Result<TensorView> table = view_of(given.table);
-  if (!table) return table.error();
-  if (table->dtype == DType::float32) {
-    tensor.table = {reinterpret_cast<const float*>(table->bytes.data()), table->bytes.size() / sizeof(float)};
+  Result<std::vector<float>> table = read_table(given.table);
+  if (!table) return std::move(table).error();
+  read.table = *std::move(table);
+  if (!read.table.empty()) {
+    tensor.table = read.table;
   } else if (format->coding.element == DType::undefined) {
     tensor.table = format->scheme == "fp4" ? tensorcast::fp4_table() : tensorcast::nf4_table();
   }
-  return tensor;
+  return read;
 }
 
 tensorcast::QuantizeOptions quantize_options(const tc_quantize_options& given) {
@@ -147,18 +167,18 @@ tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t ro
     const Result<tc_block_tensor> given =
         read_struct(tc_block_tensor{}, tensor, sizeof(tc_block_tensor), "tc_block_tensor");
     if (!given) return given.error();
-    const Result<BlockTensor> read = read_tensor(*given);
+    const Result<ReadTensor> read = read_tensor(*given);
     if (!read) return read.error();
     const Result<tc_cast_options> read_options_of = read_options(options);
     if (!read_options_of) return read_options_of.error();
-    const tensorcast::Shape shape{rows, read->shape.empty() ? 1 : read->shape.back()};
+    const tensorcast::Shape shape{rows, read->tensor.shape.empty() ? 1 : read->tensor.shape.back()};
     const Result<std::size_t> count = element_count(shape);
     if (!count) return count.error();
     if (dst == nullptr && *count != 0) return invalid("a buffer is null");
     const auto target = static_cast<DType>(to);
     CallersPool pool(*read_options_of);
     return tensorcast::dequantize(
-        *read, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *count)}},
+        read->tensor, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *count)}},
         options_of(*read_options_of), nullptr, pool.execution());
   });
 }

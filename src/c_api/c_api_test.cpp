@@ -190,6 +190,38 @@ TEST(CApi, Dequantize) {
   EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
 }
 
+TEST(CApi, DequantizeTakesNumbersOfAnyType) {
+  const unsigned char codes[8] = {0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22};  // 1 in float4_e2m1fn
+  const unsigned char scale = 0x38;                                                 // 1 in float8_e4m3fn
+  const std::uint16_t half = 0x3f00;                                                // 0.5 in bfloat16
+  const int64_t shape[2] = {1, 16}, stored[2] = {1, 8};
+  tc_block_tensor weight = {};
+  weight.struct_size = sizeof(weight);
+  weight.scheme = "nvfp4";
+  weight.shape = shape;
+  weight.rank = 2;
+  weight.codes = {codes, stored, 2, TC_UINT8};
+  weight.scales = {&scale, nullptr, 0, TC_UINT8};
+  weight.global_scale = {&half, nullptr, 0, TC_BFLOAT16};
+  std::vector<float> out(16);
+  ASSERT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(out, std::vector<float>(16, 0.5f));
+  const int64_t two[1] = {2};
+  const std::uint16_t factors[2] = {half, half};
+  weight.global_scale = {factors, two, 1, TC_BFLOAT16};
+  EXPECT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+
+  const std::vector<std::uint16_t> table(16, half);
+  const int64_t sixteen[1] = {16};
+  weight.scheme = "nf4";
+  weight.global_scale = {};
+  const float absmax = 4.0f;
+  weight.scales = {&absmax, nullptr, 0, TC_FLOAT32};
+  weight.table = {table.data(), sixteen, 1, TC_BFLOAT16};
+  ASSERT_EQ(tc_dequantize(&weight, 0, 1, out.data(), TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(out, std::vector<float>(16, 2.0f));
+}
+
 TEST(CApi, Quantize) {
   std::vector<float> numbers(2 * 32);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) - 20.0f;
