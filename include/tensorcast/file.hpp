@@ -196,6 +196,8 @@ struct ConversionSettings {
   bool refuse_wrap = false;    // options.out_of_range = automatic means error if the target is an integer type
   bool refuse_zeroed = false;  // a tensor more than half of whose nonzero elements become zero is an error
   bool report = false;         // fill TensorOutcome::report
+  // Not of quantized weights that are decoded, which can then be rounded to their type while they are decoded.
+  bool report_casts_only = false;
   // Read the output back, before it gets its name: copied tensors must equal the input, converted ones a second
   // conversion, and up to 64 Mi elements, evenly spread where there are more, the reference.
   bool verify = false;

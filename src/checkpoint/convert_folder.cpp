@@ -106,13 +106,19 @@ struct Begun {
   bool resumed = false;
 };
 
+// Whoever asks for a report goes on with the plan of somebody who did not.
+bool is_same_plan(const CheckpointPlan& old, CheckpointPlan plan) {
+  plan.settings.report_casts_only = old.settings.report_casts_only;
+  return plan_text(old) == plan_text(plan);
+}
+
 // Writes the plan into a locked folder, unless the same one is there already. Returns whether it is.
 Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& plan, WorkFolder& folder) {
   const std::string output = folder.output();
   Result<std::optional<CheckpointPlan>> old = folder.find_plan();
   if (!old && !request.overwrite) return std::move(old).error();
   const bool has_plan = old && old->has_value();
-  const bool same = has_plan && plan_text(**old) == plan_text(plan);
+  const bool same = has_plan && is_same_plan(**old, plan);
   const Result<bool> moving = folder.is_moving();
   if (!moving) return moving.error();
   if (same && *moving) return true;

@@ -127,10 +127,12 @@ class ShardRun {
     }
     if (!decoded.empty()) {
       std::size_t source = reader_.tensors().size();
-      for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
-        if (shard_.tensors[i].decoded != nullptr) work_[i].source = source++;
-      }
       decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(decoded));
+      for (std::size_t i = 0, layer = 0; i < shard_.tensors.size(); ++i) {
+        if (shard_.tensors[i].decoded == nullptr) continue;
+        work_[i].source = source++;
+        add_rounded_source(work_[i], layer++, *decoded_);
+      }
     }
     if (written.empty()) return {};
     respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);

@@ -214,7 +214,11 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
   formats::Reader* inner = input.reader.get();
   input.encoded.push_back(std::move(input.reader));
   if (decodes) {
-    input.reader = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
+    auto decoded = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
+    for (PlannedTensor& tensor : plan.tensors) {
+      if (tensor.decodes()) add_rounded_source(tensor, tensor.layer, *decoded);
+    }
+    input.reader = std::move(decoded);
     if (!plan.respelling.any()) return nullptr;
     inner = input.reader.get();
     input.encoded.push_back(std::move(input.reader));

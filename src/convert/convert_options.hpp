@@ -75,6 +75,7 @@ inline constexpr std::tuple request_options{
     option("refuse_zeroed", &ConversionSettings::refuse_zeroed, {.in_python = false, .flag = nullptr}),
     option("report", &ConversionSettings::report,
            {.c_flag = TC_CONVERT_REPORT, .help = "measure what the conversion did to each tensor", .flag = nullptr}),
+    option("report_casts_only", &ConversionSettings::report_casts_only, {.in_python = false, .flag = nullptr}),
     option(
         "verify", &ConversionSettings::verify,
         {.c_flag = TC_CONVERT_VERIFY,

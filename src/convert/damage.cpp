@@ -68,6 +68,12 @@ bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
          (source.has_nan && !target.has_nan);
 }
 
+bool may_damage(const formats::Magnitudes& numbers, DType to) noexcept {
+  const DTypeFacts& target = facts(to);
+  const double smallest_normal = std::ldexp(target.smallest_positive, target.mantissa_bits);
+  return numbers.least < smallest_normal || numbers.most > target.largest || !target.has_nan || !target.has_infinity;
+}
+
 std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
   const std::uint64_t sign = sign_of_zero(dtype);
   if (codec::decode(dtype, 0).kind != codec::Real::Kind::zero) return count;  // float8_e8m0fnu has no zero

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "formats/format.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
@@ -18,6 +19,9 @@ struct Damage {
 // Returns false if `to` has a value near every value of `from`, infinities and NaN included: the conversion then needs
 // no report.
 [[nodiscard]] bool may_damage(DType from, DType to, const CastOptions& options) noexcept;
+
+// The same of numbers whose magnitudes are known.
+[[nodiscard]] bool may_damage(const formats::Magnitudes& numbers, DType to) noexcept;
 
 // Counts elements other than zero; NaN counts. `data` is packed storage of numbers or bools.
 [[nodiscard]] std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept;

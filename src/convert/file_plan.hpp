@@ -30,6 +30,8 @@ struct PlannedTensor {
   // `source` is that of its codes, and `from` float32.
   std::size_t layer = SIZE_MAX;
   std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
+  // The source of its numbers rounded to the target's type, of a layer that is decoded; SIZE_MAX: there is none.
+  std::size_t rounded = SIZE_MAX;
   // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
   std::size_t written = SIZE_MAX;
   // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and, at its codes, its bytes, its new

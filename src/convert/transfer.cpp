@@ -51,20 +51,69 @@ class Transfer {
   Result<void> move(std::size_t index, const PlannedTensor& tensor) {
     if (tensor.target.dtype == DType::string) return move_strings(tensor);
     if (tensor.from == DType::string) return move_parsed_strings(tensor);
-    return tensor.converts ? convert(index, tensor) : copy(tensor);
+    if (!tensor.converts) return copy(tensor, tensor.source, tensor.bytes_in);
+    return is_read_rounded(tensor) ? copy_rounded(index, tensor) : convert(index, tensor);
   }
 
-  Result<void> copy(const PlannedTensor& tensor) {
-    for (std::uint64_t offset = 0; offset < tensor.bytes_in && !outcome_.cancelled;) {
+  Result<void> copy(const PlannedTensor& tensor, std::size_t source, std::uint64_t all_bytes) {
+    for (std::uint64_t offset = 0; offset < all_bytes && !outcome_.cancelled;) {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
-      const std::size_t bytes = std::min<std::uint64_t>(block->size(), tensor.bytes_in - offset);
-      if (auto got = reader_.read(tensor.source, offset, block->first(bytes)); !got) return got;
+      const std::size_t bytes = std::min({block->size(), std::size_t{block_bytes}, all_bytes - offset});
+      if (auto got = reader_.read(source, offset, block->first(bytes)); !got) return got;
       blocks_.push(bytes);
+      const std::uint64_t before = share(tensor, offset, all_bytes);
       offset += bytes;
-      advance(2 * bytes, tensor);
+      advance(share(tensor, offset, all_bytes) - before, tensor);
     }
     return {};
+  }
+
+  [[nodiscard]] bool measures_decoded() const { return run_.report && !run_.report_casts_only; }
+
+  // Reports whether nothing but the numbers of a decoded layer is asked for. If their type has fewer exponents than
+  // float32, they are compared while they are rounded.
+  [[nodiscard]] bool is_read_rounded(const PlannedTensor& tensor) const {
+    if (tensor.rounded == SIZE_MAX || measures_decoded()) return false;
+    const CastOptions options = options_for(tensor);
+    if (!(options == CastOptions{})) return false;
+    return tensor.target.dtype != DType::float16 || !is_judged(tensor, options);
+  }
+
+  [[nodiscard]] bool is_judged(const PlannedTensor& tensor, const CastOptions& options) const {
+    return (run_.on_loss != OnLoss::ignore || run_.refuse_zeroed) &&
+           may_damage(tensor.from, tensor.target.dtype, options);
+  }
+
+  Result<void> copy_rounded(std::size_t index, const PlannedTensor& tensor) {
+    if (Result<void> done = copy(tensor, tensor.rounded, tensor.target.bytes); !done) return done;
+    const CastOptions options = options_for(tensor);
+    if (outcome_.cancelled || !is_judged(tensor, options)) return {};
+    const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(tensor.rounded);
+    if (numbers && !may_damage(*numbers, tensor.target.dtype)) return {};
+    return measure(index, tensor, options);
+  }
+
+  // Reads a tensor again for what became of its numbers.
+  Result<void> measure(std::size_t index, const PlannedTensor& tensor, const CastOptions& options) {
+    const DType from = tensor.from, to = tensor.target.dtype;
+    const std::uint64_t per_block = block_elements(from, to, block_bytes_);
+    const AlignedBuffer made(block_bytes_);
+    CastReport report;
+    NonzeroCounts nonzero;
+    for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
+      const std::size_t count = std::min(per_block, tensor.target.count - first);
+      const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+      const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
+      if (auto got = reader_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
+      const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
+      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, run_.execution);
+      if (!done) return located(std::move(done).error(), first, from);
+      nonzero.before += count_nonzero(from, source, count);
+      nonzero.after += count_nonzero(to, target, count);
+      advance(0, tensor);
+    }
+    return outcome_.cancelled ? Result<void>() : judge(index, report, nonzero, from, to);
   }
 
   Result<void> convert(std::size_t index, const PlannedTensor& tensor) {
@@ -72,9 +121,10 @@ class Transfer {
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
     const CastOptions options = options_for(tensor);
-    const bool judged = (run_.on_loss != OnLoss::ignore || run_.refuse_zeroed) && may_damage(from, to, options);
+    const bool judged = is_judged(tensor, options);
     std::optional<CastReport> report;
-    if (run_.report || judged) report.emplace();
+    const bool reported = tensor.decodes() ? measures_decoded() : run_.report;
+    if (reported || judged) report.emplace();
     NonzeroCounts nonzero;
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
@@ -96,7 +146,7 @@ class Transfer {
           tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
           tensor);
     }
-    if (run_.report) outcome_.reports[index] = report;
+    if (reported) outcome_.reports[index] = report;
     return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();
   }
 
@@ -158,9 +208,14 @@ class Transfer {
 
   // The part of the tensor's bytes, in and out, that its first `elements` have.
   static std::uint64_t share(const PlannedTensor& tensor, std::uint64_t elements) {
+    return share(tensor, elements, tensor.target.count);
+  }
+
+  // That of the first `done` of `total` equal parts.
+  static std::uint64_t share(const PlannedTensor& tensor, std::uint64_t done, std::uint64_t total) {
     const double all = static_cast<double>(tensor.bytes_in) + static_cast<double>(tensor.target.bytes);
-    if (elements == tensor.target.count) return tensor.bytes_in + tensor.target.bytes;
-    return static_cast<std::uint64_t>(all * static_cast<double>(elements) / static_cast<double>(tensor.target.count));
+    if (done == total) return tensor.bytes_in + tensor.target.bytes;
+    return static_cast<std::uint64_t>(all * static_cast<double>(done) / static_cast<double>(total));
   }
 
   // With `refuse_wrap`, a number out of an integer type's range is an error unless the options say more.
@@ -207,6 +262,11 @@ void TransferOutcome::move_to(TensorOutcome& tensor, std::size_t index) {
     tensor.damage = std::move(damage->what);
     tensor.remedy = std::move(damage->remedy);
   }
+}
+
+void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader) {
+  const DType to = tensor.target.dtype;
+  if (tensor.converts && quantized::DecodedReader::rounds_to(to)) tensor.rounded = reader.add_rounded(layer, to);
 }
 
 Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,

@@ -9,6 +9,7 @@
 #include "convert/damage.hpp"
 #include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantized/decoded_reader.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -21,6 +22,9 @@ struct TransferOutcome {
   // Moves what happened to a tensor to its outcome.
   void move_to(TensorOutcome& tensor, std::size_t index);
 };
+
+// Lets a layer be read in its target's type, if the reader knows it. `layer`: its place among those of the reader.
+void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader);
 
 // Writes the tensors in their order. This thread reads and converts, another one writes. Memory: a few blocks, or a few
 // strings if they are larger. Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with

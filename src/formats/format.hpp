@@ -36,6 +36,12 @@ struct TensorInfo {
   std::optional<Error> problem = {};
 };
 
+// Bounds of the magnitudes of numbers other than 0, NaN and infinity.
+struct Magnitudes {
+  double least = 0.0;
+  double most = 0.0;
+};
+
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 // An opened and fully checked file: after open() succeeds, every tensor's data lies inside the file.
@@ -62,6 +68,9 @@ class Reader {
   // bits first. Within a tensor, offsets ascend without gaps from 0 (streams may be compressed); 0 starts again.
   // Errors: io, parse (contents that contradict the header).
   [[nodiscard]] virtual Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) = 0;
+
+  // Returns bounds of the numbers of a tensor, once all of it was read; nullopt: they are not known.
+  [[nodiscard]] virtual std::optional<Magnitudes> magnitudes(std::size_t /*index*/) const { return std::nullopt; }
 
   // Reads the strings of a string tensor from element `first` on, until is_full_block() or the end of the tensor.
   // Within a tensor, `first` ascends without gaps from 0; 0 starts again. Memory: the block and 8 strings.

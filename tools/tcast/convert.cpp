@@ -253,6 +253,7 @@ int convert(ConvertArguments& arguments) {
   const bool folder = tensorcast::is_checkpoint(request.input);
   if (folder) {
     // Always the same, as a plan that is resumed must be the same, whoever prints what.
+    request.report_casts_only = !request.report;
     request.report = true;
     if (request.on_loss == tensorcast::OnLoss::ignore) request.on_loss = tensorcast::OnLoss::tell;
   }

@@ -2,16 +2,18 @@
 #include <algorithm>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/quantized/part_reader.hpp"
-#include "tensorcast/block.hpp"
+#include "convert/quantized/piece_decoder.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
-class GgufDecoder final : public LayerDecoder {
+class GgufDecoder final : public PieceDecoder {
  public:
   GgufDecoder(PartReader reader, const BlockCoding& coding)
-      : reader_(std::move(reader)), coding_(coding), size_(block_size(coding.gguf)) {}
+      : PieceDecoder(std::move(reader)), coding_(coding), size_(block_size(coding.gguf)) {
+    constexpr double most_code = 12;
+    bounds_.set_elements(1, most_code);
+  }
 
   Result<void> prepare() {
     const std::uint64_t count = decoded_info(reader_.layer()).count;
@@ -21,41 +23,50 @@ class GgufDecoder final : public LayerDecoder {
     return {};
   }
 
-  Result<void> read(std::uint64_t first, std::span<float> out) override {
-    constexpr std::uint64_t most_blocks = 4096;
-    while (!out.empty()) {
-      const std::uint64_t block = first / size_.elements, skipped = first % size_.elements;
-      const std::uint64_t needed = (skipped + out.size() + size_.elements - 1) / size_.elements;
-      const std::uint64_t blocks = std::min(needed, most_blocks);
-      values_.resize(blocks * size_.elements);
-      if (Result<void> done = decode(block, blocks); !done) return done;
-      const std::uint64_t length = std::min<std::uint64_t>(out.size(), values_.size() - skipped);
-      std::ranges::copy(std::span(values_).subspan(skipped, length), out.begin());
-      first += length;
-      out = out.subspan(length);
-    }
-    return {};
+  std::optional<formats::Magnitudes> magnitudes() const override {
+    if (coding_.gguf == GgufBlock::mxfp4) return bounds_.get();  // its scales have the range of float32
+    // Scales are float16, and smaller in NVFP4; those of a K format are multiplied by integers, as are codes, and sums
+    // of two products are 0 or a multiple of the last digit of one of them.
+    constexpr double least = 0x1p-24 * 0x1p-24, most = 0x1p16 * 0x1p8 * 0x1p8;
+    return formats::Magnitudes{.least = least, .most = most};
   }
 
  private:
-  Result<void> decode(std::uint64_t block, std::uint64_t blocks) {
+  Piece piece_at(std::uint64_t element, std::uint64_t limit) const override {
+    constexpr std::uint64_t most_blocks = 4096;
+    const std::uint64_t block = element / size_.elements;
+    const std::uint64_t whole = element % size_.elements == 0 ? (limit - element) / size_.elements : 1;
+    const std::uint64_t blocks = std::clamp<std::uint64_t>(whole, 1, most_blocks);
+    return {block * size_.elements, (block + blocks) * size_.elements};
+  }
+
+  Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
+    const std::uint64_t block = piece.begin / size_.elements, blocks = piece.end / size_.elements - block;
     codes_.resize(blocks * size_.bytes);
     if (Result<void> got = reader_.bytes(0, block * size_.bytes, codes_); !got) return got;
+    if (coding_.gguf == GgufBlock::mxfp4) add_exponents();
     const std::int64_t code_shape[] = {static_cast<std::int64_t>(blocks), static_cast<std::int64_t>(size_.bytes)};
     const std::int64_t shape[] = {static_cast<std::int64_t>(blocks), static_cast<std::int64_t>(size_.elements)};
     BlockTensor tensor;
     tensor.coding = coding_;
     tensor.shape = shape;
     tensor.codes = {DType::uint8, code_shape, codes_};
-    return dequantize(tensor, 0, {DType::float32, shape, std::as_writable_bytes(std::span(values_))}, {}, nullptr,
-                      {.threads = 1});
+    return decode_blocks(tensor, 0, blocks, to, out);
   }
 
-  PartReader reader_;
+  // Blocks of MXFP4 begin with an exponent, of twice the numbers.
+  void add_exponents() {
+    constexpr int bias = 128;
+    for (std::size_t i = 0; i < codes_.size(); i += size_.bytes) {
+      const float scale = std::ldexp(1.0F, std::to_integer<int>(codes_[i]) - bias);
+      bounds_.add_scales({&scale, 1});
+    }
+  }
+
   const BlockCoding coding_;
   const GgufBlockSize size_;
   std::vector<std::byte> codes_;
-  std::vector<float> values_;
+  MagnitudeBounds bounds_;
 };
 
 }  // namespace

@@ -2,41 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
 #include "convert/quantized/part_reader.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
-namespace {
-
-// bitsandbytes' tables. Those of FP4 are twelfths.
-constexpr std::array<float, 16> nf4_numbers = {
-    -1.0F,
-    -0.6961928009986877F,
-    -0.5250730514526367F,
-    -0.39491748809814453F,
-    -0.28444138169288635F,
-    -0.18477343022823334F,
-    -0.09105003625154495F,
-    0.0F,
-    0.07958029955625534F,
-    0.16093020141124725F,
-    0.24611230194568634F,
-    0.33791524171829224F,
-    0.44070982933044434F,
-    0.5626170039176941F,
-    0.7229568362236023F,
-    1.0F,
-};
-constexpr std::array<float, 8> fp4_twelfths = {0.0F, 0.0625F, 8.0F, 12.0F, 4.0F, 6.0F, 2.0F, 3.0F};
-
-DType type_of(Element element) {
-  switch (element) {
+DType element_type(const Coding& coding) noexcept {
+  switch (coding.element) {
     case Element::e4m3:
       return DType::float8_e4m3fn;
     case Element::e5m2:
@@ -48,13 +24,12 @@ DType type_of(Element element) {
     case Element::e3m2:
       return DType::float6_e3m2fn;
     case Element::integer:
+      return coding.is_signed ? DType::int8 : DType::uint8;
     case Element::table:
       break;
   }
   return DType::undefined;
 }
-
-}  // namespace
 
 Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
   if (out.empty()) return {};
@@ -87,12 +62,11 @@ DType PartReader::scale_type(std::size_t part) const noexcept {
 
 std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
-  const DType type = type_of(coding.element);
+  const DType type = element_type(coding);
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
     if (coding.element == Element::table) {
-      const float number = scheme == "nf4" ? nf4_numbers[code % 16] : fp4_twelfths[code % 8] / 12.0F;
-      numbers[code] = scheme != "nf4" && code % 16 > 8 ? -number : number;  // FP4 has no -0: code 8 is 0
+      numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
     } else if (coding.element == Element::integer) {
       const int half = 1 << (coding.bits - 1);
       numbers[code] = static_cast<float>(coding.is_signed && value >= half ? value - 2 * half : value - coding.offset);

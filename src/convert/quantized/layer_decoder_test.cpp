@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
-#include "tensorcast/dtype.hpp"
+#include "convert/quantized/part_reader.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -47,18 +50,47 @@ class RandomLayer {
     const auto read = [this](std::size_t part, std::uint64_t offset, std::span<std::byte> out) -> Result<void> {
       const std::uint64_t bytes = parts_.at(part).bytes;
       EXPECT_TRUE(offset <= bytes && out.size() <= bytes - offset) << "part " << part << " of " << bytes;
-      for (std::byte& byte : out) byte = static_cast<std::byte>(below(2));
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = content(part, offset + i);
       return {};
     };
     auto decoder = LayerDecoder::create(layer_, parts_, read);
     if (!decoder) return false;
     const std::uint64_t count = decoded_info(layer_).count;
-    for (int i = 0; i < 3 && count != 0; ++i) {
-      const std::uint64_t first = i == 0 ? 0 : source_() % count;
-      std::vector<float> out(i == 0 ? count : 1 + source_() % (count - first));
-      (void)(*decoder)->read(first, out);
+    if (count == 0) return true;
+    std::vector<float> whole(count);
+    if (!(*decoder)->read(0, whole)) return true;
+    check_bounds((*decoder)->magnitudes(), whole);
+    for (int i = 0; i < 4; ++i) {
+      const std::uint64_t first = source_() % count;
+      check_range(**decoder, whole, first, 1 + source_() % (count - first));
     }
     return true;
+  }
+
+  // Some bytes, always the same: small codes and groups.
+  static std::byte content(std::size_t part, std::uint64_t at) {
+    return static_cast<std::byte>((at * 2654435761u + part) >> 7 & 1);
+  }
+
+  void check_range(LayerDecoder& decoder, const std::vector<float>& whole, std::uint64_t first, std::uint64_t count) {
+    constexpr DType targets[] = {DType::float32, DType::bfloat16, DType::float16, DType::float8_e5m2};
+    const DType to = targets[below(4)];
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+    std::vector<std::byte> made(storage_bytes(to, count)), expected(made.size());
+    ASSERT_TRUE(decoder.read(first, to, made));
+    const auto numbers = std::span(whole).subspan(first, count);
+    ASSERT_TRUE(cast({DType::float32, shape, std::as_bytes(numbers)}, {to, shape, expected}));
+    EXPECT_EQ(made, expected) << name(to) << ", " << count << " from " << first;
+  }
+
+  static void check_bounds(const std::optional<formats::Magnitudes>& bounds, const std::vector<float>& whole) {
+    if (!bounds) return;
+    for (const float number : whole) {
+      const double magnitude = std::fabs(number);
+      if (!(magnitude > 0) || std::isinf(magnitude)) continue;
+      ASSERT_LE(bounds->least, magnitude);
+      ASSERT_GE(bounds->most, magnitude);
+    }
   }
 
  private:
@@ -115,6 +147,64 @@ TEST(LayerDecoder, LayersThatLieNeverReadOutsideOfTheirParts) {
     ASSERT_FALSE(testing::Test::HasFailure()) << "layer " << i;
   }
   EXPECT_GT(decoded, layers / 20);
+}
+
+// One row that is longer than what is decoded together.
+TEST(LayerDecoder, LongRowsAreDecodedInParts) {
+  constexpr std::int64_t columns = 600'003 * 2;
+  struct Case {
+    Packing packing;
+    int bits;
+    std::int64_t block;
+  };
+  for (const Case& row : {Case{Packing::bytes, 8, 0}, Case{Packing::bytes, 8, 100}, Case{Packing::flat, 4, 64},
+                          Case{Packing::low_nibble_first, 4, 16}, Case{Packing::stream, 6, 32}}) {
+    Layer layer;
+    layer.name = "w";
+    layer.scheme = "nf4";
+    layer.shape = {1, columns};
+    layer.block_rows = 1;
+    layer.block_columns = row.block;
+    layer.coding = {.element = row.packing == Packing::flat ? Element::table : Element::integer,
+                    .bits = row.bits,
+                    .packing = row.packing,
+                    .offset = 3};
+    const std::int64_t scales = row.block == 0 ? 1 : (columns - 1) / row.block + 1;
+    std::vector<formats::TensorInfo> parts;
+    const auto add = [&](PartRole role, DType type, std::int64_t count) {
+      layer.parts.push_back({.role = role, .tensor = parts.size()});
+      parts.push_back({.name = "part", .dtype = type, .shape = {count}, .count = static_cast<std::uint64_t>(count)});
+      parts.back().bytes = storage_bytes(type, parts.back().count);
+    };
+    add(PartRole::codes, DType::uint8, (columns * row.bits + 7) / 8);
+    add(PartRole::scales, DType::float32, scales);
+    const auto read = [&](std::size_t part, std::uint64_t offset, std::span<std::byte> out) -> Result<void> {
+      EXPECT_LE(offset + out.size(), parts[part].bytes);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const float scale = 1.0f + static_cast<float>((offset + i) / 4 % 1000) / 8;
+        const auto bytes = std::as_bytes(std::span(&scale, 1));
+        out[i] = part == 0 ? static_cast<std::byte>((offset + i) * 131 >> 3) : bytes[(offset + i) % 4];
+      }
+      return {};
+    };
+    auto decoder = LayerDecoder::create(layer, parts, read);
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    std::vector<float> whole(static_cast<std::size_t>(columns));
+    ASSERT_TRUE((*decoder)->read(0, whole));
+    const std::vector<float> numbers = code_numbers(layer.coding, layer.scheme);
+    for (std::size_t i = 0; i < whole.size(); i += 997) {
+      const std::size_t bit = i * static_cast<std::size_t>(row.bits);
+      const auto byte = [&](std::size_t at) { return (at * 131 >> 3) & 255; };
+      std::size_t code = (byte(bit / 8) | byte(bit / 8 + 1) << 8) >> bit % 8;
+      if (row.packing == Packing::flat) code = byte(i / 2) >> (i % 2 == 0 ? 4 : 0);
+      code &= (std::size_t{1} << row.bits) - 1;
+      const std::size_t block = row.block == 0 ? 0 : i / static_cast<std::size_t>(row.block);
+      ASSERT_EQ(whole[i], numbers[code] * (1.0f + static_cast<float>(block % 1000) / 8)) << row.bits << " " << i;
+    }
+    std::vector<float> part(100'001);
+    ASSERT_TRUE((*decoder)->read(250'007, part));
+    EXPECT_TRUE(std::ranges::equal(part, std::span(whole).subspan(250'007, part.size())));
+  }
 }
 
 }  // namespace

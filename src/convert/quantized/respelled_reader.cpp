@@ -65,7 +65,7 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
   return ReadNumbers([shared = std::shared_ptr<LayerDecoder>(std::move(decoder).value())](std::uint64_t first,
                                                                                           std::span<std::byte> out) {
     // Buffers of quantizers are those of vectors, which are aligned.
-    return shared->read(first, std::span(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)));
+    return shared->read(first, DType::float32, out);
   });
 }
 

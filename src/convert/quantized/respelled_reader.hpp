@@ -35,6 +35,9 @@ class RespelledReader final : public formats::Reader {
   [[nodiscard]] std::string_view native_metadata() const override { return inner_.native_metadata(); }
   [[nodiscard]] std::string_view other_data() const override { return inner_.other_data(); }
   [[nodiscard]] const std::vector<std::string>& warnings() const override { return inner_.warnings(); }
+  [[nodiscard]] std::optional<formats::Magnitudes> magnitudes(std::size_t index) const override {
+    return index < inner_.tensors().size() ? inner_.magnitudes(index) : std::nullopt;
+  }
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
                                                   std::size_t block_bytes) override {

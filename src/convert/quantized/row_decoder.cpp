@@ -1,13 +1,14 @@
-// Layers whose codes are in the order of the weight.
+// Layers whose codes are in the order of the weight: scales become float32 here, and the engine of blocks does the
+// rest.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
-#include "convert/quantized/part_reader.hpp"
+#include "convert/quantized/piece_decoder.hpp"
 #include "dtype/ceil_div.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
@@ -17,18 +18,12 @@ namespace {
 
 constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 18;
 
-class RowDecoder final : public LayerDecoder {
+class RowDecoder final : public PieceDecoder {
  public:
   explicit RowDecoder(PartReader reader)
-      : reader_(std::move(reader)),
+      : PieceDecoder(std::move(reader)),
         coding_(reader_.layer().coding),
-        numbers_(code_numbers(coding_, reader_.layer().scheme)) {
-    for (std::size_t code = 0; coding_.bits == 4 && code < 256; ++code) {
-      const bool high = coding_.packing == Packing::high_nibble_first || coding_.packing == Packing::flat;
-      const std::size_t low_code = code & 15, high_code = code >> 4;
-      pairs_.push_back({numbers_[high ? high_code : low_code], numbers_[high ? low_code : high_code]});
-    }
-  }
+        numbers_(code_numbers(coding_, reader_.layer().scheme)) {}
 
   // Checks that all parts have the sizes that decoding reads.
   Result<void> prepare() {
@@ -46,20 +41,41 @@ class RowDecoder final : public LayerDecoder {
     if (Result<void> rotation = check_rotation(); !rotation) return rotation;
     if (Result<void> grid = check_grid(); !grid) return grid;
     if (Result<void> more = load_more(); !more) return more;
-    return {};
+    set_bounds();
+    return set_pieces();
   }
 
-  Result<void> read(std::uint64_t first, std::span<float> out) override {
-    while (!out.empty()) {
-      const std::uint64_t length = std::min<std::uint64_t>(out.size(), chunk_elements);
-      if (Result<void> done = read_chunk(first, out.first(length)); !done) return done;
-      first += length;
-      out = out.subspan(length);
-    }
-    return {};
-  }
+  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
+  // The smallest and the largest magnitude of an element that is not 0.
+  void set_bounds() {
+    double least = 1, most = 0;
+    for (const float number : numbers_) {
+      const double magnitude = std::fabs(number);
+      if (!(magnitude > 0) || std::isinf(magnitude)) continue;
+      least = std::min(least, magnitude);
+      most = std::max(most, magnitude);
+    }
+    if (zeros_ != no_part) most = 512;  // differences of bytes
+    const auto size = static_cast<double>(std::max<std::int64_t>(coding_.rotation, 1));
+    constexpr double times_127 = 128;
+    bounds_.set_elements(least / size / (coding_.times_inverse_127 ? times_127 : 1), most * size);
+  }
+
+  // Sets what is decoded together: rows, or parts of a row that is longer than a chunk.
+  Result<void> set_pieces() {
+    cuts_rows_ = flat() || columns_ > chunk_elements;
+    if (!cuts_rows_) return {};
+    one_scale_ = !flat() && block_columns_ >= columns_;
+    // A part begins at a whole byte and at a block.
+    const std::uint64_t step = one_scale_ ? 8 : std::lcm(block_columns_, std::uint64_t{8});
+    if (step > chunk_elements)
+      return reader_.wrong(0, fmt::format("blocks of {} columns are too long", block_columns_));
+    part_columns_ = chunk_elements / step * step;
+    return {};
+  }
+
   Result<void> check_codes() {
     const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
     const formats::TensorInfo& codes = reader_.info(0);
@@ -146,16 +162,15 @@ class RowDecoder final : public LayerDecoder {
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
       if (!fits) return reader_.wrong(zeros_, "its elements are not one zero point for each scale");
-      for (float& number : numbers_) number += static_cast<float>(coding_.offset);
-      for (auto& pair : pairs_)
-        pair = {pair.first + static_cast<float>(coding_.offset), pair.second + static_cast<float>(coding_.offset)};
     }
     biases_ = reader_.find(PartRole::biases);
     if (biases_ != no_part && reader_.info(biases_).count != reader_.info(scales_).count) {
       return reader_.wrong(biases_, "its elements are not one for each scale");
     }
-    if (coding_.swizzled && (zeros_ != no_part || biases_ != no_part)) {
-      return reader_.wrong(scales_, "tiles with zero points or biases are not known");
+    const bool has_more = zeros_ != no_part || biases_ != no_part;
+    if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
+    if (flat() && (has_more || reader_.find(PartRole::group_index) != no_part)) {
+      return reader_.wrong(scales_, "blocks over the whole tensor have scales alone");
     }
     return load_index();
   }
@@ -192,12 +207,107 @@ class RowDecoder final : public LayerDecoder {
     return {};
   }
 
+  Piece piece_at(std::uint64_t element, std::uint64_t limit) const override {
+    const std::uint64_t row = element / columns_, column = element % columns_;
+    if (cuts_rows_) {
+      const std::uint64_t begin = column / part_columns_ * part_columns_;
+      return {row * columns_ + begin, row * columns_ + std::min(begin + part_columns_, columns_)};
+    }
+    const std::uint64_t left = rows_of_expert_ - row % rows_of_expert_;
+    const std::uint64_t fit = column == 0 ? std::min(limit - element, chunk_elements) / columns_ : 1;
+    return {row * columns_, (row + std::clamp<std::uint64_t>(fit, 1, left)) * columns_};
+  }
+
+  Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
+    const std::uint64_t first = piece.begin / columns_, column = piece.begin % columns_;
+    const std::uint64_t count = piece.end - piece.begin;
+    const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
+    const auto bits = static_cast<std::uint64_t>(coding_.bits);
+    codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
+    if (Result<void> got = reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_); !got) return got;
+    Result<void> scales = flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1));
+    if (!scales) return scales;
+    if (coding_.rotation != 0) return decode_turned(first, rows, width, to, out);
+    return decode_scaled(first, rows, column, width, to, out);
+  }
+
+  // Numbers that rows of codes mean, without scales. `shape` outlives it.
+  [[nodiscard]] BlockTensor tensor_of(const std::int64_t (&shape)[2], const std::int64_t (&bytes)[1]) const {
+    BlockTensor tensor;
+    tensor.coding = {.element = element_type(coding_), .bits = coding_.bits};
+    if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
+    if (flat()) tensor.coding.packing = BlockPacking::flat;
+    const bool has_offset = coding_.element == Element::integer && !coding_.is_signed && zeros_ == no_part;
+    if (has_offset) tensor.coding.offset = coding_.offset;
+    tensor.coding.positive_zero = coding_.positive_zero;
+    tensor.shape = shape;
+    tensor.codes = {DType::uint8, bytes, codes_};
+    tensor.table = numbers_;
+    return tensor;
+  }
+
+  Result<void> decode_scaled(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width,
+                             DType to, std::span<std::byte> out) {
+    const bool whole_rows = !cuts_rows_, indexed = !index_.empty();
+    const std::uint64_t grid_first = flat() ? 0 : grid_row(first);
+    const std::uint64_t grid_rows = flat() ? 1 : grid_row(first + rows - 1) - grid_first + 1;
+    const std::uint64_t skipped = flat() || indexed ? 0 : first % rows_of_expert_ % block_rows_;
+    const std::uint64_t blocks = whole_rows ? grid_columns_ : one_scale_ ? 1 : ceil_div(width, block_columns_);
+    const std::uint64_t begin = flat() ? 0
+                                       : (grid_first - loaded_first_) * grid_columns_ +
+                                             (whole_rows || one_scale_ ? 0 : column / block_columns_);
+    Values values{.scales = std::span(scale_values_).subspan(begin, grid_rows * blocks)};
+    if (zeros_ != no_part) values.zeros = std::span(zero_values_).subspan(begin, values.scales.size());
+    if (biases_ != no_part) values.biases = std::span(bias_values_).subspan(begin, values.scales.size());
+    if (indexed) values = expanded(first, rows, column, width);
+    const std::int64_t shape[] = {static_cast<std::int64_t>(skipped + rows), static_cast<std::int64_t>(width)};
+    const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size() / rows * (skipped + rows))};
+    BlockTensor tensor = tensor_of(shape, bytes);
+    if (coding_.times_inverse_127) tensor.coding.factor = 7.874015718698502e-3F;
+    tensor.block_rows = indexed ? 1 : static_cast<std::int64_t>(std::min(block_rows_, skipped + rows));
+    tensor.block_columns = indexed ? 1 : static_cast<std::int64_t>(std::min(block_columns_, width));
+    const std::int64_t grid[] = {static_cast<std::int64_t>(values.scales.size())};
+    const auto view = [&](std::span<const float> numbers) {
+      return numbers.empty() ? TensorView{} : TensorView{DType::float32, grid, std::as_bytes(numbers)};
+    };
+    tensor.scales = view(values.scales);
+    tensor.zero_points = view(values.zeros);
+    tensor.biases = view(values.biases);
+    return decode_blocks(tensor, skipped, rows, to, out);
+  }
+
+  struct Values {
+    std::span<const float> scales = {}, zeros = {}, biases = {};
+  };
+
+  // The scale and the zero point of each element, as the index of groups has them.
+  Values expanded(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width) {
+    each_scale_.resize(rows * width);
+    each_zero_.resize(zeros_ == no_part ? 0 : rows * width);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const std::uint64_t offset = (grid_row(first + row) - loaded_first_) * grid_columns_;
+      for (std::uint64_t k = 0; k < width; ++k) {
+        const std::uint64_t place = offset + static_cast<std::uint64_t>(index_[column + k]);
+        each_scale_[row * width + k] = scale_values_[place];
+        if (!each_zero_.empty()) each_zero_[row * width + k] = zero_values_[place];
+      }
+    }
+    return {.scales = each_scale_, .zeros = each_zero_, .biases = {}};
+  }
+
   // Turns whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
-  Result<void> read_turned(std::uint64_t first, std::span<float> out) {
+  Result<void> decode_turned(std::uint64_t first, std::uint64_t rows, std::uint64_t width, DType to,
+                             std::span<std::byte> out) {
     const auto size = static_cast<std::uint64_t>(coding_.rotation);
-    const std::uint64_t begin = first / size * size, end = ceil_div(first + out.size(), size) * size;
-    turned_.resize(end - begin);
-    if (Result<void> codes = decode_codes(begin, turned_); !codes) return codes;
+    constexpr float one = 1.0F;
+    const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
+    const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size())};
+    BlockTensor tensor = tensor_of(shape, bytes);
+    tensor.block_rows = tensor.block_columns = 0;
+    tensor.scales = {DType::float32, {}, std::as_bytes(std::span(&one, 1))};
+    turned_.resize(rows * width);
+    const auto turned = std::as_writable_bytes(std::span(turned_));
+    if (Result<void> codes = decode_blocks(tensor, 0, rows, DType::float32, turned); !codes) return codes;
     for (std::uint64_t stride = 1; stride < size; stride *= 4) {
       for (std::uint64_t i = 0; i < turned_.size(); ++i) {
         if (i / stride % 4 != 0) continue;
@@ -210,70 +320,16 @@ class RowDecoder final : public LayerDecoder {
       }
     }
     const float norm = std::ldexp(1.0F, -std::countr_zero(size) / 2);
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = turned_[first - begin + i] * norm;
-    return {};
-  }
-
-  Result<void> read_chunk(std::uint64_t first, std::span<float> out) {
-    Result<void> codes = coding_.rotation != 0 ? read_turned(first, out) : decode_codes(first, out);
-    if (!codes) return codes;
-    if (flat()) return scale_flat(first, out);
-    const std::uint64_t last = first + out.size() - 1;
-    if (Result<void> scales = load_scales(grid_row(first / columns_), grid_row(last / columns_)); !scales)
-      return scales;
-    for (std::uint64_t done = 0; done < out.size();) {
-      const std::uint64_t row = (first + done) / columns_, begin = (first + done) % columns_;
-      const std::uint64_t length = std::min<std::uint64_t>(columns_ - begin, out.size() - done);
-      scale_row(row, begin, out.subspan(done, length));
-      done += length;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const float scale = scale_values_[grid_row(first + row) - loaded_first_];
+      for (float& number : std::span(turned_).subspan(row * width, width)) number = number * norm * scale;
     }
-    return {};
+    return cast({DType::float32, shape, turned}, {to, shape, out}, {}, {.threads = 1});
   }
 
   // The row of scales of a row of the weight, counted over all experts.
   [[nodiscard]] std::uint64_t grid_row(std::uint64_t row) const {
     return row / rows_of_expert_ * grid_rows_ + row % rows_of_expert_ / block_rows_;
-  }
-
-  // Writes the numbers of codes, without scales.
-  Result<void> decode_codes(std::uint64_t first, std::span<float> out) {
-    const std::uint64_t row = first / columns_, last_row = (first + out.size() - 1) / columns_;
-    if (coding_.packing == Packing::stream) {
-      codes_.resize((last_row - row + 1) * row_bytes_);
-      // A part of a long row is read alone.
-      const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
-      const std::uint64_t begin_bit = first % columns_ * bits;
-      const std::uint64_t begin = row * row_bytes_ + begin_bit / 8;
-      const std::uint64_t end_bit = ((first + out.size() - 1) % columns_ + 1) * bits;
-      const std::uint64_t end = last_row * row_bytes_ + ceil_div(end_bit, 8);
-      const auto bytes = std::span(codes_).first(end - begin);
-      if (Result<void> got = reader_.bytes(0, begin, bytes); !got) return got;
-      std::uint64_t column = first % columns_, r = row;
-      for (float& value : out) {
-        const std::uint64_t bit = ((r * row_bytes_ - begin) * 8) + column * bits;
-        value = numbers_[code_at(codes_.data(), bit, coding_.bits)];
-        if (++column == columns_) column = 0, ++r;
-      }
-      return {};
-    }
-    if (coding_.packing == Packing::bytes) {
-      codes_.resize(out.size());
-      if (Result<void> got = reader_.bytes(0, first, codes_); !got) return got;
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = numbers_[std::to_integer<std::size_t>(codes_[i])];
-      return {};
-    }
-    const std::uint64_t begin = first / 2, end = ceil_div(first + out.size(), 2);
-    codes_.resize(end - begin);
-    if (Result<void> got = reader_.bytes(0, begin, codes_); !got) return got;
-    std::size_t i = 0, byte = 0;
-    if (first % 2 != 0) out[i++] = pairs_[std::to_integer<std::size_t>(codes_[byte++])].second;
-    for (; i + 1 < out.size(); i += 2, ++byte) {
-      const std::pair<float, float>& pair = pairs_[std::to_integer<std::size_t>(codes_[byte])];
-      out[i] = pair.first;
-      out[i + 1] = pair.second;
-    }
-    if (i < out.size()) out[i] = pairs_[std::to_integer<std::size_t>(codes_[byte])].first;
-    return {};
   }
 
   // Loads the rows [first, last] of scales, unless they are there.
@@ -290,7 +346,9 @@ class RowDecoder final : public LayerDecoder {
     if (biases_ != no_part) {
       bias_values_.resize(scale_values_.size());
       if (auto got = reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_); !got) return got;
+      bounds_.add_biases(bias_values_);
     }
+    bounds_.add_scales(scale_values_);
     return load_zeros(first, last);
   }
 
@@ -346,86 +404,55 @@ class RowDecoder final : public LayerDecoder {
       }
     }
     apply_global(0);
+    bounds_.add_scales(scale_values_);
     return {};
   }
 
   [[nodiscard]] bool flat() const noexcept { return coding_.packing == Packing::flat; }
 
-  // Blocks run over the whole tensor.
-  Result<void> scale_flat(std::uint64_t first, std::span<float> out) {
-    const std::uint64_t begin = first / block_columns_, end = (first + out.size() - 1) / block_columns_ + 1;
+  // Loads the scales of elements [first, first + count), in blocks that run over the whole tensor.
+  Result<void> load_flat(std::uint64_t first, std::uint64_t count) {
+    const std::uint64_t begin = first / block_columns_, end = (first + count - 1) / block_columns_ + 1;
     scale_values_.resize(end - begin);
     if (nested_ == no_part) {
       if (auto got = reader_.numbers(scales_, reader_.info(scales_).dtype, begin, scale_values_); !got) return got;
-    } else {
-      const auto block = static_cast<std::uint64_t>(reader_.layer().nested_block);
-      codes_.resize(end - begin);
-      if (Result<void> got = reader_.bytes(scales_, begin, codes_); !got) return got;
-      bias_values_.resize((end - 1) / block - begin / block + 1);
-      if (auto got = reader_.numbers(nested_, DType::float32, begin / block, bias_values_); !got) return got;
-      for (std::size_t i = 0; i < scale_values_.size(); ++i) {
-        const float outer = bias_values_[(begin + i) / block - begin / block];
-        const float product = nested_table_[std::to_integer<std::size_t>(codes_[i])] * outer;
-        scale_values_[i] = product + reader_.layer().nested_offset;
-      }
+      bounds_.add_scales(scale_values_);
+      return {};
     }
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] *= scale_values_[(first + i) / block_columns_ - begin];
+    const auto block = static_cast<std::uint64_t>(reader_.layer().nested_block);
+    nested_codes_.resize(end - begin);
+    if (Result<void> got = reader_.bytes(scales_, begin, nested_codes_); !got) return got;
+    nested_values_.resize((end - 1) / block - begin / block + 1);
+    if (auto got = reader_.numbers(nested_, DType::float32, begin / block, nested_values_); !got) return got;
+    for (std::size_t i = 0; i < scale_values_.size(); ++i) {
+      const float outer = nested_values_[(begin + i) / block - begin / block];
+      const float product = nested_table_[std::to_integer<std::size_t>(nested_codes_[i])] * outer;
+      scale_values_[i] = product + reader_.layer().nested_offset;
+    }
+    bounds_.add_scales(scale_values_);
     return {};
-  }
-
-  // Multiplies a part of a row, which begins at column `begin`.
-  void scale_row(std::uint64_t row, std::uint64_t begin, std::span<float> out) {
-    const std::uint64_t offset = (grid_row(row) - loaded_first_) * grid_columns_;
-    const float* scales = scale_values_.data() + offset;
-    const float* zeros = zeros_ == no_part ? nullptr : zero_values_.data() + offset;
-    const float* biases = biases_ == no_part ? nullptr : bias_values_.data() + offset;
-    if (!index_.empty()) {
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        const auto group = static_cast<std::size_t>(index_[begin + i]);
-        out[i] = (zeros == nullptr ? out[i] : out[i] - zeros[group]) * scales[group];
-      }
-      return;
-    }
-    for (std::uint64_t done = 0; done < out.size();) {
-      const std::uint64_t group = (begin + done) / block_columns_;
-      const std::uint64_t end = std::min<std::uint64_t>((group + 1) * block_columns_ - begin, out.size());
-      const float scale = scales[group];
-      float* values = out.data();
-      if (zeros != nullptr) {
-        for (std::uint64_t i = done; i < end; ++i) values[i] = (values[i] - zeros[group]) * scale;
-      } else if (biases != nullptr) {
-        for (std::uint64_t i = done; i < end; ++i) {
-          const float product = values[i] * scale;
-          values[i] = product + biases[group];
-        }
-      } else if (coding_.times_inverse_127) {
-        constexpr float inverse = 7.874015718698502e-3F;
-        for (std::uint64_t i = done; i < end; ++i) values[i] = values[i] * scale * inverse;
-      } else {
-        for (std::uint64_t i = done; i < end; ++i) values[i] *= scale;
-      }
-      done = end;
-    }
   }
 
   static constexpr std::uint64_t tile_rows = 128, tile_columns = 4;
   static constexpr std::uint64_t most_rotation = std::uint64_t{1} << 16;  // of bytes, sums are then under 2^24
 
-  PartReader reader_;
   const Coding coding_;
-  std::vector<float> numbers_;                  // of codes
-  std::vector<std::pair<float, float>> pairs_;  // of two codes of 4 bits
+  std::vector<float> numbers_;  // of codes
   std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0, row_bytes_ = 0;
   std::uint64_t block_rows_ = 1, block_columns_ = 1, grid_rows_ = 0, grid_columns_ = 0, rows_of_expert_ = 1;
+  bool cuts_rows_ = false;  // pieces are parts of a row, of part_columns_
+  bool one_scale_ = false;  // all parts of a row have one scale
+  std::uint64_t part_columns_ = 0;
   std::size_t scales_ = no_part, zeros_ = no_part, biases_ = no_part, nested_ = no_part;
   bool packed_zeros_ = false;
   std::vector<float> globals_, nested_table_;
   std::vector<std::int32_t> index_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
+  MagnitudeBounds bounds_;
   std::vector<float> turned_;
-  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_;
+  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, nested_values_, each_scale_, each_zero_;
   std::vector<std::uint32_t> words_;
-  std::vector<std::byte> codes_;
+  std::vector<std::byte> codes_, nested_codes_;
 };
 
 }  // namespace

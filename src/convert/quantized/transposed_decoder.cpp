@@ -3,22 +3,24 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "convert/quantized/part_reader.hpp"
+#include "convert/quantized/piece_decoder.hpp"
 #include "dtype/ceil_div.hpp"
-#include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t piece_rows = 256;  // of the weight: what the engine of blocks turns at once
 
 // GPTQ and AWQ: a weight [N, K], whose codes, zero points and scales have N as the last axis.
-class ColumnDecoder final : public LayerDecoder {
+class ColumnDecoder final : public PieceDecoder {
  public:
-  explicit ColumnDecoder(PartReader reader) : reader_(std::move(reader)), coding_(reader_.layer().coding) {}
+  explicit ColumnDecoder(PartReader reader)
+      : PieceDecoder(std::move(reader)), coding_(reader_.layer().coding), awq_(coding_.packing == Packing::awq) {
+    bounds_.set_elements(1, 512);  // differences of bytes
+  }
 
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
@@ -29,7 +31,6 @@ class ColumnDecoder final : public LayerDecoder {
     group_ = static_cast<std::uint64_t>(layer.block_columns);
     groups_ = ceil_div(inputs_, group_);
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    awq_ = coding_.packing == Packing::awq;
     code_rows_ = awq_ ? inputs_ : inputs_ * bits / word_bits;
     code_words_ = awq_ ? outputs_ / awq_columns : outputs_;
     zero_words_ = outputs_ * bits / word_bits;
@@ -47,21 +48,44 @@ class ColumnDecoder final : public LayerDecoder {
     return load_index();
   }
 
-  Result<void> read(std::uint64_t first, std::span<float> out) override {
-    for (std::uint64_t done = 0; done < out.size();) {
-      const std::uint64_t row = (first + done) / inputs_, begin = (first + done) % inputs_;
-      const std::uint64_t length = std::min<std::uint64_t>(inputs_ - begin, out.size() - done);
-      if (row < window_begin_ || row >= window_end_) {
-        if (Result<void> loaded = load(row / width_ * width_); !loaded) return loaded;
-      }
-      decode(row - window_begin_, begin, out.subspan(done, length));
-      done += length;
-    }
-    return {};
-  }
+  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
   static constexpr std::uint64_t word_bits = 32, awq_columns = 8, unit = 32;
+
+  // Rows of one window.
+  Piece piece_at(std::uint64_t element, std::uint64_t /*limit*/) const override {
+    const std::uint64_t row = element / inputs_, window = row / width_ * width_;
+    const std::uint64_t begin = window + (row - window) / piece_rows * piece_rows;
+    return {begin * inputs_, std::min({begin + piece_rows, window + width_, outputs_}) * inputs_};
+  }
+
+  Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
+    const std::uint64_t first = piece.begin / inputs_, rows = piece.end / inputs_ - first;
+    if (first < window_begin_ || first >= window_end_) {
+      if (Result<void> loaded = load(first / width_ * width_); !loaded) return loaded;
+    }
+    const auto size = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
+    const std::int64_t shape[] = {static_cast<std::int64_t>(window_end_ - window_begin_),
+                                  static_cast<std::int64_t>(inputs_)};
+    const std::int64_t codes[] = {size(codes_)}, zeros[] = {size(zero_codes_)}, scales[] = {size(scale_values_)};
+    const std::int64_t index[] = {size(index_)};
+    const BlockPacking packing = awq_ ? BlockPacking::awq : BlockPacking::words_down;
+    BlockTensor tensor;
+    tensor.coding = {.element = DType::uint8,
+                     .bits = coding_.bits,
+                     .packing = packing,
+                     .zero_added = coding_.zero_added,
+                     .zeros = awq_ ? BlockPacking::awq : BlockPacking::stream};
+    tensor.shape = shape;
+    tensor.block_rows = static_cast<std::int64_t>(group_);
+    tensor.block_columns = 1;
+    tensor.codes = {DType::int32, codes, std::as_bytes(std::span(codes_))};
+    tensor.scales = {DType::float32, scales, std::as_bytes(std::span(scale_values_))};
+    tensor.zero_points = {DType::int32, zeros, std::as_bytes(std::span(zero_codes_))};
+    if (!index_.empty()) tensor.group_index = {DType::int32, index, std::as_bytes(std::span(index_))};
+    return decode_blocks(tensor, first - window_begin_, rows, to, out);
+  }
 
   Result<void> load_index() {
     const std::size_t part = reader_.find(PartRole::group_index);
@@ -94,6 +118,7 @@ class ColumnDecoder final : public LayerDecoder {
       if (auto got = reader_.numbers(scales_, reader_.info(scales_).dtype, group * outputs_ + begin, row); !got)
         return got;
     }
+    bounds_.add_scales(scale_values_);
     window_begin_ = begin;
     window_end_ = end;
     return {};
@@ -111,57 +136,24 @@ class ColumnDecoder final : public LayerDecoder {
     return {};
   }
 
-  // The code at `bit` of words that lie `stride` apart.
-  [[nodiscard]] unsigned code(const std::uint32_t* words, std::uint64_t stride, std::uint64_t bit) const noexcept {
-    const std::uint64_t word = bit / word_bits, shift = bit % word_bits;
-    std::uint64_t value = words[word * stride];
-    if (shift + static_cast<std::uint64_t>(coding_.bits) > word_bits) {
-      value |= std::uint64_t{words[(word + 1) * stride]} << word_bits;
-    }
-    return static_cast<unsigned>(value >> shift) & ((1u << coding_.bits) - 1);
-  }
-
-  // The place of a column among the codes of a word of AWQ.
-  static std::uint64_t awq_bit(std::uint64_t column) {
-    constexpr std::array<std::uint64_t, awq_columns> place = {0, 4, 1, 5, 2, 6, 3, 7};
-    return (column / awq_columns * awq_columns + place[column % awq_columns]) * 4;
-  }
-
-  // Decodes inputs [begin, begin + out.size()) of the output `column` of the window.
-  void decode(std::uint64_t column, std::uint64_t begin, std::span<float> out) {
-    const std::uint64_t width = window_end_ - window_begin_;
-    const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    const std::uint64_t zero_bit = awq_ ? awq_bit(column) : column * bits;
-    zero_values_.resize(groups_);
-    for (std::uint64_t group = 0; group < groups_; ++group) {
-      const std::uint32_t* row = zero_codes_.data() + group * (width * bits / word_bits);
-      zero_values_[group] = static_cast<float>(code(row, 1, zero_bit) + static_cast<unsigned>(coding_.zero_added));
-    }
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint64_t k = begin + i;
-      const std::uint64_t group = index_.empty() ? k / group_ : static_cast<std::uint64_t>(index_[k]);
-      const unsigned value = awq_ ? code(codes_.data() + k * (width / awq_columns), 1, zero_bit)
-                                  : code(codes_.data() + column, width, k * bits);
-      out[i] = (static_cast<float>(value) - zero_values_[group]) * scale_values_[group * width + column];
-    }
-  }
-
-  PartReader reader_;
   const Coding coding_;
-  bool awq_ = false;
+  const bool awq_;
   std::uint64_t outputs_ = 0, inputs_ = 0, group_ = 1, groups_ = 0, code_rows_ = 0, code_words_ = 0, zero_words_ = 0;
   std::size_t scales_ = no_part, zeros_ = no_part;
   std::vector<std::int32_t> index_;
   std::uint64_t width_ = unit, window_begin_ = 0, window_end_ = 0;
   std::vector<std::uint32_t> codes_, zero_codes_;
-  std::vector<float> scale_values_, zero_values_;
+  std::vector<float> scale_values_;
+  MagnitudeBounds bounds_;
 };
 
 // gpt-oss: a weight [E, K, N], whose codes are [E, N, K / 32, 16].
-class ExpertDecoder final : public LayerDecoder {
+class ExpertDecoder final : public PieceDecoder {
  public:
-  explicit ExpertDecoder(PartReader reader)
-      : reader_(std::move(reader)), numbers_(code_numbers(reader_.layer().coding, reader_.layer().scheme)) {}
+  explicit ExpertDecoder(PartReader reader) : PieceDecoder(std::move(reader)) {
+    constexpr double least_code = 0.5, most_code = 6;
+    bounds_.set_elements(least_code, most_code);
+  }
 
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
@@ -183,69 +175,67 @@ class ExpertDecoder final : public LayerDecoder {
     return {};
   }
 
-  Result<void> read(std::uint64_t first, std::span<float> out) override {
-    for (std::uint64_t done = 0; done < out.size();) {
-      const std::uint64_t row = (first + done) / outputs_, begin = (first + done) % outputs_;
-      const std::uint64_t length = std::min<std::uint64_t>(outputs_ - begin, out.size() - done);
-      const std::uint64_t expert = row / inputs_, input = row % inputs_;
-      if (Result<void> loaded = load(expert, input / block); !loaded) return loaded;
-      decode(input, begin, out.subspan(done, length));
-      done += length;
-    }
-    return {};
-  }
+  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
   static constexpr std::uint64_t block = 32, block_bytes = 16;
 
-  // Loads the window of blocks that has `wanted`, and turns the block itself.
+  // Rows of one window.
+  Piece piece_at(std::uint64_t element, std::uint64_t /*limit*/) const override {
+    const std::uint64_t row = element / outputs_, expert = row / inputs_, input = row % inputs_;
+    const std::uint64_t window = input / (width_ * block) * width_ * block;
+    const std::uint64_t begin = window + (input - window) / piece_rows * piece_rows;
+    const std::uint64_t end = std::min({begin + piece_rows, window + width_ * block, inputs_});
+    return {(expert * inputs_ + begin) * outputs_, (expert * inputs_ + end) * outputs_};
+  }
+
+  Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
+    const std::uint64_t row = piece.begin / outputs_, rows = piece.end / outputs_ - row, input = row % inputs_;
+    if (Result<void> loaded = load(row / inputs_, input / block); !loaded) return loaded;
+    const auto size = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
+    const std::int64_t shape[] = {static_cast<std::int64_t>(codes_.size() / block_bytes * block / outputs_),
+                                  static_cast<std::int64_t>(outputs_)};
+    const std::int64_t codes[] = {size(codes_)}, scales[] = {size(scales_bytes_)};
+    BlockTensor tensor;
+    tensor.coding = {.element = DType::float4_e2m1fn, .bits = 4, .scale = DType::float8_e8m0fnu, .transposed = true};
+    tensor.shape = shape;
+    tensor.block_columns = static_cast<std::int64_t>(block);
+    tensor.codes = {DType::uint8, codes, codes_};
+    tensor.scales = {DType::uint8, scales, scales_bytes_};
+    return decode_blocks(tensor, input - begin_ * block, rows, to, out);
+  }
+
+  // Loads the window of blocks that has `wanted`.
   Result<void> load(std::uint64_t expert, std::uint64_t wanted) {
     const std::uint64_t begin = wanted / width_ * width_, end = std::min(begin + width_, blocks_);
-    if (expert != expert_ || begin != begin_ || codes_.empty()) {
-      codes_.resize(outputs_ * (end - begin) * block_bytes);
-      scale_values_.resize(outputs_ * (end - begin));
-      const std::uint64_t rows = end - begin == blocks_ ? 1 : outputs_;  // of the reads
-      const std::uint64_t each = outputs_ * (end - begin) / rows;
-      for (std::uint64_t row = 0; row < rows; ++row) {
-        const std::uint64_t at = (expert * outputs_ + row) * blocks_ + begin;
-        const auto codes = std::span(codes_).subspan(row * each * block_bytes, each * block_bytes);
-        if (Result<void> got = reader_.bytes(0, at * block_bytes, codes); !got) return got;
-        const auto scales = std::span(scale_values_).subspan(row * each, each);
-        if (auto got = reader_.numbers(scales_, DType::float8_e8m0fnu, at, scales); !got) return got;
-      }
-      expert_ = expert;
-      begin_ = begin;
-      turned_ = UINT64_MAX;
+    if (expert == expert_ && begin == begin_) return {};
+    expert_ = UINT64_MAX;  // until it is loaded
+    codes_.resize(outputs_ * (end - begin) * block_bytes);
+    scales_bytes_.resize(outputs_ * (end - begin));
+    const std::uint64_t rows = end - begin == blocks_ ? 1 : outputs_;  // of the reads
+    const std::uint64_t each = outputs_ * (end - begin) / rows;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const std::uint64_t at = (expert * outputs_ + row) * blocks_ + begin;
+      const auto codes = std::span(codes_).subspan(row * each * block_bytes, each * block_bytes);
+      if (Result<void> got = reader_.bytes(0, at * block_bytes, codes); !got) return got;
+      const auto scales = std::span(scales_bytes_).subspan(row * each, each);
+      if (Result<void> got = reader_.bytes(scales_, at, scales); !got) return got;
     }
-    if (turned_ == wanted) return {};
-    turned_ = wanted;
-    values_.resize(block * outputs_);
-    const std::uint64_t width = end - begin;
-    for (std::uint64_t output = 0; output < outputs_; ++output) {
-      const std::uint64_t place = output * width + wanted - begin;
-      const std::byte* codes = codes_.data() + place * block_bytes;
-      const float scale = scale_values_[place];
-      for (std::uint64_t i = 0; i < block_bytes; ++i) {
-        const auto byte = std::to_integer<unsigned>(codes[i]);
-        values_[2 * i * outputs_ + output] = numbers_[byte & 15] * scale;
-        values_[(2 * i + 1) * outputs_ + output] = numbers_[byte >> 4] * scale;
-      }
+    for (const std::byte exponent : scales_bytes_) {
+      constexpr int bias = 127;
+      const float scale = std::ldexp(1.0F, std::to_integer<int>(exponent) - bias);
+      bounds_.add_scales({&scale, 1});
     }
+    expert_ = expert;
+    begin_ = begin;
     return {};
   }
 
-  void decode(std::uint64_t input, std::uint64_t begin, std::span<float> out) const {
-    const auto row = std::span(values_).subspan(input % block * outputs_ + begin, out.size());
-    std::ranges::copy(row, out.begin());
-  }
-
-  PartReader reader_;
-  std::vector<float> numbers_;
   std::uint64_t inputs_ = 0, outputs_ = 0, experts_ = 0, blocks_ = 0, width_ = 1;
   std::size_t scales_ = no_part;
-  std::uint64_t expert_ = 0, begin_ = 0, turned_ = UINT64_MAX;
-  std::vector<std::byte> codes_;
-  std::vector<float> scale_values_, values_;
+  std::uint64_t expert_ = UINT64_MAX, begin_ = 0;
+  std::vector<std::byte> codes_, scales_bytes_;
+  MagnitudeBounds bounds_;
 };
 
 template <class Decoder>
