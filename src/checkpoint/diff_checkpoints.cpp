@@ -13,6 +13,7 @@
 #include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "io/memory_budget.hpp"
@@ -51,6 +52,29 @@ Result<void> add_name(TensorSet& set, const std::string& prefix, const std::stri
   return {};
 }
 
+// Adds the layers that can be decoded. `first`: the place of their model's first tensor.
+void add_layers(TensorSet& set, std::vector<std::string>& prefixes, quantized::FoundLayers found, std::size_t first,
+                const std::string& prefix) {
+  for (quantized::Layer& layer : found.layers) {
+    if (!layer.problem.empty()) continue;
+    for (quantized::Part& part : layer.parts) part.tensor += first;
+    set.layers.push_back(std::move(layer));
+    prefixes.push_back(prefix);
+  }
+}
+
+// Lets the weights of layers be read after the stored tensors.
+Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefixes,
+                           file_conversion::OutputNames& output) {
+  if (set.layers.empty()) return {};
+  for (std::size_t i = 0; i < set.layers.size(); ++i) {
+    if (Result<void> named = add_name(set, prefixes[i], set.layers[i].name, output); !named) return named;
+  }
+  set.encoded = std::move(set.reader);
+  set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
+  return {};
+}
+
 Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
                                   file_conversion::OutputNames& output) {
   Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
@@ -69,23 +93,10 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
     }
     ShardReader alone;
     add_model(*checkpoint, model, alone);
-    quantized::FoundLayers found = layers_of(Claims(*checkpoint), model, alone);
-    for (quantized::Layer& layer : found.layers) {
-      if (!layer.problem.empty() || layer.find(quantized::PartRole::scales) == SIZE_MAX) continue;
-      for (quantized::Part& part : layer.parts) part.tensor += first;
-      set.layers.push_back(std::move(layer));
-      prefixes.push_back(prefix);
-    }
+    add_layers(set, prefixes, layers_of(Claims(*checkpoint), model, alone), first, prefix);
   }
   set.reader = std::move(reader);
-  if (set.layers.empty()) return set;
-  for (std::size_t i = 0; i < set.layers.size(); ++i) {
-    if (Result<void> named = add_name(set, prefixes[i], set.layers[i].name, output); !named) {
-      return std::move(named).error();
-    }
-  }
-  set.encoded = std::move(set.reader);
-  set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
+  if (Result<void> decoded = decode_layers(set, prefixes, output); !decoded) return std::move(decoded).error();
   return set;
 }
 
@@ -101,6 +112,13 @@ Result<TensorSet> open_file_set(const std::string& path, file_conversion::Output
   for (const TensorInfo& tensor : set.reader->tensors()) {
     if (Result<void> named = add_name(set, "", tensor.name, output); !named) return std::move(named).error();
   }
+  if (!input->format->many_tensors) return set;
+  std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(path);
+  file_conversion::add_config_texts(set.reader->metadata(), texts);
+  std::vector<std::string> prefixes;
+  add_layers(set, prefixes, quantized::find_layers(set.reader->tensors(), texts, quantized::read_with(*set.reader)), 0,
+             "");
+  if (Result<void> decoded = decode_layers(set, prefixes, output); !decoded) return std::move(decoded).error();
   return set;
 }
 
@@ -116,20 +134,23 @@ Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter =
 }
 
 // Chooses what is compared of each layer: its weight if the other set has that and no scales of it, or has it in
-// another spelling; else its tensors.
+// another spelling or, with the scales inside, in another scheme; else its tensors.
 void choose_layers(TensorSet& set, const TensorSet& other) {
   const std::set<std::string_view> there(other.names.begin(),
                                          other.names.begin() + static_cast<std::ptrdiff_t>(other.encoded_count()));
-  std::map<std::string_view, std::string_view> spellings;  // of the other's layers
+  std::map<std::string_view, const quantized::Layer*> layers;  // of the other
   for (std::size_t i = 0; i < other.layers.size(); ++i) {
-    spellings.emplace(other.names[other.encoded_count() + i], other.layers[i].spelling);
+    layers.emplace(other.names[other.encoded_count() + i], &other.layers[i]);
   }
   const std::size_t count = set.encoded_count();
   for (std::size_t i = 0; i < set.layers.size(); ++i) {
     const quantized::Layer& layer = set.layers[i];
-    const auto same = spellings.find(set.names[count + i]);
-    const bool respelled = same != spellings.end() && same->second != layer.spelling;
-    const bool scaled = there.contains(set.names[layer.find(quantized::PartRole::scales)]);
+    const auto same = layers.find(set.names[count + i]);
+    const std::size_t scales = layer.find(quantized::PartRole::scales);
+    const bool inside = scales == SIZE_MAX;
+    const bool respelled = same != layers.end() && (same->second->spelling != layer.spelling ||
+                                                    (inside && same->second->scheme != layer.scheme));
+    const bool scaled = inside ? same != layers.end() : there.contains(set.names[scales]);
     if (!respelled && (scaled || !there.contains(set.names[count + i]))) {
       set.written[count + i] = false;
       continue;
