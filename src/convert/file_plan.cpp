@@ -419,10 +419,18 @@ class TensorPlanner::Implementation {
                                const quantized::FoundLayers& layers) const {
     const TensorInfo& source = tensors[planned.source];
     const QuantizedPart& part = parts[planned.source];
+    const bool in_layer = layers.any() && layers.layer_of[planned.source] != SIZE_MAX;
+    if (planned.reason.why == TypeReason::not_floating && !claim.empty() && !in_layer && layers.refusal.empty() &&
+        !request_.raw_codes && is_weight_of_integers(source)) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("{}, and these codes have no scales", claim),
+                   .hint = "the scales are missing or are of another type; `exclude` leaves the codes as they are",
+                   .tensor = source.name};
+    }
     if (!planned.converts || part.role == QuantizedRole::none) return {};
     if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
     // Such as the scales of a cache of keys and values, which belong to no weight.
-    const bool beside = layers.any() && layers.layer_of[planned.source] == SIZE_MAX;
+    const bool beside = layers.any() && !in_layer;
     if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason.why == TypeReason::to) {
       planned.target = source;
       planned.converts = false;

@@ -247,6 +247,14 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
+bool is_weight_of_integers(const TensorInfo& tensor) {
+  if (tensor.dtype == DType::undefined || family(tensor.dtype) != Family::integer || tensor.shape.size() < 2) {
+    return false;
+  }
+  return std::ranges::any_of(
+      codes_names, [&](const CodesName& codes) { return codes.leaf.size() > 1 && tensor.name.ends_with(codes.leaf); });
+}
+
 std::vector<QuantizedPart> find_quantized(std::span<const TensorInfo> tensors, const std::string& claim) {
   return Search(tensors, !claim.empty()).run();
 }

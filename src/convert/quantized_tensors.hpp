@@ -24,6 +24,9 @@ struct QuantizedPart {
   std::string module;   // the part of the name that codes and decoders share, such as "layers.0.up_proj"
 };
 
+// Reports whether a tensor has the name and the shape of a weight and holds integers, which only codes do.
+[[nodiscard]] bool is_weight_of_integers(const formats::TensorInfo& tensor);
+
 // Tells the role of each tensor of a model. A name alone, such as "logit_scale" or "norm.scale", is no evidence: the
 // tensor that it would scale must be there and hold codes, or the name must be one that only quantizers use.
 // `claim`: what a file says about the model's quantization (quantization_claim.hpp); all codes are then quantized,

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disasters that other converters of quantized checkpoints had, configurations that lie, and conversions that die."""
 
+import math
 import random
 import resource
 import struct
@@ -66,19 +67,50 @@ class DisastersTest(running.CommandTest):
             self.assertEqual(set(self.decoded(name, model, "a.weight")[0]), {number}, name)
 
 
+# What no layer of the models is decoded without.
+NEEDED = (".weight_scale_inv", ".weight_scale", "_scales", ".scales", ".weight_global_scale", ".weight_scale_2", ".absmax",
+          ".qzeros", ".weight_zero_point", ".scale", ".SCB", ".scale_weight", ".biases")
+
+
 class LiesTest(running.CommandTest):
-    def refuses(self, name, model, words):
+    def refuses(self, name, model, words, shards=1):
         """Is refused in time and memory that the size of the folder allows, and writes nothing."""
-        model.write(self.folder / name)
+        model.write(self.folder / name, shards=shards)
         begin = time.process_time()
         limit = 2 << 30
-        done = subprocess.run([running.TCAST, "convert", name, "-o", "lie", "--to", "bfloat16"], cwd=self.folder, text=True,
+        out = f"{name}-lie"
+        done = subprocess.run([running.TCAST, "convert", name, "-o", out, "--to", "bfloat16"], cwd=self.folder, text=True,
                               capture_output=True, check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn(words, done.stderr)
-        self.assertFalse((self.folder / "lie").exists())
+        self.assertFalse((self.folder / out).exists())
         return time.process_time() - begin
+
+    def test_needed_tensors_that_are_missing_or_something_else(self):
+        for spelling in MODELS:
+            for tensor in MODELS[spelling][0]().tensors:
+                if not tensor.endswith(NEEDED):
+                    continue
+                dtype, shape, content = MODELS[spelling][0]().tensors[tensor]
+                count = max(1, math.prod(shape))
+                more = [shape[0] + 1, *shape[1:]] if shape else [2]
+                grown = content * 2 if not shape else content + content[:len(content) // shape[0]]
+                for i, lie in enumerate((None, (dtype, more, grown), ("I64", shape, bytes(8 * count)), (dtype, [0], b""))):
+                    with self.subTest(f"{spelling}: {tensor} is {lie and lie[:2]}"):
+                        model = MODELS[spelling][0]()
+                        del model.tensors[tensor]
+                        if lie is not None:
+                            model.tensors[tensor] = lie
+                        self.refuses(f"{spelling}-{tensor}-{i}", model, 'tensor "', shards=1 + i % 2)
+
+    def test_scales_of_a_shard_that_is_not_there(self):
+        model = MODELS["deepseek"][0]()
+        model.write(self.folder / "cut", shards=3)
+        (self.folder / "cut" / "model-00003-of-00003.safetensors").unlink()
+        self.assertIn("model-00003-of-00003.safetensors",
+                      self.refused("convert", "cut", "-o", self.out, "--to", "bfloat16"))
+        self.assertFalse(self.out.exists())
 
     def test_weight_shape(self):
         for shape in ((16, 65), (17, 64), (1 << 40, 1 << 40), (-16, -64), (16, 0), (2**62, 4)):
