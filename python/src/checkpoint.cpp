@@ -115,6 +115,7 @@ nb::dict inspect_folder(const std::string& path) {
   summary["shards"] = files_of(found.shards);
   summary["other_files"] = files_of(found.other_files);
   summary["indexes"] = nb::tuple(nb::cast(found.indexes));
+  add_layers(found, summary);
   return summary;
 }
 

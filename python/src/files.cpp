@@ -112,6 +112,7 @@ nb::dict summary_of(const FileSummary& file, const nb::list& tensors) {
   summary["format"] = file.format;
   summary["tensors"] = tensors;
   summary["metadata"] = metadata;
+  add_layers(file, summary);
   return summary;
 }
 
@@ -193,14 +194,7 @@ nb::list layer_rows(const GuardedQuantizedFile& self) {
   nb::list rows;
   const std::vector<QuantizedLayer>& layers = self.file.layers();
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const QuantizedLayer& layer = layers[i];
-    nb::dict row;
-    row["name"] = layer.name;
-    row["spelling"] = layer.spelling;
-    row["scheme"] = layer.scheme;
-    row["shape"] = nb::tuple(nb::cast(layer.shape));
-    row["block"] = nb::make_tuple(layer.block_rows, layer.block_columns);
-    row["problem"] = layer.problem;
+    nb::dict row = layer_row(layers[i]);
     nb::list parts;
     for (const QuantizedPart& part : self.file.parts(i)) parts.append(nb::make_tuple(part.role, part.name));
     row["parts"] = nb::tuple(parts);

@@ -59,4 +59,19 @@ nb::object value_row(const Value& value) {
   }
 }
 
+inline nb::dict layer_row(const QuantizedLayer& layer) {
+  nb::dict row = result_row(layer);
+  row["block"] = nb::make_tuple(layer.block_rows, layer.block_columns);
+  return row;
+}
+
+// Adds what inspect() says of quantized layers.
+template <class Summary>
+void add_layers(const Summary& found, nb::dict& row) {
+  nb::list layers;
+  for (const QuantizedLayer& layer : found.layers) layers.append(layer_row(layer));
+  row["layers"] = layers;
+  row["warnings"] = value_row(found.warnings);
+}
+
 }  // namespace tensorcast::python

@@ -28,6 +28,7 @@ from ._results import (
     ConvertResult,
     DTypeInfo,
     FileInfo,
+    LayerInfo,
     TensorInfo,
     TensorStats,
     cut,
@@ -130,6 +131,9 @@ def inspect(
 ) -> FileInfo:
     """Lists the contents of a file or folder; with ``stats``, also the losses of each tensor as other types.
 
+    ``layers`` of the result are its quantized weights, with scheme, spelling and blocks; ``warnings`` are about scales
+    that loaders stumble over, such as NaN, or tensor scales that differ in layers that loaders join.
+
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
             safetensors files, or the index of one, gives a :class:`CheckpointInfo`. May be a URL of fsspec; other
@@ -175,7 +179,12 @@ def inspect(
 
 def _file_info(found: dict[str, Any]) -> FileInfo:
     tensors = tuple(TensorInfo(stats=stats_from(row.pop("stats", None)), **row) for row in found["tensors"])
-    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"])
+    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"], **_layers_of(found))
+
+
+def _layers_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a FileInfo that are about quantized layers."""
+    return {"layers": tuple(LayerInfo(**row) for row in found["layers"]), "warnings": found["warnings"]}
 
 
 def _remote_info(url: str) -> FileInfo:
@@ -183,7 +192,9 @@ def _remote_info(url: str) -> FileInfo:
     found = _checkpoint_info(url)
     fields = [field.name for field in dataclasses.fields(TensorInfo)]
     tensors = tuple(TensorInfo(**{name: getattr(row, name) for name in fields}) for row in found.tensors)
-    return FileInfo(format="safetensors", tensors=tensors, metadata=found.metadata)
+    return FileInfo(
+        format="safetensors", tensors=tensors, metadata=found.metadata, layers=found.layers, warnings=found.warnings
+    )
 
 
 def _checkpoint_info(path: str) -> CheckpointInfo:
@@ -197,6 +208,7 @@ def _checkpoint_info(path: str) -> CheckpointInfo:
         shards=shards,
         other_files=tuple(CheckpointFile(**row) for row in found["other_files"]),
         indexes=found["indexes"],
+        **_layers_of(found),
     )
 
 

@@ -204,6 +204,22 @@ class TensorInfo(Result):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class LayerInfo(Result):
+    """A quantized weight that :func:`tensorcast.inspect` finds: codes, scales and what else belongs to them."""
+
+    __module__ = "tensorcast"
+
+    name: str  # of the weight that they decode to
+    spelling: str  # who names and packs tensors so, such as "compressed-tensors"
+    scheme: str  # such as "nvfp4"
+    shape: tuple[int, ...]  # of the weight
+    block: tuple[int, int]  # rows and columns that share a scale; 0: all
+    tensors: tuple[str, ...] = ()  # the codes are first
+    problem: str = ""  # why it is not decoded: a contradiction, or a method that is known and not decoded
+    problem_tensor: str = ""  # the tensor that `problem` is about
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class FileInfo(Result):
     """What :func:`tensorcast.inspect` finds in a file."""
 
@@ -212,6 +228,17 @@ class FileInfo(Result):
     format: str  # "checkpoint" for a folder or an index
     tensors: tuple[TensorInfo, ...]  # in the file's order
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    layers: tuple[LayerInfo, ...] = ()  # quantized weights
+    warnings: tuple[str, ...] = ()  # of their scales, and of methods that are not decoded
+
+    @property
+    def layer_kinds(self) -> dict[tuple[str, str, tuple[int, int]], int]:
+        """How many layers have each spelling, scheme and block; more than one key: the model is mixed."""
+        kinds: dict[tuple[str, str, tuple[int, int]], int] = {}
+        for layer in self.layers:
+            kind = (layer.spelling, layer.scheme, layer.block)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return kinds
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -337,6 +364,7 @@ class VerifyResult(Result):
     files: int  # whose SHA-256 is right
     tensors: int  # that equal a second conversion of the source
     bytes_read: int
+    warnings: tuple[str, ...] = ()  # of scales, as of inspect()
     recipes: tuple[str, ...] = ()  # of quantized weights: "4 weights are nvfp4 by modelopt"
 
 

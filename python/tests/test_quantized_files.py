@@ -119,3 +119,39 @@ def test_files_without_layers(tmp_path):
     for name, tensor in (("x.npy", ""), ("x.safetensors", "x")):
         with tc.open(tmp_path / name, dequantize="bfloat16") as file:
             assert file[tensor].tolist() == [1, 1] and file.layers == {}
+
+
+def test_inspect_lists_layers(folder):
+    found = tc.inspect(folder)
+    layer = tc.LayerInfo("m.weight", "deepseek", "fp8-block", (2, 4), (2, 2), ("m.weight", "m.weight_scale_inv"))
+    assert found.layers == (layer,) and found.warnings == ()
+    assert found.layer_kinds == {("deepseek", "fp8-block", (2, 2)): 1}
+    with tc.open(folder) as file:
+        assert file.layers["m.weight"].block == found.layers[0].block
+    assert tc.inspect(folder / "b.safetensors").layers == ()
+    assert json.loads(json.dumps(found.as_dict()))["layers"][0]["scheme"] == "fp8-block"
+
+
+def test_inspect_names_contradictions(folder):
+    (folder / "config.json").write_text('{"quantization_config": {"quant_method": "fp8", "weight_block_size": [1, 2]}}')
+    (layer,) = tc.inspect(folder).layers
+    assert layer.problem_tensor == "m.weight_scale_inv" and "blocks of 1 x 2" in layer.problem
+    (folder / "config.json").write_text('{"quantization_config": {"quant_method": "aqlm"}}')
+    found = tc.inspect(folder)
+    assert found.layers == () and '"aqlm", which is not decoded' in found.warnings[0]
+
+
+def test_inspect_and_verify_warn_of_scales(folder, tmp_path):
+    tc.save(folder / "b.safetensors", {"m.weight_scale_inv": np.float32([[2, np.nan]])}, overwrite=True)
+    words = '"m.weight_scale_inv" has scales that are NaN'
+    assert any(words in warning for warning in tc.inspect(folder).warnings)
+    out = tmp_path.parent / (tmp_path.name + "-out")
+    tc.convert(folder, out, only=".", max_shard_size="1MB")
+    assert any(words in warning for warning in tc.checkpoint.verify(out).warnings)
+
+
+def test_inspect_of_one_file(tmp_path):
+    header = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q1sIQIQ", 1, b"w", 1, 32, 8, 0)
+    (tmp_path / "x.gguf").write_bytes(header.ljust(64, b"\0") + bytes(34))
+    (layer,) = tc.inspect(tmp_path / "x.gguf").layers
+    assert (layer.name, layer.spelling, layer.scheme, layer.shape) == ("w", "gguf", "q8_0", (32,))

@@ -109,6 +109,9 @@ class Verification {
       add_model(output_, model, reader);
       const quantized::FoundLayers found = layers_of(claims, model, reader);
       if (!found.any()) continue;
+      if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
+        outcome_.warnings.push_back(name_prefix(model) + problem);
+      }
       for (std::string& warning : quantized::scale_warnings(found, reader)) {
         outcome_.warnings.push_back(name_prefix(model) + std::move(warning));
       }

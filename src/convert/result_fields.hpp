@@ -80,11 +80,22 @@ inline constexpr auto fields<TensorSummary> = std::tuple{
     Field{"problem", &TensorSummary::problem},
 };
 
+// Its blocks are added as a pair.
+template <>
+inline constexpr auto fields<QuantizedLayer> = std::tuple{
+    Field{"name", &QuantizedLayer::name},
+    Field{"spelling", &QuantizedLayer::spelling},
+    Field{"scheme", &QuantizedLayer::scheme},
+    Field{"shape", &QuantizedLayer::shape},
+    Field{"tensors", &QuantizedLayer::tensors},
+    Field{"problem", &QuantizedLayer::problem},
+    Field{"problem_tensor", &QuantizedLayer::problem_tensor},
+};
+
 template <>
 inline constexpr auto fields<VerifyOutcome> = std::tuple{
-    Field{"files", &VerifyOutcome::files},
-    Field{"tensors", &VerifyOutcome::tensors},
-    Field{"bytes_read", &VerifyOutcome::bytes_read},
+    Field{"files", &VerifyOutcome::files},           Field{"tensors", &VerifyOutcome::tensors},
+    Field{"bytes_read", &VerifyOutcome::bytes_read}, Field{"warnings", &VerifyOutcome::warnings},
     Field{"recipes", &VerifyOutcome::recipes},
 };
 

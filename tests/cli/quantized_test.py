@@ -58,18 +58,64 @@ class InspectTest(QuantizedTest):
         self.done("convert", "odd", "-o", self.out, "--max-shard-size", "1MB")
         self.assertIn('warning: "o_proj.weight_scale" has scales that are NaN', self.exits(0, "verify", self.out).stderr)
 
+    def assert_warned(self, name, words):
+        """inspect says so, and so does verify of a copy."""
+        self.assertIn(words, self.done("inspect", name))
+        self.done("convert", name, "-o", f"{name}-copy", "--max-shard-size", "1MB")
+        self.assertIn(f"warning: {words}", self.exits(0, "verify", f"{name}-copy").stderr)
+        self.assertIn(words, json.loads(self.done("verify", f"{name}-copy", "--json"))["warnings"][0])
+
     def test_global_scales_that_are_zero(self):
-        model = MODELS["ct-nvfp4"][0]()
-        model.tensors["a.weight_global_scale"] = ("F32", [1], bytes(4))
-        model.write(self.folder / "zero")
-        self.assertIn('warning: "a.weight_global_scale" has a scale of the whole tensor that is zero or infinite',
-                      self.done("inspect", "zero"))
+        for name, scale in (("zero", 0.0), ("infinite", math.inf)):
+            model = MODELS["ct-nvfp4"][0]()
+            model.tensors["a.weight_global_scale"] = ("F32", [1], quantized_models.floats([scale]))
+            model.write(self.folder / name)
+            self.assert_warned(name, '"a.weight_global_scale" has a scale of the whole tensor that is zero or infinite')
+
+    def test_global_scales_that_are_missing(self):
+        for spelling, scale in (("ct-nvfp4", "a.weight_global_scale"), ("modelopt-nvfp4", "a.weight_scale_2")):
+            model = MODELS[spelling][0]()
+            del model.tensors[scale]
+            model.write(self.folder / spelling)
+            self.assert_warned(spelling, "not decoded: a.weight")
+            self.assertIn(f'"{scale}"', self.done("inspect", spelling))
+
+    def test_joined_layers_of_different_tensor_scales(self):
+        for names in (("mlp.gate_proj", "mlp.up_proj"), ("attn.q_proj", "attn.k_proj", "attn.v_proj")):
+            config = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}
+            model = quantized_models.Model(1, config)
+            for i, name in enumerate(names):
+                model.tensors[name + ".weight"] = ("F8_E4M3", [2, 2], bytes(4))
+                model.tensors[name + ".weight_scale"] = ("F32", [], quantized_models.floats([1.5 + (i == len(names) - 1)]))
+            model.write(self.folder / names[0])
+            self.assert_warned(names[0], f'"{names[0]}.weight" has another tensor scale than the layers that loaders join')
+
+    def test_nvfp4_layers_of_different_global_scales(self):
+        model = MODELS["modelopt-nvfp4"][0]()
+        for name in ("mlp.gate_proj", "mlp.up_proj"):
+            for tensor in [tensor for tensor in model.tensors if tensor.startswith("a.")]:
+                model.tensors[name + tensor[1:]] = model.tensors[tensor]
+        model.tensors["mlp.up_proj.weight_scale_2"] = ("F32", [], quantized_models.floats([0.25]))
+        model.write(self.folder / "pair")
+        self.assert_warned("pair", '"mlp.gate_proj.weight" has another tensor scale than the layers that loaders join')
+
+    def test_scales_that_are_nan(self):
+        for spelling, scale in (("modelopt-nvfp4", "a.weight_scale"), ("ct-mxfp4", "a.weight_scale"),
+                                ("comfyui-nvfp4", None), ("mxfp8", None)):
+            model = MODELS[spelling][0]()
+            name = scale or next(name for name in model.tensors if name.endswith(("weight_scale", "weight_scale_inv")))
+            dtype, shape, content = model.tensors[name]
+            nan = b"\x7f" if spelling.endswith("nvfp4") else b"\xff"
+            model.tensors[name] = (dtype, shape, nan + content[1:])
+            model.write(self.folder / spelling)
+            self.assert_warned(spelling, f'"{name}" has scales that are NaN')
 
     def test_the_config_says_ue5m3(self):
         model = MODELS["modelopt-nvfp4"][0]()
         model.files["hf_quant_config.json"] = model.files["hf_quant_config.json"].replace(
             '"group_size": 16', '"group_size": 16, "scale_format": "UE5M3"')
         model.write(self.folder / "ue5m3")
+        self.assert_warned("ue5m3", "not decoded: a.weight")
         self.assertIn("UE5M3 bytes", self.done("inspect", "ue5m3"))
 
     def test_contradictions_are_named(self):
@@ -381,6 +427,66 @@ class DecodeTest(QuantizedTest):
                     self.assertTrue(all(tensor["in_a"] and tensor["in_b"] if "in_a" in tensor else True
                                         for tensor in found["tensors"]))
                 self.done("diff", name, name)
+
+    def test_diff_of_single_files(self):
+        for name in ("deepseek", "modelopt-nvfp4", "nf4", "comfyui-fp8"):
+            with self.subTest(name):
+                self.model(name)
+                one, out = f"{name}/model.safetensors", f"{name}.safetensors"
+                self.done("convert", one, "-o", out, "--to", "float32")
+                for pair in ((one, out), (out, one)):
+                    self.assertNotIn("only in", self.tcast("diff", *pair).stdout)
+                    worst = json.loads(self.tcast("diff", *pair, "--json").stdout)["tensors"]
+                    layers = [tensor for tensor in worst if tensor["name"] in MODELS[name][0]().weights]
+                    self.assertTrue(layers)
+                    self.assertTrue(all(tensor["different"] == 0 for tensor in layers), layers)
+                self.assertIn("equal", self.done("diff", one, one))
+
+    def test_diff_of_gguf(self):
+        codes = b"".join(struct.pack("<e", 0.5) + bytes(self.bytes_of(32, seed)) for seed in range(8))
+        plain = struct.pack("<4f", 1, 2, 3, 4)
+        (self.folder / "in.gguf").write_bytes(
+            fixtures.gguf([("blk.0.weight", [64, 4], 8, codes), ("output_norm.weight", [4], 0, plain)]))
+        self.done("convert", "in.gguf", "-o", "wide.gguf", "--to", "float32")
+        self.done("convert", "in.gguf", "-o", "small.gguf", "--to", "q4_0", "--quiet")
+        self.assertIn("equal", self.done("diff", "in.gguf", "in.gguf"))
+        for pair, same in ((("in.gguf", "wide.gguf"), True), (("wide.gguf", "in.gguf"), True),
+                           (("in.gguf", "small.gguf"), False)):
+            found = json.loads(self.tcast("diff", *pair, "--json").stdout)["tensors"]
+            weight, = (tensor for tensor in found if tensor["name"] == "blk.0.weight")
+            self.assertEqual((weight["count"], weight["different"] == 0), (256, same), weight)
+            self.assertEqual(len(found), 2)
+        changed = bytearray((self.folder / "in.gguf").read_bytes())
+        changed[changed.index(codes) + 7] ^= 1
+        (self.folder / "changed.gguf").write_bytes(changed)
+        self.exits(1, "diff", "in.gguf", "changed.gguf")
+
+    def test_losses_of_decoded_layers_are_measured_where_they_are_asked_for(self):
+        self.model("deepseek", shards=2)
+        plain = self.done("convert", "deepseek", "-o", "plain", "--to", "bfloat16")
+        self.done("convert", "deepseek", "-o", "measured", "--to", "bfloat16", "--report", "r.json")
+        reports = json.loads((self.folder / "r.json").read_text())["tensors"]
+        layer = next(tensor for tensor in reports if tensor.get("scheme"))
+        self.assertEqual(layer["report"]["count"], math.prod(layer["shape"]))
+        self.assertEqual(self.read(self.folder / "plain"), self.read(self.folder / "measured"))
+        self.assertNotIn("inexact", plain)
+        # Whoever asks for a report goes on with the plan of somebody who did not.
+        self.done("plan", "deepseek", "-o", "steps", "--to", "bfloat16")
+        self.done("run-shard", "steps", "0")
+        self.done("convert", "deepseek", "-o", "steps", "--to", "bfloat16", "--report", "s.json")
+        self.assertEqual(self.read(self.folder / "plain"), self.read(self.folder / "steps"))
+
+    def test_decoded_weights_that_become_zero_are_refused(self):
+        model = MODELS["deepseek"][0]()
+        name = next(name for name in model.tensors if name.endswith("weight_scale_inv"))
+        _, shape, content = model.tensors[name]
+        model.tensors[name] = ("F32", shape, quantized_models.floats([1e-45] * (len(content) // 4)))
+        model.write(self.folder / "tiny")
+        error = self.refused("convert", "tiny", "-o", self.out, "--to", "bfloat16")
+        self.assertIn("nonzero elements became zero", error)
+        warned = self.exits(0, "convert", "tiny", "-o", self.out, "--to", "bfloat16", "--allow-loss", "--force").stderr
+        self.assertIn("became zero", warned)
+        self.done("convert", "tiny", "-o", "wide", "--to", "float32")
 
     def test_gguf_to_other_formats(self):
         scales = [0.5, -3.0]

@@ -51,6 +51,7 @@ int verify(VerifyArguments& arguments) {
                      {"files", outcome->files},
                      {"tensors", outcome->tensors},
                      {"bytes_read", outcome->bytes_read},
+                     {"warnings", outcome->warnings},
                      {"recipes", outcome->recipes}}));
     return exit_done;
   }

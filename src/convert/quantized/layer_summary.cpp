@@ -150,6 +150,15 @@ std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const
   return summaries;
 }
 
+std::string problem_warning(const FoundLayers& found) {
+  const auto is_wrong = [](const Layer& layer) { return !layer.problem.empty(); };
+  const auto first = std::ranges::find_if(found.layers, is_wrong);
+  if (first == found.layers.end()) return {};
+  const auto count = std::ranges::count_if(found.layers, is_wrong);
+  const std::string others = count > 1 ? fmt::format(" ({} more are not decoded)", count - 1) : std::string();
+  return fmt::format("not decoded: {}: {}{}", first->problem_tensor, first->problem, others);
+}
+
 std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader) {
   std::vector<std::string> warnings = Warnings(found, reader).run();
   for (std::string& warning : recipe_warnings(found, reader)) warnings.push_back(std::move(warning));

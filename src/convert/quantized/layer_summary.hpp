@@ -17,6 +17,9 @@ namespace tensorcast::quantized {
 [[nodiscard]] std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const TensorInfo> tensors,
                                                      const std::string& prefix = {});
 
+// Returns a sentence about the layers that cannot be decoded; "": there are none. inspect() says why, for each.
+[[nodiscard]] std::string problem_warning(const FoundLayers& found);
+
 // Returns sentences about scales: NaN, zero or infinite ones; layers that loaders join, such as gate and up, whose
 // tensor scales differ; a method that is not decoded. Reads at most 256 MiB of scales. Scales that cannot be read are
 // passed over: reading the file tells.
