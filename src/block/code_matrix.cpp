@@ -13,9 +13,6 @@ namespace {
 constexpr std::size_t word_bits = 32;
 constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
 
-// A place in words for each of eight columns.
-constexpr std::array<unsigned, 8> awq_places = {0, 4, 1, 5, 2, 6, 3, 7};
-
 template <class Number>
 void convert(DType from, const std::byte* src, std::span<Number> out) noexcept {
   static const codec::Policy policy{};
@@ -36,13 +33,43 @@ Word word_at(const std::byte* words, std::size_t i) noexcept {
   return word;
 }
 
-// The bits [first, first + width) of `data`, at most 8, in at most two bytes. Reads no byte beyond.
-unsigned bits_at(const std::byte* data, std::size_t first, unsigned width) noexcept {
-  const std::size_t byte = first / 8;
-  const unsigned shift = first % 8;
-  unsigned bits = std::to_integer<unsigned>(data[byte]) >> shift;
-  if (shift + width > 8) bits |= std::to_integer<unsigned>(data[byte + 1]) << (8 - shift);
-  return bits & ((1u << width) - 1);
+constexpr std::uint64_t each_of(std::uint64_t field, int bits) noexcept {
+  std::uint64_t all = 0;
+  for (int at = 0; at < 64; at += bits) all |= field << at;
+  return all;
+}
+
+// Codes of a stream, of fewer than 8 bits. `first` is a multiple of 8. Eight take `width` bytes: halves of the bits
+// move apart three times, until each code has a byte.
+void unpack_octets(std::size_t width, const std::byte* bytes, std::size_t first, std::span<std::byte> codes) noexcept {
+  const auto low_bits = [](std::size_t n) { return (std::uint64_t{1} << n) - 1; };
+  const std::uint64_t fours = each_of(low_bits(4 * width), 32), pairs = each_of(low_bits(2 * width), 16),
+                      singles = each_of(low_bits(width), 8);
+  const std::byte* packed = bytes + first / 8 * width;
+  const std::byte* const end = packed + (codes.size() * width + 7) / 8;
+  for (std::size_t done = 0; done < codes.size(); done += 8, packed += width) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, packed, end - packed < 8 ? static_cast<std::size_t>(end - packed) : 8);
+    bits = bits & low_bits(8 * width);
+    bits = (bits | bits << (32 - 4 * width)) & fours;
+    bits = (bits | bits << (16 - 2 * width)) & pairs;
+    bits = (bits | bits << (8 - width)) & singles;
+    std::memcpy(&codes[done], &bits, std::min<std::size_t>(8, codes.size() - done));
+  }
+}
+
+// Eight codes a word: in turns the low half of the nibbles and the high one. `first` is a multiple of 8.
+void unpack_awq(const std::byte* words, std::size_t first, std::span<std::byte> codes) noexcept {
+  constexpr std::uint64_t pairs = each_of(0xff, 32), nibbles = each_of(0xf, 16);
+  const auto apart = [](std::uint64_t four) {
+    four = (four | four << 24) & pairs;
+    return (four | four << 12) & nibbles;
+  };
+  for (std::size_t done = 0; done < codes.size(); done += 8) {
+    const Word word = word_at(words, (first + done) / 8);
+    const std::uint64_t eight = apart(word & 0xffff) | apart(word >> 16) << 8;
+    std::memcpy(&codes[done], &eight, std::min<std::size_t>(8, codes.size() - done));
+  }
 }
 
 // The type whose packed storage is this stream of codes: uint4 for four bits of unsigned integers.
@@ -119,19 +146,15 @@ void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std:
       return;
     }
     case BlockPacking::awq:
-      for (std::size_t i = 0; i < codes.size(); ++i) {
-        codes[i] = static_cast<std::byte>(word_at(bytes, (column + i) / 8) >> 4 * awq_places[i % 8] & 15);
-      }
-      return;
+      return unpack_awq(bytes, column, codes);
     case BlockPacking::row_pairs: {
       const std::byte* const pairs = data_of_matrix + row / 2 * row_bytes + column;
-      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = pairs[i] >> row % 2 * 4 & std::byte{15};
+      const std::size_t shift = row % 2 * 4;
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = pairs[i] >> shift & std::byte{15};
       return;
     }
     default:
-      for (std::size_t i = 0; i < codes.size(); ++i) {
-        codes[i] = static_cast<std::byte>(bits_at(bytes, (column + i) * width, static_cast<unsigned>(width)));
-      }
+      unpack_octets(width, bytes, column, codes);
   }
 }
 
@@ -163,14 +186,39 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
   read_stream(from + row * row_bytes, column, out);
 }
 
+CodeMatrices::NibblePairs CodeMatrices::pairs_of(std::span<const float> table) const noexcept {
+  NibblePairs pairs;
+  for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+    const float low = table[byte % 16], high = table[byte / 16];
+    pairs[byte] = packing == BlockPacking::stream ? std::array{low, high} : std::array{high, low};
+  }
+  return pairs;
+}
+
+void CodeMatrices::look_up(std::size_t matrix, std::size_t row, std::size_t column, const NibblePairs& pairs,
+                           std::span<float> out) const noexcept {
+  const std::byte* const from = data + matrix * matrix_bytes + row * row_bytes + column / 2;
+  for (std::size_t i = 0; i < out.size() / 2; ++i) {
+    std::memcpy(&out[2 * i], pairs[std::to_integer<std::size_t>(from[i])].data(), sizeof(pairs[0]));
+  }
+  if (out.size() % 2 != 0) out.back() = pairs[std::to_integer<std::size_t>(from[out.size() / 2])][0];
+}
+
 DType CodeMatrices::narrowest() const noexcept {
-  if (!is_stream() || element == DType::undefined) return DType::float32;
+  const bool is_integer = element == DType::int8 || element == DType::uint8;
+  if (!is_stream()) return is_integer && bits < 8 ? DType::int8 : DType::float32;
+  if (element == DType::undefined) return DType::float32;
   return element == DType::int8 || (element == DType::uint8 && bits < 8) ? DType::int8 : DType::bfloat16;
 }
 
 void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
                         std::span<std::int8_t> out) const noexcept {
-  read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
+  const std::byte* const from = data + matrix * matrix_bytes;
+  if (is_stream()) return read_stream(from + row * row_bytes, column, out);
+  unpack(from, row, column, std::as_writable_bytes(out));
+  if (element != DType::int8) return;
+  const int sign = 1 << (bits - 1);
+  for (std::int8_t& code : out) code = static_cast<std::int8_t>((code ^ sign) - sign);
 }
 
 void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,

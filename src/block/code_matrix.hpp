@@ -1,6 +1,7 @@
 // Matrices of codes of any packing, read as numbers.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,13 @@ struct CodeMatrices {
   // Codes of a row, from `column` on, as float32: numbers of float types, integers as they are, indices of tables.
   // `column` is a multiple of alignment. Not of GGUF.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
+
+  // Numbers of a table by codes of four bits, two for each byte. Precondition: has_nibbles().
+  using NibblePairs = std::array<std::array<float, 2>, 256>;
+  [[nodiscard]] bool has_nibbles() const noexcept { return bits == 4 && is_stream(); }
+  [[nodiscard]] NibblePairs pairs_of(std::span<const float> table) const noexcept;
+  void look_up(std::size_t matrix, std::size_t row, std::size_t column, const NibblePairs& pairs,
+               std::span<float> out) const noexcept;
 
   // The narrowest of int8, bfloat16 and float32 that has all numbers of read().
   [[nodiscard]] DType narrowest() const noexcept;

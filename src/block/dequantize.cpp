@@ -8,6 +8,7 @@
 #include "block/code_matrix.hpp"
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
+#include "block/transpose.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
@@ -20,7 +21,7 @@
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t tile_edge = 128;  // of a transposed tile
+constexpr std::size_t tile_edge = 256;  // of a transposed tile
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 bool turns(const BlockCoding& coding) noexcept {
@@ -177,7 +178,10 @@ class Writer {
 
   Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
     const bool is_fused = report == nullptr && may_be_fused();
-    if (checked_.transposed) return write_transposed(begin, end, report);
+    if (checked_.transposed) {
+      return is_fused && bit_width(to_) == 16 ? write_transposed<std::uint16_t>(begin, end, is_fused, report)
+                                              : write_transposed<std::uint32_t>(begin, end, is_fused, report);
+    }
     RowReader reader(checked_);
     alignas(64) std::array<std::byte, RowReader::max_elements * sizeof(float)> made;
     const DType type = is_fused ? to_ : DType::float32;
@@ -223,13 +227,14 @@ class Writer {
     return out_ + ((row - first_) * checked_.columns + column) * static_cast<std::size_t>(bit_width(to_) / 8);
   }
 
-  // Tiles of codes, turned.
-  Result<void> write_transposed(std::size_t begin, std::size_t end, CastReport* report) const {
+  // Tiles of codes, turned: into the target, or into numbers that are converted to it.
+  template <class Element>
+  Result<void> write_transposed(std::size_t begin, std::size_t end, bool is_fused, CastReport* report) const {
+    const DType type = is_fused ? to_ : DType::float32;
     RowReader reader(checked_);
     constexpr std::size_t wide = CodeMatrices::alignment;
-    constexpr std::size_t stride = wide + 16;  // rows of a power of two would fall on the same lines of the cache
-    std::vector<float> read(tile_edge * stride);
-    std::array<float, tile_edge> turned;
+    constexpr std::size_t stride = wide + 64 / sizeof(Element);  // rows of a power of two would fall on the same lines
+    std::vector<Element> read(tile_edge * stride), turned(is_fused ? 0 : wide * tile_edge);
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows;
       const std::size_t in_matrix = row % checked_.rows;
@@ -238,12 +243,18 @@ class Writer {
       for (std::size_t k = 0; k < checked_.columns; k += tile_edge) {
         const std::size_t depth = std::min(tile_edge, checked_.columns - k);
         for (std::size_t i = 0; i < depth; ++i) {
-          reader.read(matrix, k + i, in_matrix - skipped, skipped + n, DType::float32,
+          reader.read(matrix, k + i, in_matrix - skipped, skipped + n, type,
                       reinterpret_cast<std::byte*>(&read[i * stride]));
         }
+        if (is_fused) {
+          Transposer<Element>::run(&read[skipped], stride, depth, n, place(row, k), checked_.columns);
+          continue;
+        }
+        auto* const bytes = reinterpret_cast<std::byte*>(turned.data());
+        Transposer<Element>::run(&read[skipped], stride, depth, n, bytes, tile_edge);
         for (std::size_t j = 0; j < n; ++j) {
-          for (std::size_t i = 0; i < depth; ++i) turned[i] = read[i * stride + skipped + j];
-          if (Result<void> put = this->put({turned.data(), depth}, row + j, k, report); !put) return put;
+          const auto* const numbers = reinterpret_cast<const float*>(&turned[j * tile_edge]);
+          if (Result<void> put = this->put({numbers, depth}, row + j, k, report); !put) return put;
         }
       }
       row += n;

@@ -167,6 +167,23 @@ TEST(Dequantize, ReportsWhatTheRoundingDid) {
   EXPECT_GT(alone.inexact, 0u);
 }
 
+TEST(Dequantize, AReportChangesNoNumber) {
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 2, 288, 512);
+    for (const DType to : {DType::float32, DType::float16, DType::bfloat16}) {
+      std::vector<std::byte> out(storage_bytes(to, 576 * 512) + 1);
+      const std::span<std::byte> odd = std::span(out).subspan(1);  // any alignment
+      CastReport report;
+      ASSERT_TRUE(dequantize(sample.tensor, 0, {to, {576, 512}, odd}, {}, &report, {.threads = 1}));
+      EXPECT_EQ(report.count, 576u * 512);
+      const std::vector<std::byte> without = converted(sample.tensor, 0, 576, to);
+      EXPECT_TRUE(std::equal(without.begin(), without.end(), odd.begin(), odd.end()));
+    }
+  }
+}
+
 TEST(Dequantize, NoElements) {
   Sample sample;
   fill(sample, *find_block_format("mxfp4"), 1, 4, 64);

@@ -13,6 +13,11 @@ constexpr std::size_t up_to_step(std::size_t count) noexcept {
 
 }  // namespace
 
+RowReader::RowReader(const Checked& checked) : checked_(checked) {
+  const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
+  if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
+}
+
 void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
                      std::byte* out) {
   const BlockCoding& coding = checked_.coding();
@@ -56,8 +61,12 @@ DType RowReader::read_numbers(std::size_t matrix, std::size_t row, std::size_t c
     return narrowest;
   }
   const std::span numbers(numbers_.floats, count);
-  codes.read(matrix, row, column, numbers);
-  if (coding.element == DType::undefined) {
+  if (coding.element == DType::undefined && codes.has_nibbles()) {
+    codes.look_up(matrix, row, column, pairs_, numbers);
+  } else {
+    codes.read(matrix, row, column, numbers);
+  }
+  if (coding.element == DType::undefined && !codes.has_nibbles()) {
     for (float& number : numbers) number = checked_.tensor->table[static_cast<std::size_t>(number)];
   }
   if (coding.positive_zero) {

@@ -38,7 +38,7 @@ class RowReader {
  public:
   static constexpr std::size_t max_elements = 2048;  // codes, numbers and results stay in the first-level cache
 
-  explicit RowReader(const Checked& checked) : checked_(checked) {}
+  explicit RowReader(const Checked& checked);
 
   // The types that read() rounds to: float32, float16 and bfloat16.
   [[nodiscard]] static bool rounds_to(DType to) noexcept {
@@ -72,6 +72,7 @@ class RowReader {
   std::size_t matrix_ = 0, grid_row_ = 0, first_block_ = 0, blocks_ = 0;
   std::vector<float> scales_, zeros_, biases_;  // of blocks, and kernels::run_step more
   std::array<std::vector<float>, 3> each_;      // of elements
+  CodeMatrices::NibblePairs pairs_;             // of a table
   alignas(64) Numbers numbers_ = {};
 };
 
