@@ -28,11 +28,11 @@ from ._results import (
     ConvertResult,
     DTypeInfo,
     FileInfo,
-    LayerInfo,
     TensorInfo,
     TensorStats,
     cut,
     html_table,
+    layers_from,
     stats_from,
 )
 from ._slices import TensorSlice
@@ -129,10 +129,7 @@ def inspect(
     from_: SourceTypes = None,
     **options: Unpack[CastOptions],
 ) -> FileInfo:
-    """Lists the contents of a file or folder; with ``stats``, also the losses of each tensor as other types.
-
-    ``layers`` of the result are its quantized weights, with scheme, spelling and blocks; ``warnings`` are about scales
-    that loaders stumble over, such as NaN, or tensor scales that differ in layers that loaders join.
+    """Lists a file or folder and its quantized layers; with ``stats``, also the losses of each tensor as other types.
 
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
@@ -179,22 +176,15 @@ def inspect(
 
 def _file_info(found: dict[str, Any]) -> FileInfo:
     tensors = tuple(TensorInfo(stats=stats_from(row.pop("stats", None)), **row) for row in found["tensors"])
-    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"], **_layers_of(found))
-
-
-def _layers_of(found: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a FileInfo that are about quantized layers."""
-    return {"layers": tuple(LayerInfo(**row) for row in found["layers"]), "warnings": found["warnings"]}
+    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"], **layers_from(found))
 
 
 def _remote_info(url: str) -> FileInfo:
     """What a safetensors file behind a URL has; only its header is fetched."""
     found = _checkpoint_info(url)
-    fields = [field.name for field in dataclasses.fields(TensorInfo)]
-    tensors = tuple(TensorInfo(**{name: getattr(row, name) for name in fields}) for row in found.tensors)
-    return FileInfo(
-        format="safetensors", tensors=tensors, metadata=found.metadata, layers=found.layers, warnings=found.warnings
-    )
+    names = [field.name for field in dataclasses.fields(TensorInfo)]
+    rows = tuple(TensorInfo(**{name: getattr(row, name) for name in names}) for row in found.tensors)
+    return FileInfo("safetensors", rows, found.metadata, found.layers, found.warnings)
 
 
 def _checkpoint_info(path: str) -> CheckpointInfo:
@@ -208,7 +198,7 @@ def _checkpoint_info(path: str) -> CheckpointInfo:
         shards=shards,
         other_files=tuple(CheckpointFile(**row) for row in found["other_files"]),
         indexes=found["indexes"],
-        **_layers_of(found),
+        **layers_from(found),
     )
 
 

@@ -219,6 +219,11 @@ class LayerInfo(Result):
     problem_tensor: str = ""  # the tensor that `problem` is about
 
 
+def layers_from(found: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a FileInfo that are about quantized layers."""
+    return {"layers": tuple(LayerInfo(**row) for row in found["layers"]), "warnings": found["warnings"]}
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class FileInfo(Result):
     """What :func:`tensorcast.inspect` finds in a file."""
