@@ -317,9 +317,10 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   }
   const Result<std::size_t> count = element_count(out.shape);
   if (!count) return count.error();
-  const Conversion whole{reinterpret_cast<const std::byte*>(&tensor), DType::float32, out.bytes.data(), out.dtype,
-                         *count};
-  if (Result<void> right = tensorcast::check(whole, options); !right) return right;
+  // The numbers have no place yet that the target could overlap: types and options are checked, as those of no element.
+  const Conversion none{nullptr, DType::float32, nullptr, out.dtype, 0};
+  if (Result<void> right = tensorcast::check(none, options); !right) return right;
+  if (*count != 0 && out.bytes.data() == nullptr) return invalid("the target buffer is null");
   if (Result<void> size = check_size("target", out.dtype, *count, out.bytes.size()); !size) return size;
   if (Result<void> threads = check_execution(execution); !threads) return threads;
   if (*count == 0) return {};

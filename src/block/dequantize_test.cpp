@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -182,6 +183,26 @@ TEST(Dequantize, AReportChangesNoNumber) {
       EXPECT_TRUE(std::equal(without.begin(), without.end(), odd.begin(), odd.end()));
     }
   }
+}
+
+// Tensors lie in the memory of others, such as a thread's stack, with the target behind them.
+TEST(Dequantize, TheTargetMayLieAnywhere) {
+  struct {
+    BlockTensor tensor;
+    std::array<float, 2048> numbers{};
+  } both;
+  Sample sample;
+  fill(sample, *find_block_format("mxfp8"), 1, 64, 32);
+  both.tensor = sample.tensor;
+  const MutableTensorView out{DType::float32, {64, 32}, std::as_writable_bytes(std::span(both.numbers))};
+  const Result<void> done = dequantize(both.tensor, 0, out);
+  EXPECT_TRUE(done) << done.error().message;
+  std::vector<float> apart(2048);
+  ASSERT_TRUE(dequantize(both.tensor, 0, {DType::float32, {64, 32}, std::as_writable_bytes(std::span(apart))}));
+  EXPECT_TRUE(std::ranges::equal(both.numbers, apart));
+  const Result<void> null = dequantize(both.tensor, 0, {DType::float32, {64, 32}, {}});
+  ASSERT_FALSE(null);
+  EXPECT_EQ(null.error().message, "the target buffer is null");
 }
 
 TEST(Dequantize, NoElements) {
