@@ -59,10 +59,14 @@ def test_the_protocol_of_the_array_api():
     array = np.float32([1, 2, 3])
     lent = tc.dlpack(array)
     assert lent.__dlpack_device__() == (1, 0) and lent.array is array
-    for options in ({}, {"max_version": (1, 0)}, {"copy": False}, {"dl_device": (1, 0), "stream": None}):
+    versions = [None, (1, 0)]
+    if np.lib.NumpyVersion(np.__version__) < "2.1.0":  # which read no capsules with a version
+        versions.remove((1, 0))
+    choices = [{"max_version": version} for version in versions]
+    for options in (*choices, {}, {"copy": False}, {"dl_device": (1, 0), "stream": None}):
         shared = np.from_dlpack(Raw(lent.__dlpack__(**options)))
         assert shared.ctypes.data == array.ctypes.data
-    for version in (None, (1, 0)):
+    for version in versions:
         copied = np.from_dlpack(Raw(lent.__dlpack__(copy=True, max_version=version)))
         assert copied.ctypes.data != array.ctypes.data and copied.tolist() == array.tolist()
     with pytest.raises(BufferError, match=r"not \(2, 0\)"):
