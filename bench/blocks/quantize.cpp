@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "beside_copy.hpp"
@@ -19,10 +21,15 @@ using namespace tensorcast;
 constexpr std::int64_t rows = 2048, columns = 4096;
 constexpr int repetitions = 7;
 
-// Into memory that is there, as a conversion of files does. Returns 0 if it fails.
-double ratio_of(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers) {
+struct Measured {
+  double ratio = 0.0;        // to memcpy's time; 0 if it fails
+  double nanoseconds = 0.0;  // an element
+};
+
+// Into memory that is there, as a conversion of files does.
+Measured measure(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers) {
   Result<block::Quantizer> made = block::Quantizer::make(dtype, Shape{rows, columns}, scheme, {});
-  if (!made) return 0.0;
+  if (!made) return {};
   block::Quantizer& quantizer = *made;
   const QuantizedTensor& layout = quantizer.layout();
   std::vector<std::byte> codes(static_cast<std::size_t>(rows) * quantizer.codes_row_bytes());
@@ -43,12 +50,14 @@ double ratio_of(std::string_view scheme, DType dtype, const std::vector<std::byt
   };
   const std::size_t bytes = (numbers.size() + codes.size() + scale_bytes) / 2;
   const auto [work, copy] = bench::least_seconds(quantize, bytes, repetitions);
-  return is_done ? work / copy : 0.0;
+  return is_done ? Measured{work / copy, work * 1e9 / static_cast<double>(rows * columns)} : Measured{};
 }
 
 }  // namespace
 
-int main() {
+// usage: tensorcast_quantize_bench [SCHEME...]
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> asked(argv + 1, argv + argc);
   std::vector<float> wide(static_cast<std::size_t>(rows * columns));
   std::mt19937 random(1);
   std::normal_distribution<float> bell(0.0f, 0.02f);
@@ -57,12 +66,14 @@ int main() {
   std::vector<std::byte> as_float32(wide.size() * sizeof(float)), as_bfloat16(wide.size() * 2);
   std::memcpy(as_float32.data(), wide.data(), as_float32.size());
   if (!cast({DType::float32, shape, as_float32}, {DType::bfloat16, shape, as_bfloat16})) return 1;
-  fmt::print("| scheme | recipe | float32 | bfloat16 |\n| --- | --- | --- | --- |\n");
+  fmt::print("| scheme | recipe | float32 | bfloat16 | ns an element of each |\n| --- | --- | --- | --- | --- |\n");
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
     if (&recipe != find_quantize_recipe(recipe.scheme)) continue;
-    fmt::print("| {} | {} | {:.2f} | {:.2f} |\n", recipe.scheme, recipe.recipe,
-               ratio_of(recipe.scheme, DType::float32, as_float32),
-               ratio_of(recipe.scheme, DType::bfloat16, as_bfloat16));
+    if (!asked.empty() && std::find(asked.begin(), asked.end(), recipe.scheme) == asked.end()) continue;
+    const Measured of_float32 = measure(recipe.scheme, DType::float32, as_float32);
+    const Measured of_bfloat16 = measure(recipe.scheme, DType::bfloat16, as_bfloat16);
+    fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f}, {:.2f} |\n", recipe.scheme, recipe.recipe, of_float32.ratio,
+               of_bfloat16.ratio, of_float32.nanoseconds, of_bfloat16.nanoseconds);
   }
   return 0;
 }
