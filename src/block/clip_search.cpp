@@ -66,14 +66,16 @@ double ClipSearch::error_of(const BlockScale& scale, const ScaleContext& context
 }
 
 BlockScale ClipSearch::find(const Extent& extent, const ScaleContext& context, const BlockNumbers& block) const {
-  BlockScale best = scale_(extent, context);
+  BlockScale best;
+  scale_({&extent, 1}, context, &best);
   if (extent.largest == 0.0f || !is_finite(extent.largest)) return best;
   double least = error_of(best, context, block);
   BlockScale last = best;
   for (int step = 1; step <= most_steps; ++step) {
     const float factor = 1.0f - step_size * static_cast<float>(step);
-    const BlockScale tried =
-        scale_({.largest = extent.largest * factor, .low = extent.low * factor, .high = extent.high * factor}, context);
+    const Extent smaller{.largest = extent.largest * factor, .low = extent.low * factor, .high = extent.high * factor};
+    BlockScale tried;
+    scale_({&smaller, 1}, context, &tried);
     if (is_same(tried, last)) continue;
     last = tried;
     if (const double error = error_of(tried, context, block); error < least) least = error, best = tried;

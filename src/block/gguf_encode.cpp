@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "block/float_steps.hpp"
-#include "block/scale_rule.hpp"
+#include "block/scale_rule_mx.hpp"
+#include "block/scale_rule_nv.hpp"
 
 namespace tensorcast::block {
 namespace {

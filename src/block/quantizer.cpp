@@ -77,6 +77,8 @@ struct Quantizer::Work {
   // Of the runs of a stretch, and of those that a step has beyond it.
   std::vector<std::uint32_t> largest = {};
   std::vector<float> low = {}, high = {};
+  std::vector<Extent> extents = {};
+  std::vector<BlockScale> scales = {};
   std::vector<Operand> operands = {};
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
 };
@@ -293,16 +295,8 @@ void Quantizer::set_maximum(float largest) noexcept {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
     layout_.global_scale = context_.global;
   }
-  if (is_per_tensor()) tensor_scale_ = scale_({.largest = largest}, context_);
-}
-
-void Quantizer::put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept {
-  if (recipe_->scales == DType::float32) {
-    std::memcpy(work.out.scales + index * sizeof(float), &scale.number, sizeof(float));
-  } else {
-    work.out.scales[index] = static_cast<std::byte>(scale.code);
-  }
-  if (work.out.zero_points != nullptr) work.out.zero_points[index] = scale.zero_point;
+  const Extent whole{.largest = largest};
+  if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
 }
 
 // Calls part(row, column, numbers, count) for each piece of at most `chunk` numbers of a row of the stretch.
@@ -335,27 +329,45 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
   });
 }
 
-// Writes the scales of a stretch, and keeps what its codes need.
+// Finds the scales of a stretch.
 Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   const std::size_t runs = ceil_div(stretch.columns, block_columns_);
   measure(stretch, runs, work);
-  work.operands.resize(runs);
-  work.cleared.clear();
-  const std::size_t first_scale =
-      scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
+  std::uint32_t largest = 0;
+  work.extents.resize(runs);
   for (std::size_t i = 0; i < runs; ++i) {
-    Extent extent{.largest = float_of(work.largest[i])};
-    if (!is_finite(extent.largest) && !allows_nonfinite_) {
-      return Error{.code = ErrorCode::out_of_range};  // the caller names the element
+    largest = std::max(largest, work.largest[i]);
+    work.extents[i] = {.largest = float_of(work.largest[i])};
+  }
+  if (largest >= infinity_bits && !allows_nonfinite_)
+    return Error{.code = ErrorCode::out_of_range};  // the caller names it
+  work.has_nonzero = work.has_nonzero || largest != 0;
+  for (std::size_t i = 0; i < runs && !work.low.empty(); ++i) {
+    work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
+  }
+  work.scales.resize(runs);
+  scale_(work.extents, context_, work.scales.data());
+  for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
+  keep_scales(scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_, work);
+  return {};
+}
+
+// Writes the scales of a stretch, the first of them to `index`, and keeps what its codes need.
+void Quantizer::keep_scales(std::size_t index, Work& work) const {
+  work.operands.resize(work.scales.size());
+  work.cleared.clear();
+  const bool are_floats = recipe_->scales == DType::float32;
+  for (std::size_t i = 0; i < work.scales.size(); ++i, ++index) {
+    const BlockScale& scale = work.scales[i];
+    if (are_floats) {
+      std::memcpy(work.out.scales + index * sizeof(float), &scale.number, sizeof(float));
+    } else {
+      work.out.scales[index] = static_cast<std::byte>(scale.code);
     }
-    work.has_nonzero = work.has_nonzero || extent.largest != 0.0f;
-    if (scale_ == recipe_->asymmetric) extent.low = work.low[i], extent.high = work.high[i];
-    const BlockScale scale = clip_ ? searched_scale(extent, stretch, i, work) : scale_(extent, context_);
-    put_scale(scale, first_scale + i, work);
     work.operands[i] = scale.operand;
     if (scale.clears) work.cleared.push_back(i);
+    if (work.out.zero_points != nullptr) work.out.zero_points[index] = scale.zero_point;
   }
-  return {};
 }
 
 // Of the i-th block of a stretch.

@@ -82,7 +82,7 @@ class Quantizer {
   Result<void> put_scales(const Stretch& stretch, Work& work) const;
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
-  void put_scale(const BlockScale& scale, std::size_t index, const Work& work) const noexcept;
+  void keep_scales(std::size_t index, Work& work) const;
   void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
   [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "block/scale_rule_float.hpp"
+#include "block/scale_rule_mx.hpp"
+#include "block/scale_rule_nv.hpp"
+
 namespace tensorcast::block {
 namespace {
 
@@ -67,13 +71,13 @@ struct MxWords {
   std::string_view scale_words, element_words;
 };
 constexpr auto common_mx = std::to_array<MxWords>({
-    {"rceil", mx::rceil, true, "amax * f32(1 / max), rounded up to a power of two", rne_clamped},
-    {"rceil-torchao", mx::rceil_torchao, true, "2^ceil(log2(amax / max)) in float32",
+    {"rceil", each<mx::rceil>, true, "amax * f32(1 / max), rounded up to a power of two", rne_clamped},
+    {"rceil-torchao", each<mx::rceil_torchao>, true, "2^ceil(log2(amax / max)) in float32",
      "as rceil; byte 0 multiplies by 1"},
-    {"floor", mx::floor, false, "2^(exponent of amax - emax)", "nearest even of x / s; byte 0 divides by 2^-126"},
-    {"ceil", mx::ceil, false, "as floor, one more unless amax is a power of two", "as floor"},
-    {"even", mx::even, false, "as floor, of amax rounded to the element's mantissa", "as floor"},
-    {"quark", mx::quark, false, "as even, exponents -127 to 127; 2^-127 is written as byte 1", rne_quotient},
+    {"floor", each<mx::floor>, false, "2^(exponent of amax - emax)", "nearest even of x / s; byte 0 divides by 2^-126"},
+    {"ceil", each<mx::ceil>, false, "as floor, one more unless amax is a power of two", "as floor"},
+    {"even", each<mx::even>, false, "as floor, of amax rounded to the element's mantissa", "as floor"},
+    {"quark", each<mx::quark>, false, "as even, exponents -127 to 127; 2^-127 is written as byte 1", rne_quotient},
 });
 
 struct MxScheme {
@@ -102,28 +106,29 @@ constexpr Row mxfp4(std::string_view recipe, std::string_view scale, std::string
 }
 
 constexpr auto tool_mx = std::to_array<Row>({
-    mxfp8("te", "as rceil", rne_clamped, mx_recipe(multiplied(e4m3, 8), mx::rceil), false, true),
-    mxfp8("modelopt", modelopt_scale, rne_clamped, mx_recipe(multiplied(e4m3, 8), mx::modelopt_mxfp8)),
+    mxfp8("te", "as rceil", rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::rceil>), false, true),
+    mxfp8("modelopt", modelopt_scale, rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::modelopt_mxfp8>)),
     mxfp8("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), mx::compressed_tensors), true),
+          mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
     mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
-          mx_recipe(multiplied(e4m3, 8), mx::deepgemm), false, true),
+          mx_recipe(multiplied(e4m3, 8), each<mx::deepgemm>), false, true),
     mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
-          mx_recipe(rounded(divided(e4m3, 8)), mx::mlx), true),
+          mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>), true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
-          mx_recipe(divided(e4m3, 8), mx::comfy)),
+          mx_recipe(divided(e4m3, 8), each<mx::comfy>)),
     {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, rounded_quotient, true, false},
-     mx_recipe(rounded(divided(e2m3, 6), Zeros::negative_numbers), mx::compressed_tensors)},
+     mx_recipe(rounded(divided(e2m3, 6), Zeros::negative_numbers), each<mx::compressed_tensors>)},
     mxfp4("modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
-          mx_recipe(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), mx::modelopt_mxfp4)),
+          mx_recipe(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), each<mx::modelopt_mxfp4>)),
     mxfp4("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), mx::compressed_tensors), true),
+          mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
     mxfp4("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
-          mx_recipe(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), mx::deepgemm), false, true),
+          mx_recipe(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), each<mx::deepgemm>), false,
+          true),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), mx::mlx), true),
+          mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>), true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          mx_recipe(searched(divided(e2m1, 4), Search::numbers), mx::ggml)),
+          mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)),
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
@@ -134,25 +139,26 @@ constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::str
 constexpr auto nvfp4_rows = std::to_array<Row>({
     nvfp4("modelopt", "modelopt", "g = amax / 2688; s = clamp(bmax / (6 g), 2^-9, 448), 0 becomes 1",
           "nearest even of x / (s g); -0 becomes 0",
-          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), nv::modelopt, nv::modelopt_global)),
+          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), each<nv::modelopt>,
+                    nv::modelopt_global)),
     nvfp4("compressed-tensors", "compressed-tensors",
           "divisor g = w(w(1 / max(amax, tiny)) * 2688); s = g * w(bmax / 6), 0 becomes 0.125",
           "nearest even of x / (s / g); -0 becomes 0",
-          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), nv::compressed_tensors,
+          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), each<nv::compressed_tensors>,
                     nv::compressed_tensors_global, GlobalScale::divisor),
           true),
     nvfp4("torchao", "modelopt", "g = amax / 2688; s = clamp((bmax / 6) / g, 2^-6, 448)",
-          "nearest even of x * ((1 / g) / s)", nv_recipe(multiplied(e2m1, 4), nv::torchao, nv::modelopt_global)),
+          "nearest even of x * ((1 / g) / s)", nv_recipe(multiplied(e2m1, 4), each<nv::torchao>, nv::modelopt_global)),
     nvfp4("torchao-one-level", "modelopt", "s = clamp(bmax / 6, 2^-6, 448); no g", "nearest even of x * (1 / s)",
-          nv_recipe(multiplied(e2m1, 4), nv::torchao_one_level)),
+          nv_recipe(multiplied(e2m1, 4), each<nv::torchao_one_level>)),
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
-          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), nv::te, nv::te_global), false, true),
+          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), each<nv::te>, nv::te_global), false, true),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
-          nv_recipe(divided(e2m1, 4), nv::comfy, nv::comfy_global), true),
+          nv_recipe(divided(e2m1, 4), each<nv::comfy>, nv::comfy_global), true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
-          nv_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), nv::mlx), true),
+          nv_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<nv::mlx>), true),
     nvfp4("ggml", "modelopt", "s = bmax / 6, ties away from zero, 448 from 256 on; no g",
-          "x / s, ties towards zero, never -0", nv_recipe(searched(divided(e2m1, 4), Search::numbers), nv::ggml)),
+          "x / s, ties towards zero, never -0", nv_recipe(searched(divided(e2m1, 4), Search::numbers), each<nv::ggml>)),
 });
 
 constexpr std::string_view in_dtype = "w(amax / 448)";
@@ -163,15 +169,15 @@ constexpr Row fp8_row(std::string_view scheme, std::string_view recipe, std::str
           made};
 }
 constexpr Row fp8_torchao(std::string_view scheme) {
-  return fp8_row(scheme, "torchao", in_dtype, rne_quotient, fp8_recipe(divided(e4m3, 8), fp8::torchao));
+  return fp8_row(scheme, "torchao", in_dtype, rne_quotient, fp8_recipe(divided(e4m3, 8), each<fp8::torchao>));
 }
 constexpr Row fp8_ct(std::string_view scheme) {
   return fp8_row(scheme, "compressed-tensors", "w(amax / 448), 0 becomes the type's epsilon", rounded_quotient,
-                 fp8_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), fp8::compressed_tensors));
+                 fp8_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<fp8::compressed_tensors>));
 }
 constexpr Row fp8_modelopt(std::string_view scheme) {
   return fp8_row(scheme, "modelopt", in_dtype, "nearest even of w(x / s)",
-                 fp8_recipe(rounded(divided(e4m3, 8)), fp8::torchao));
+                 fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::torchao>));
 }
 
 constexpr auto fp8_rows = std::to_array<Row>({
@@ -179,20 +185,21 @@ constexpr auto fp8_rows = std::to_array<Row>({
     fp8_ct("fp8-tensor"),
     fp8_modelopt("fp8-tensor"),
     fp8_row("fp8-tensor", "comfy", in_dtype, "nearest even of w(x * w(1 / s))",
-            fp8_recipe(rounded(multiplied(e4m3, 8)), fp8::comfy)),
+            fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>)),
     fp8_torchao("fp8-channel"),
     fp8_ct("fp8-channel"),
     fp8_modelopt("fp8-channel"),
     fp8_row("fp8-block", "deepseek", "max(amax, 1e-4) / 448; power of two: 2^ceil(log2(s))", rne_quotient,
-            fp8_recipe(divided(e4m3, 8), fp8::deepseek, RecipeOption::power_of_two), false, true),
+            fp8_recipe(divided(e4m3, 8), each<fp8::deepseek>, RecipeOption::power_of_two), false, true),
     fp8_row("fp8-block", "deepseek-v3.2", "max(amax, 1e-4) * f32(1 / 448); power of two: rounded up exactly",
-            rne_quotient, fp8_recipe(divided(e4m3, 8), fp8::deepseek_v3_2, RecipeOption::power_of_two), false, true),
+            rne_quotient, fp8_recipe(divided(e4m3, 8), each<fp8::deepseek_v3_2>, RecipeOption::power_of_two), false,
+            true),
     fp8_row("fp8-block", "deepgemm", "max(amax, 1e-4) / 448; power of two: rounded up exactly",
-            "nearest even of x * (1 / s)", fp8_recipe(multiplied(e4m3, 8), fp8::deepgemm, RecipeOption::power_of_two),
-            false, true),
+            "nearest even of x * (1 / s)",
+            fp8_recipe(multiplied(e4m3, 8), each<fp8::deepgemm>, RecipeOption::power_of_two), false, true),
     fp8_row("fp8-block", "transformers", "r = (1 / amax) * 448, s = 1 / r; power of two: 2^ceil(log2(s))",
-            "nearest even of x * r", fp8_recipe(multiplied(e4m3, 8), fp8::transformers, RecipeOption::power_of_two),
-            false),
+            "nearest even of x * r",
+            fp8_recipe(multiplied(e4m3, 8), each<fp8::transformers>, RecipeOption::power_of_two), false),
     fp8_torchao("fp8-block"),
     fp8_ct("fp8-block"),
     fp8_modelopt("fp8-block"),
@@ -200,11 +207,11 @@ constexpr auto fp8_rows = std::to_array<Row>({
 
 constexpr ElementRule integers(int bits) { return {.element = DType::int8, .bits = bits, .rounds = true}; }
 constexpr Recipe int4_recipe = {.element = integers(4),
-                                .scale = integer::int4,
-                                .asymmetric = integer::int4_asymmetric,
+                                .scale = each<integer::int4>,
+                                .asymmetric = each<integer::int4_asymmetric>,
                                 .option = RecipeOption::group};
-constexpr Recipe int8_recipe = {.element = integers(8), .scale = integer::int8};
-constexpr Recipe comfy_int8_recipe = {.element = integers(8), .scale = integer::comfy_int8};
+constexpr Recipe int8_recipe = {.element = integers(8), .scale = each<integer::int8>};
+constexpr Recipe comfy_int8_recipe = {.element = integers(8), .scale = each<integer::comfy_int8>};
 
 constexpr Row gguf_row(std::string_view scheme, GgufBlock block, std::string_view scale, std::string_view element) {
   return {{scheme, "ggml", "gguf", scale, element, false, false}, gguf_recipe(block)};

@@ -1,7 +1,8 @@
-// How the scale of a block comes from its largest magnitude: one function for each tool's way.
+// How the scale of a block comes from its largest magnitude: what the rules of scale_rule_*.hpp share.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <span>
 
 #include "block/element_rule.hpp"
 #include "tensorcast/block.hpp"
@@ -33,56 +34,17 @@ struct BlockScale {
   std::int8_t zero_point = 0;
 };
 
-using ScaleRule = BlockScale (*)(const Extent& block, const ScaleContext& context) noexcept;
+// The scales of blocks one after the other: one function for each tool's way.
+using ScaleRule = void (*)(std::span<const Extent> blocks, const ScaleContext& context, BlockScale* scales) noexcept;
+
+// A rule for one block, as a rule for many.
+template <BlockScale (*rule)(const Extent&, const ScaleContext&) noexcept>
+void each(std::span<const Extent> blocks, const ScaleContext& context, BlockScale* scales) noexcept {
+  const ScaleContext constant = context;  // which no store to `scales` changes
+  for (const Extent& block : blocks) *scales++ = rule(block, constant);
+}
+
 // The scale of a tensor from its largest magnitude, as it is stored.
 using GlobalRule = float (*)(float largest, const ScaleContext& context) noexcept;
-
-namespace mx {  // E8M0 scales
-BlockScale floor(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale ceil(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale even(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale quark(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale rceil(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale rceil_torchao(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale modelopt_mxfp8(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale ggml(const Extent& block, const ScaleContext& context) noexcept;
-}  // namespace mx
-
-namespace nv {  // E4M3 scales
-float modelopt_global(float largest, const ScaleContext& context) noexcept;
-float compressed_tensors_global(float largest, const ScaleContext& context) noexcept;
-float te_global(float largest, const ScaleContext& context) noexcept;
-float comfy_global(float largest, const ScaleContext& context) noexcept;
-BlockScale modelopt(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale torchao_one_level(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale te(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale ggml(const Extent& block, const ScaleContext& context) noexcept;
-}  // namespace nv
-
-namespace fp8 {  // float32 scales of float8_e4m3fn
-BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept;  // and ModelOpt
-BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale deepseek(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale deepseek_v3_2(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale transformers(const Extent& block, const ScaleContext& context) noexcept;
-}  // namespace fp8
-
-namespace integer {  // float32 scales
-BlockScale int8(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale comfy_int8(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale int4(const Extent& block, const ScaleContext& context) noexcept;
-BlockScale int4_asymmetric(const Extent& block, const ScaleContext& context) noexcept;
-}  // namespace integer
 
 }  // namespace tensorcast::block

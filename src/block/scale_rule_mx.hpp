@@ -1,22 +1,21 @@
 // E8M0 scales. Each function is one tool's way, contradictions included; docs/blocks.md compares them.
+#pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
 
 namespace tensorcast::block::mx {
-namespace {
-
-constexpr std::uint8_t nan_code = 255;
-constexpr int bias = 127;
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr std::uint8_t nan_code = 255;
+inline constexpr int bias = 127;
+inline constexpr float infinity = std::numeric_limits<float>::infinity();
+inline constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 struct Element {
   float largest;
   int exponent;  // of the largest number
   int mantissa;  // bits
 };
-Element limits_of(DType element) noexcept {
+inline Element limits_of(DType element) noexcept {
   switch (element) {
     case DType::float8_e4m3fn:
       return {448.0f, 8, 3};
@@ -31,26 +30,26 @@ Element limits_of(DType element) noexcept {
   }
 }
 
-BlockScale divided_by(int code, float divisor) noexcept {
+inline BlockScale divided_by(int code, float divisor) noexcept {
   return {.code = static_cast<std::uint8_t>(code), .operand = {.factor = divisor}};
 }
 
 // torchao divides by 2^-126 where it stores 2^-127.
-BlockScale torchao_scale(int biased, float largest) noexcept {
+inline BlockScale torchao_scale(int biased, float largest) noexcept {
   if (is_nan(largest)) return divided_by(nan_code, infinity);
   const auto code = static_cast<std::uint32_t>(std::clamp(biased, 0, 255));
   return divided_by(static_cast<int>(code), std::max(float_of(code << mantissa_bits), smallest_normal));
 }
 
-int exponent_field(std::uint32_t bits) noexcept { return static_cast<int>(bits >> mantissa_bits & 255); }
+inline int exponent_field(std::uint32_t bits) noexcept { return static_cast<int>(bits >> mantissa_bits & 255); }
 
 // The exponent field after rounding the mantissa to `bits` bits, halves up.
-int rounded_exponent_field(float largest, int bits) noexcept {
+inline int rounded_exponent_field(float largest, int bits) noexcept {
   return exponent_field(bits_of(largest) + (1u << (mantissa_bits - bits - 1)));
 }
 
 // The exponent of the smallest power of two that is not below x, as E8M0: NaN and infinity have codes of their own.
-int exact_round_up(float x) noexcept {
+inline int exact_round_up(float x) noexcept {
   if (is_nan(x)) return nan_code;
   if (is_infinite(x)) return 254;
   if (!(x > power_of_two(-bias))) return 0;
@@ -58,29 +57,27 @@ int exact_round_up(float x) noexcept {
 }
 
 // Ceiling of log2 as float32 computes it, at least -127. Infinity gives 128.
-int log_round_up(float x) noexcept {
+inline int log_round_up(float x) noexcept {
   if (is_infinite(x)) return 128;
   return x > 0 ? std::max(ceil_log2(x), -bias) : -bias;
 }
 
-}  // namespace
-
-BlockScale floor(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale floor(const Extent& block, const ScaleContext& context) noexcept {
   return torchao_scale(exponent_field(bits_of(block.largest)) - limits_of(context.element).exponent, block.largest);
 }
 
-BlockScale ceil(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale ceil(const Extent& block, const ScaleContext& context) noexcept {
   const std::uint32_t bits = bits_of(block.largest);
   const int up = (bits & ((1u << mantissa_bits) - 1)) != 0 ? 1 : 0;
   return torchao_scale(exponent_field(bits) + up - limits_of(context.element).exponent, block.largest);
 }
 
-BlockScale even(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale even(const Extent& block, const ScaleContext& context) noexcept {
   const Element element = limits_of(context.element);
   return torchao_scale(rounded_exponent_field(block.largest, element.mantissa) - element.exponent, block.largest);
 }
 
-BlockScale quark(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale quark(const Extent& block, const ScaleContext& context) noexcept {
   if (is_nan(block.largest)) return divided_by(nan_code, nan);
   const Element element = limits_of(context.element);
   const int exponent =
@@ -88,19 +85,19 @@ BlockScale quark(const Extent& block, const ScaleContext& context) noexcept {
   return divided_by(std::max(exponent + bias, 1), power_of_two(exponent));
 }
 
-BlockScale rceil(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale rceil(const Extent& block, const ScaleContext& context) noexcept {
   const int code = exact_round_up(block.largest * (1.0f / limits_of(context.element).largest));
   return divided_by(code, code == nan_code ? nan : power_of_two(bias - code));
 }
 
-BlockScale rceil_torchao(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale rceil_torchao(const Extent& block, const ScaleContext& context) noexcept {
   const float quotient = block.largest / limits_of(context.element).largest;
   if (is_nan(quotient)) return divided_by(nan_code, quotient);
   const int code = std::min(log_round_up(quotient) + bias, 254);
   return divided_by(code, code == 0 ? 1.0f : power_of_two(bias - code));
 }
 
-BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& context) noexcept {
   const float quotient = block.largest / limits_of(context.element).largest;
   if (is_nan(quotient)) return divided_by(0, nan);
   const int exponent = log_round_up(quotient);
@@ -108,13 +105,13 @@ BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& context) noex
   return divided_by(exponent + bias, power_of_two(exponent));
 }
 
-BlockScale modelopt_mxfp8(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale modelopt_mxfp8(const Extent& block, const ScaleContext& context) noexcept {
   const float quotient = block.largest / limits_of(context.element).largest;
   const int code = is_nan(quotient) ? 0 : std::min(log_round_up(quotient) + bias, 254);
   return divided_by(code, power_of_two(bias - code));
 }
 
-BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
   const Element element = limits_of(context.element);
   if (is_nan(block.largest)) return divided_by(0, nan);
   const int field = rounded_exponent_field(block.largest, element.mantissa == 3 && element.exponent == 2 ? 3 : 1);
@@ -123,27 +120,27 @@ BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) 
   return divided_by(code, power_of_two(code - bias));
 }
 
-BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept {
   const float largest = is_nan(block.largest) ? block.largest : std::max(block.largest, 1e-4f);
   const int code = std::clamp(exact_round_up(largest / limits_of(context.element).largest), 1, 254);
   return divided_by(code, power_of_two(bias - code));
 }
 
-BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
   const float quotient = round_to(context.weights, block.largest / limits_of(context.element).largest);
   if (!(quotient > 0) || !is_finite(quotient)) return divided_by(bias, 1.0f);
   const int exponent = exact_ceil_log2(quotient);
   return divided_by((exponent + bias) & 255, power_of_two(std::clamp(exponent, -149, 127)));
 }
 
-BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   if (block.largest == 0.0f) return {.clears = true};
   const float quotient = block.largest / limits_of(context.element).largest;
   const int code = is_nan(quotient) ? 0 : std::clamp(log_round_up(quotient) + bias, 0, 254);
   return divided_by(code, code == 0 ? 0.0f : power_of_two(code - bias));
 }
 
-BlockScale ggml(const Extent& block, const ScaleContext&) noexcept {
+inline BlockScale ggml(const Extent& block, const ScaleContext&) noexcept {
   if (!(block.largest > 0)) return divided_by(0, power_of_two(-bias));
   const int exponent = is_infinite(block.largest) ? 0 : floor_log2(block.largest) - 2;
   const int code = (exponent + bias) & 255;

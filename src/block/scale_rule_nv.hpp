@@ -1,21 +1,24 @@
 // E4M3 scales of NVFP4, and the scale of the tensor. Each function is one tool's way; docs/blocks.md compares them.
+#pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
 
 namespace tensorcast::block::nv {
-namespace {
-
-constexpr float largest_product = 448.0f * 6.0f;
-constexpr float largest_float = std::numeric_limits<float>::max();
+inline constexpr float largest_product = 448.0f * 6.0f;
+inline constexpr float largest_float = std::numeric_limits<float>::max();
 
 // torch.clamp: NaN stays.
-float clamped(float x, float low, float high) noexcept { return is_nan(x) ? x : std::min(std::max(x, low), high); }
+inline float clamped(float x, float low, float high) noexcept {
+  return is_nan(x) ? x : std::min(std::max(x, low), high);
+}
 
-BlockScale scale_of(std::uint8_t code, float factor) noexcept { return {.code = code, .operand = {.factor = factor}}; }
+inline BlockScale scale_of(std::uint8_t code, float factor) noexcept {
+  return {.code = code, .operand = {.factor = factor}};
+}
 
 // ggml's rounding of positive numbers: ties away from zero, and 448 from 256 on.
-std::uint8_t ggml_code(float x) noexcept {
+inline std::uint8_t ggml_code(float x) noexcept {
   if (!(x > 0)) return 0;
   const std::uint32_t bits = bits_of(std::min(x, 448.0f));
   const int exponent = static_cast<int>(bits >> mantissa_bits) - 127 + 7;
@@ -25,59 +28,57 @@ std::uint8_t ggml_code(float x) noexcept {
   return static_cast<std::uint8_t>(code >= 15u << 3 ? 0x7eu : code);
 }
 
-}  // namespace
+inline float modelopt_global(float largest, const ScaleContext&) noexcept { return largest / largest_product; }
 
-float modelopt_global(float largest, const ScaleContext&) noexcept { return largest / largest_product; }
-
-float compressed_tensors_global(float largest, const ScaleContext& context) noexcept {
+inline float compressed_tensors_global(float largest, const ScaleContext& context) noexcept {
   const float tiny = context.weights == DType::float16 ? 0x1p-14f : smallest_normal;
   const float inverse = round_to(context.weights, 1.0f / (is_nan(largest) ? largest : std::max(largest, tiny)));
   const float global = round_to(context.weights, inverse * largest_product);
   return is_finite(global) ? global : 1.0f;
 }
 
-float te_global(float largest, const ScaleContext&) noexcept {
+inline float te_global(float largest, const ScaleContext&) noexcept {
   float encode = std::min(largest_product / largest, largest_float);
   if (largest == 0.0f || encode == 0.0f) encode = 1.0f;
   return 1.0f / encode;
 }
 
-float comfy_global(float largest, const ScaleContext& context) noexcept {
+inline float comfy_global(float largest, const ScaleContext& context) noexcept {
   return round_to(context.weights, largest / largest_product);
 }
 
-BlockScale modelopt(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale modelopt(const Extent& block, const ScaleContext& context) noexcept {
   float scale = block.largest / (6.0f * context.global);
   if (scale == 0.0f) scale = 1.0f;
   const std::uint8_t code = e4m3_code(clamped(scale, 0x1p-9f, 448.0f));
   return scale_of(code, e4m3_number(code) * context.global);
 }
 
-BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
   const float local = round_to(context.weights, block.largest / 6.0f);
   std::uint8_t code = e4m3_code(context.global * local);
   if (code == 0) code = 0x20;  // 0.125
   return scale_of(code, e4m3_number(code) / context.global);
 }
 
-BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept {
   const std::uint8_t code = e4m3_code(clamped((block.largest / 6.0f) / context.global, 0x1p-6f, 448.0f));
   return scale_of(code, (1.0f / context.global) / e4m3_number(code));
 }
 
-BlockScale torchao_one_level(const Extent& block, const ScaleContext&) noexcept {
+inline BlockScale torchao_one_level(const Extent& block, const ScaleContext&) noexcept {
   const std::uint8_t code = e4m3_code(clamped(block.largest / 6.0f, 0x1p-6f, 448.0f));
   return scale_of(code, 1.0f / e4m3_number(code));
 }
 
-BlockScale te(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale te(const Extent& block, const ScaleContext& context) noexcept {
   // The stored scale is the reciprocal of the one that encodes.
   const float encode = context.largest == 0.0f ? 1.0f : std::min(largest_product / context.largest, largest_float);
   const std::uint8_t code = e4m3_code(clamped(block.largest * (encode * (1.0f / 6.0f)), 0.0f, 448.0f));
   return scale_of(code, std::min(1.0f / (e4m3_number(code) * context.global), largest_float));
 }
 
-BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = (block.largest / 6.0f) / context.global;
   const std::uint8_t code = e4m3_code(is_nan(scale) ? scale : std::min(scale, 448.0f));
   const float total = context.global * e4m3_number(code);
@@ -86,13 +87,13 @@ BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
 }
 
 // MLX and ggml choose the first of equally near numbers: 0 if the scale is 0.
-BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
+inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
   const std::uint8_t code = e4m3_code(round_to(context.weights, block.largest / 6.0f));
   if (code == 0) return {.clears = true};
   return scale_of(code, e4m3_number(code));
 }
 
-BlockScale ggml(const Extent& block, const ScaleContext&) noexcept {
+inline BlockScale ggml(const Extent& block, const ScaleContext&) noexcept {
   const std::uint8_t code = ggml_code(block.largest / 6.0f);
   if (code == 0) return {.clears = true};
   return scale_of(code, e4m3_number(code));
