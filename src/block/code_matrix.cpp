@@ -43,17 +43,19 @@ constexpr std::uint64_t each_of(std::uint64_t field, int bits) noexcept {
 // move apart three times, until each code has a byte.
 void unpack_octets(std::size_t width, const std::byte* bytes, std::size_t first, std::span<std::byte> codes) noexcept {
   const auto low_bits = [](std::size_t n) { return (std::uint64_t{1} << n) - 1; };
-  const std::uint64_t fours = each_of(low_bits(4 * width), 32), pairs = each_of(low_bits(2 * width), 16),
-                      singles = each_of(low_bits(width), 8);
+  const std::uint64_t fours = low_bits(4 * width), pairs = each_of(low_bits(2 * width), 32),
+                      singles = each_of(low_bits(width), 16);
+  const auto apart = [](std::uint64_t bits, std::uint64_t low, std::size_t size, std::size_t lane) {
+    return (bits & low) | (bits & low << size) << (lane - size);
+  };
   const std::byte* packed = bytes + first / 8 * width;
   const std::byte* const end = packed + (codes.size() * width + 7) / 8;
   for (std::size_t done = 0; done < codes.size(); done += 8, packed += width) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, packed, end - packed < 8 ? static_cast<std::size_t>(end - packed) : 8);
-    bits = bits & low_bits(8 * width);
-    bits = (bits | bits << (32 - 4 * width)) & fours;
-    bits = (bits | bits << (16 - 2 * width)) & pairs;
-    bits = (bits | bits << (8 - width)) & singles;
+    bits = apart(bits, fours, 4 * width, 32);
+    bits = apart(bits, pairs, 2 * width, 16);
+    bits = apart(bits, singles, width, 8);
     std::memcpy(&codes[done], &bits, std::min<std::size_t>(8, codes.size() - done));
   }
 }

@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "block/code_matrix.hpp"
 #include "codec/reference_cast.hpp"
 #include "tensorcast/block.hpp"
 
@@ -166,6 +167,26 @@ TEST(Dequantize, ReportsWhatTheRoundingDid) {
   EXPECT_EQ(alone.count, 700u * 1024);
   EXPECT_EQ(alone.inexact, shared.inexact);
   EXPECT_GT(alone.inexact, 0u);
+}
+
+// Codes of any width, one after the other from the low bits on.
+TEST(Dequantize, CodesOfAStreamAreItsBits) {
+  for (const int bits : {2, 3, 4, 5, 6, 7, 8}) {
+    constexpr std::size_t count = 300;
+    std::vector<std::byte> bytes = random_bytes((count * static_cast<std::size_t>(bits) + 31) / 32 * 4, 7);
+    block::CodeMatrices codes{.element = DType::uint8, .bits = bits, .rows = 1, .columns = count, .data = bytes.data()};
+    std::vector<float> made(count), expected(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      unsigned code = 0;
+      for (std::size_t k = 0; k < static_cast<std::size_t>(bits); ++k) {
+        const std::size_t bit = i * static_cast<std::size_t>(bits) + k;
+        code |= (std::to_integer<unsigned>(bytes[bit / 8]) >> bit % 8 & 1u) << k;
+      }
+      expected[i] = static_cast<float>(code);
+    }
+    codes.read(0, 0, 0, made);
+    EXPECT_EQ(made, expected) << bits;
+  }
 }
 
 TEST(Dequantize, AReportChangesNoNumber) {
