@@ -326,6 +326,10 @@ typedef struct tc_quantize_options {
   int32_t allows_nonfinite;    /* NaN and infinity become what the recipe's tool makes of them; 0: an error */
   int32_t to_gguf;             /* ggml's blocks, for schemes that GGUF has, too */
   int32_t threads;             /* 0: automatic */
+  int32_t clip;                /* 1: search the scale of each block for the smallest sum of squared errors; 0: do not */
+  const float* importance;     /* how much squared errors of each column count, or of each column of each matrix, with
+                                  `clip` and for q4_k and q6_k of GGUF; NULL: all the same */
+  size_t importance_count;     /* numbers of `importance` */
 } tc_quantize_options;
 
 typedef struct tc_quantized tc_quantized;
@@ -344,7 +348,7 @@ typedef struct tc_quantized_parts {
 
 /* Quantizes float32, bfloat16 or float16 weights in blocks along the last dimension, byte for byte as the recipe's tool
    does. docs/recipes.md lists schemes and recipes.
-   Options  NULL means the defaults.
+   Options  NULL means the defaults. A struct_size of the first release, without `clip`, is accepted.
    Results  *quantized belongs to the caller, who gives it to tc_quantized_free().
    Errors   TC_INVALID_ARGUMENT: no such scheme or recipe, options that it lacks, sizes, types; TC_OUT_OF_RANGE: NaN or
             infinity; *quantized is unchanged. */

@@ -23,6 +23,14 @@ TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype
    the scheme's default recipe, and the recipe's spelling. */
 TC_API tc_status tc_convert_request_set_scheme(tc_convert_request* request, const char* scheme, const char* recipe,
                                                const char* spelling);
+/* The same, with a scheme for each matrix of a layer, so that `bits` are their average, scales included, and the sum of
+   squared errors is small. `candidates`: "nvfp4,mxfp4:even"; "" or NULL: the default ones. 0 bits: none. */
+TC_API tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits, const char* candidates,
+                                               const char* spelling);
+/* How the scales of a scheme or budget are searched. `clip`: as in tc_quantize_options. `importance`: a file,
+   llama.cpp's importance matrix in GGUF, or safetensors of a number for each column of each weight; "" or NULL: none.
+ */
+TC_API tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance);
 TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);
 /* "tensors whose name matches `pattern`, in RE2's syntax, become `to`": the first match wins. */
 TC_API tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to);

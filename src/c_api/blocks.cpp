@@ -17,6 +17,7 @@ using tensorcast::Result;
 using tensorcast::TensorView;
 
 constexpr size_t most_dimensions = 1024;
+constexpr size_t first_quantize_options = offsetof(tc_quantize_options, clip);
 
 Result<TensorView> view_of(const tc_array& array) {
   if (array.data == nullptr) return TensorView{};
@@ -86,14 +87,19 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
   return read;
 }
 
-tensorcast::QuantizeOptions quantize_options(const tc_quantize_options& given) {
-  return {.recipe = given.recipe == nullptr ? "" : given.recipe,
-          .group_size = given.group_size,
-          .symmetric = given.is_asymmetric == 0,
-          .power_of_two_scales = given.power_of_two_scales != 0,
-          .compute_dtype = static_cast<DType>(given.compute_dtype),
-          .nonfinite =
-              given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool : tensorcast::NonFiniteWeights::error};
+Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
+  if (given.clip != 0 && given.clip != 1) return invalid("clip is 0 or 1");
+  if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
+  tensorcast::QuantizeOptions options{.recipe = given.recipe == nullptr ? "" : given.recipe,
+                                      .group_size = given.group_size,
+                                      .symmetric = given.is_asymmetric == 0,
+                                      .power_of_two_scales = given.power_of_two_scales != 0,
+                                      .compute_dtype = static_cast<DType>(given.compute_dtype),
+                                      .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
+                                                                               : tensorcast::NonFiniteWeights::error};
+  options.clip = given.clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
+  if (given.importance != nullptr) options.importance = {given.importance, given.importance_count};
+  return options;
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
@@ -116,7 +122,7 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
     if (weight->data == nullptr) return invalid("a buffer is null");
     Result<tc_quantize_options> given = tc_quantize_options{};
     if (options != nullptr) {
-      given = read_struct(tc_quantize_options{}, options, sizeof(tc_quantize_options), "tc_quantize_options");
+      given = read_struct(tc_quantize_options{}, options, first_quantize_options, "tc_quantize_options");
       if (!given) return given.error();
     }
     const Result<TensorView> view = view_of(*weight);
@@ -124,10 +130,11 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
     const BlockFormat* format = given->to_gguf == 0 ? nullptr : tensorcast::find_block_format(scheme, "gguf");
     if (given->to_gguf != 0 && format == nullptr) return invalid("GGUF has no such scheme");
     const tensorcast::Execution execution{.threads = given->threads};
-    const tensorcast::QuantizeOptions chosen = quantize_options(*given);
+    const Result<tensorcast::QuantizeOptions> chosen = quantize_options(*given);
+    if (!chosen) return chosen.error();
     Result<tensorcast::QuantizedTensor> made = format == nullptr
-                                                   ? tensorcast::quantize(*view, scheme, chosen, execution)
-                                                   : tensorcast::quantize(*view, *format, chosen, execution);
+                                                   ? tensorcast::quantize(*view, scheme, *chosen, execution)
+                                                   : tensorcast::quantize(*view, *format, *chosen, execution);
     if (!made) return std::move(made).error();
     const std::string recipe(made->recipe->recipe);
     *quantized = new tc_quantized{*std::move(made), recipe};

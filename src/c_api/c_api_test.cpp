@@ -279,6 +279,60 @@ TEST(CApi, Quantize) {
   EXPECT_EQ(tc_quantized_get(nullptr, &parts), TC_INVALID_ARGUMENT);
 }
 
+// The bytes of a weight's scales, or of ggml's blocks.
+std::string scales_of(const tc_array& weight, const char* scheme, const tc_quantize_options& options) {
+  tc_quantized* quantized = nullptr;
+  EXPECT_EQ(tc_quantize(&weight, scheme, &options, &quantized), TC_OK) << tc_last_error();
+  tc_quantized_parts parts = {};
+  parts.struct_size = sizeof(parts);
+  if (quantized == nullptr || tc_quantized_get(quantized, &parts) != TC_OK) return {};
+  const tc_array& array = parts.scales.data == nullptr ? parts.codes : parts.scales;
+  const std::string bytes(static_cast<const char*>(array.data),
+                          tc_storage_bytes(array.dtype, static_cast<size_t>(array.shape[0] * array.shape[1])));
+  tc_quantized_free(quantized);
+  return bytes;
+}
+
+TEST(CApi, QuantizeSearchesScales) {
+  std::vector<float> numbers(256), importance(256, 1.0f);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 37 % 101) - 50.0f;
+  numbers[3] = 90.0f;
+  importance[3] = 1000.0f;
+  const int64_t shape[2] = {1, 256};
+  const tc_array weight{numbers.data(), shape, 2, TC_FLOAT32};
+  tc_quantize_options plain = {};
+  plain.struct_size = sizeof(plain);
+  tc_quantize_options clipped = plain;
+  clipped.clip = 1;
+  tc_quantize_options weighed = clipped;
+  weighed.importance = importance.data();
+  weighed.importance_count = importance.size();
+  const std::string without = scales_of(weight, "int4-group", plain), with = scales_of(weight, "int4-group", clipped);
+  EXPECT_NE(with, without);
+  EXPECT_EQ(scales_of(weight, "int4-group", weighed).substr(0, 4), without.substr(0, 4)) << "number 3 is not clipped";
+  plain.to_gguf = 1;
+  tc_quantize_options matrix = weighed;
+  matrix.clip = 0;
+  matrix.to_gguf = 1;
+  EXPECT_NE(scales_of(weight, "q4_k", matrix), scales_of(weight, "q4_k", plain));
+
+  // The struct of the first release, behind which other memory begins.
+  clipped.struct_size = offsetof(tc_quantize_options, clip);
+  EXPECT_EQ(scales_of(weight, "int4-group", clipped), without);
+  tc_quantized* quantized = nullptr;
+  --clipped.struct_size;
+  EXPECT_EQ(tc_quantize(&weight, "int4-group", &clipped, &quantized), TC_INVALID_ARGUMENT);
+  weighed.importance_count = 255;
+  EXPECT_EQ(tc_quantize(&weight, "int4-group", &weighed, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "importance of 255 numbers, where the weight has 256 columns");
+  weighed.importance = nullptr;
+  EXPECT_EQ(tc_quantize(&weight, "int4-group", &weighed, &quantized), TC_INVALID_ARGUMENT);
+  weighed.importance_count = 0;
+  weighed.clip = 2;
+  EXPECT_EQ(tc_quantize(&weight, "int4-group", &weighed, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(quantized, nullptr);
+}
+
 TEST(CApiTest, DescribesTheInterface) {
   char* json = nullptr;
   ASSERT_EQ(tc_describe(&json), TC_OK);

@@ -1,9 +1,11 @@
 // The C interface to files.
 #include "tensorcast/c_files.h"
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -184,6 +186,31 @@ tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag,
     });
     if (!unknown) return {};
     return invalid("no flag has this number");
+  });
+}
+
+tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits, const char* candidates,
+                                        const char* spelling) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    changed.request.budget = bits;
+    changed.request.candidates.clear();
+    std::string_view left = candidates == nullptr ? "" : candidates;
+    while (!left.empty()) {
+      const std::size_t end = std::min(left.find(','), left.size());
+      changed.request.candidates.emplace_back(left.substr(0, end));
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+    changed.request.spelling = spelling == nullptr ? "" : spelling;
+    return {};
+  });
+}
+
+tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (clip != 0 && clip != 1) return invalid("clip is 0 or 1");
+    changed.request.clip = clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
+    changed.request.importance = importance == nullptr ? "" : importance;
+    return {};
   });
 }
 

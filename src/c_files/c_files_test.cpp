@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -115,6 +116,52 @@ TEST_F(CFiles, TheShareThatMayBecomeZero) {
   EXPECT_EQ(tc_convert_request_set_zero_limit(request_, 1.5), TC_INVALID_ARGUMENT);
   ASSERT_EQ(tc_convert_request_set_zero_limit(request_, 0.25), TC_OK);
   EXPECT_EQ(tc_convert(request_, nullptr), TC_OK) << tc_last_error();
+}
+
+// safetensors of float32 numbers for each name, in rows of 32.
+std::string safetensors(const std::vector<std::pair<std::string, std::size_t>>& names) {
+  std::string header = "{", data;
+  for (const auto& [name, rows] : names) {
+    const std::size_t begin = data.size();
+    for (std::size_t i = 0; i < rows * 32; ++i) {
+      const float number = i == 5 ? 12.0f : static_cast<float>(i * 37 % 101) / 50.0f;
+      data.append(reinterpret_cast<const char*>(&number), sizeof number);
+    }
+    header += (begin == 0 ? "\"" : ",\"") + name + R"(":{"dtype":"F32","shape":[)" + std::to_string(rows) +
+              R"(,32],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
+}
+
+TEST_F(CFiles, ABudgetChoosesSchemesAndScalesAreSearched) {
+  const std::string up = "model.layers.0.mlp.up_proj.weight", down = "model.layers.0.mlp.down_proj.weight";
+  const std::string input = folder_.put("in.safetensors", safetensors({{up, 4}, {down, 8}}));
+  const std::string importance = folder_.put("importance.safetensors", safetensors({{up, 1}}));
+  tc_convert_request* request = tc_convert_request_new();
+  ASSERT_EQ(tc_convert_request_set_input(request, input.c_str()), TC_OK);
+  const std::string output = folder_.file("out.safetensors");
+  ASSERT_EQ(tc_convert_request_set_output(request, output.c_str()), TC_OK);
+  ASSERT_EQ(tc_convert_request_set_budget(request, 9.0, "mxfp4:even,mxfp8", nullptr), TC_OK);
+  ASSERT_EQ(tc_convert_request_set_search(request, 1, importance.c_str()), TC_OK);
+  tc_convert_outcome* outcome = nullptr;
+  ASSERT_EQ(tc_convert(request, &outcome), TC_OK) << tc_last_error();
+  EXPECT_GT(tc_convert_outcome_tensor_count(outcome), 2u);
+  tc_convert_outcome_free(outcome);
+  tc_quantized_file* made = nullptr;
+  tc_convert_request_set_flag(request, TC_CONVERT_OVERWRITE, 1);
+  ASSERT_EQ(tc_quantized_file_open(output.c_str(), &made), TC_OK) << tc_last_error();
+  EXPECT_EQ(tc_quantized_file_layer_count(made), 2u);
+  tc_quantized_file_close(made);
+  EXPECT_EQ(tc_convert_request_set_search(request, 2, nullptr), TC_INVALID_ARGUMENT);
+  ASSERT_EQ(tc_convert_request_set_search(request, 0, "/nowhere"), TC_OK);
+  EXPECT_EQ(tc_convert(request, nullptr), TC_IO);
+  ASSERT_EQ(tc_convert_request_set_search(request, 0, nullptr), TC_OK);
+  ASSERT_EQ(tc_convert_request_set_budget(request, 4.0, "mxfp4,mxfp8", nullptr), TC_OK);
+  EXPECT_EQ(tc_convert(request, nullptr), TC_INVALID_ARGUMENT) << "mxfp4 needs 4.25 bits";
+  tc_convert_request_free(request);
 }
 
 TEST_F(CFiles, MistakesAreErrors) {
