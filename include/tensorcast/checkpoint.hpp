@@ -72,9 +72,10 @@ struct ShardRequest {
 
 struct VerifyRequest {
   std::string checkpoint = {};
-  std::string against = {};  // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
-  CastOptions options = {};  // of the conversion
-  OutputFilter filter = {};  // of the conversion
+  std::string against = {};     // the checkpoint that it was converted from; empty: compare with SHA256SUMS only
+  CastOptions options = {};     // of the conversion
+  OutputFilter filter = {};     // of the conversion
+  std::string importance = {};  // of the conversion: as DetectRequest
   Execution execution = {};
   std::function<bool(const Progress&)> on_progress = {};  // as in ShardRequest
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorcast/block.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"
@@ -22,11 +23,15 @@ struct RecipeTrial {
   DType compute_dtype = DType::undefined;  // to which the original is rounded first
   bool power_of_two_scales = false;        // of fp8-block
   bool shared_maximum = false;             // the tensor scale is that of q, k and v together, or of gate and up
-  std::uint64_t differing_blocks = 0;      // blocks of which a code, the scale or the zero point is another
+  Clip clip = Clip::none;
+  bool uses_importance = false;        // that of DetectRequest::importance
+  std::uint64_t differing_blocks = 0;  // blocks of which a code, the scale or the zero point is another
   bool tensor_scale_differs = false;
 
   // Reports whether the trial's bytes are those of the weight.
   [[nodiscard]] bool fits() const noexcept { return differing_blocks == 0 && !tensor_scale_differs; }
+  // As TensorOutcome::search: "clip mse", "importance", "clip mse, importance"; empty: the recipe's own.
+  [[nodiscard]] TENSORCAST_API std::string search() const;
 };
 
 struct LayerRecipes {
@@ -42,19 +47,24 @@ struct LayerRecipes {
   // The names of the recipes of trials that fit, each once, in the order of quantize_recipes(): no byte tells them
   // apart.
   [[nodiscard]] TENSORCAST_API std::vector<std::string_view> recipes() const;
+  // The same with their searches: "rceil", "rceil with clip mse".
+  [[nodiscard]] TENSORCAST_API std::vector<std::string> ways() const;
 };
 
 struct DetectRequest {
   std::string input = {};     // a file or checkpoint with quantized layers
   std::string original = {};  // a file or checkpoint with their weights in float32, bfloat16 or float16
+  // A file as QuantizeTargets::importance, for weights that were made with it; without it these are not known.
+  std::string importance = {};
   Execution execution = {};
   std::function<bool(const Progress&)> on_progress = {};  // returns false to cancel
 };
 
-// Tries all recipes of each layer's scheme, computed in float32, bfloat16 and float16 where this makes a difference.
-// Layers and originals are matched by name. Errors: io, parse; cancelled.
-// Cost: reads both once, the original twice if a scheme has a tensor scale; as many quantizations as trials. Memory: a
-// few MiB for each trial, and one matrix of layers that are stored transposed.
+// Tries all recipes of each layer's scheme, computed in float32, bfloat16 and float16 where this makes a difference;
+// and where none fits, with Clip::mse, of which those that fit are listed. Layers and originals are matched by name.
+// Errors: io, parse; invalid_argument (the importance of no layer); cancelled. Cost: reads both once, the original
+// twice if a scheme has a tensor scale; as many quantizations as trials. Memory: a few MiB for each trial, and one
+// matrix of layers that are stored transposed.
 [[nodiscard]] TENSORCAST_API Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request);
 
 }  // namespace TENSORCAST_ABI

@@ -62,9 +62,9 @@ nb::dict finish(const std::string& output) {
   return outcome_of(run_released([&] { return finish_checkpoint(output); }, nothing_changed));
 }
 
-nb::dict verify(const std::string& checkpoint, const std::string& against, const nb::dict& filter, nb::handle progress,
-                const nb::dict& options) {
-  VerifyRequest request{.checkpoint = checkpoint, .against = against};
+nb::dict verify(const std::string& checkpoint, const std::string& against, const std::string& importance,
+                const nb::dict& filter, nb::handle progress, const nb::dict& options) {
+  VerifyRequest request{.checkpoint = checkpoint, .against = against, .importance = importance};
   request.filter = filter_of(filter);
   const CastOptions given = options_of(options);
   request.options = given;
@@ -130,8 +130,8 @@ void bind_checkpoint(nb::module_& module) {
              nb::arg("threads"), nb::arg("progress").none(), "Converts shards of a plan.");
   module.def("planned_checkpoint", &status, nb::arg("output"), "How far a planned conversion is.");
   module.def("finish_checkpoint", &finish, nb::arg("output"), "Completes a planned conversion.");
-  module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("filter"),
-             nb::arg("progress").none(), nb::arg("options"), "Reads a checkpoint again.");
+  module.def("verify_checkpoint", &verify, nb::arg("checkpoint"), nb::arg("against"), nb::arg("importance"),
+             nb::arg("filter"), nb::arg("progress").none(), nb::arg("options"), "Reads a checkpoint again.");
   module.def("diff_checkpoints", &diff, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"), nb::arg("include"),
              nb::arg("filter"), nb::arg("progress").none(), "Compares two checkpoints.");
   module.def("inspect_checkpoint", &inspect_folder, nb::arg("path"), "What is inside a checkpoint.");

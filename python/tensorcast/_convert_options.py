@@ -93,8 +93,8 @@ class ConvertOptions(PlanOptions, total=False):
         raw_codes: convert the codes of quantized weights as plain numbers, and leave their scales (default: decode
             the weights).
         budget: choose a scheme for each matrix of a layer, so that these bits are the average of the weights that are
-            quantized, scales included, and the sum of squared errors is small; reads the weights twice to measure
-            each candidate.
+            quantized, in each model of a folder, scales included, and the sum of squared errors is small; reads the
+            weights twice to measure each candidate.
         candidates: with a budget: the schemes to choose from, such as nvfp4 or mxfp4:even (default
             nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel).
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.

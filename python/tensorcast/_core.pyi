@@ -441,6 +441,7 @@ def finish_checkpoint(output: str) -> dict[str, Any]: ...
 def verify_checkpoint(
     checkpoint: str,
     against: str,
+    importance: str,
     filter: dict[str, Any],
     progress: Callable[[int, int, str], object] | None,
     options: dict[str, Any],

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,7 @@ def verify(
     path: Path,
     *,
     against: Path | None = None,
+    importance: Path | None = None,
     progress: Progress = None,
     **options: Unpack[VerifyOptions],
 ) -> VerifyResult:
@@ -130,6 +132,7 @@ def verify(
     Args:
         path: the converted folder, an index or a safetensors file.
         against: what it was converted from: every tensor is converted again and compared.
+        importance: the file of importance that weights were quantized with.
         progress: as in :func:`tensorcast.convert`.
         **options: those of the conversion.
 
@@ -137,10 +140,11 @@ def verify(
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
     """
     source = "" if against is None else _remote.path_of(against)
+    weighed_by = "" if importance is None else os.fspath(importance)
     of_cast: dict[str, Any] = {**options}
     chosen = _requests.fields(of_cast, FILTER_OPTIONS)
     with _progress.shown(progress) as tell:
-        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, chosen, tell, of_cast))
+        return VerifyResult(**_core.verify_checkpoint(_remote.path_of(path), source, weighed_by, chosen, tell, of_cast))
 
 
 @shows(FilterOptions, {name: REQUEST_DEFAULTS[name] for name in FILTER_OPTIONS})

@@ -77,6 +77,27 @@ def test_a_rule_for_one_of_joined_weights_is_for_all(tmp_path, weights):
     assert sum(row.bits * row.elements for row in done.tensors) <= 6 * sum(row.elements for row in done.tensors)
 
 
+def test_experts_of_a_layer_get_one_scheme(tmp_path):
+    """As loaders fuse them; those of another layer, and the shared one, may have another."""
+    x = samples.sample("weights", "bfloat16")
+    names = [f"model.layers.{i}.mlp.experts.{e}.{m}_proj" for i in range(2) for e in range(2) for m in ("gate", "up", "down")]
+    names += ["model.layers.0.mlp.shared_expert.down_proj"]
+    weights = {f"{name}.weight": (np.roll(x, 7 * i, axis=0)[:16].astype(np.float32) * (1 + 3 * (i % 5))).astype(x.dtype)
+               for i, name in enumerate(names)}  # fmt: skip
+    tc.save(tmp_path / "m.safetensors", weights)
+    seen = set()
+    for budget in (4.6, 5.5, 6.5, 8.3):
+        done = tc.convert(tmp_path / "m.safetensors", tmp_path / f"{budget}.safetensors", budget=budget, candidates=CANDIDATES)
+        rows = [row for row in done.tensors if row.recipe]
+        schemes = {}
+        for row in rows:
+            schemes.setdefault(row.name.split("experts.")[0] + str("experts" in row.name), set()).add(row.scheme)
+        assert all(len(each) == 1 for each in schemes.values())
+        assert sum(row.bits * row.elements for row in rows) <= budget * sum(row.elements for row in rows)
+        seen |= {row.scheme for row in rows}
+    assert len(seen) > 1
+
+
 @pytest.mark.parametrize("options, complaint", [
     ({"budget": 4.1, "candidates": ["mxfp4"]}, "the smallest candidates need 4.25 bits on average, and the budget is 4.1"),
     ({"budget": 40}, "32"),
@@ -84,9 +105,74 @@ def test_a_rule_for_one_of_joined_weights_is_for_all(tmp_path, weights):
     ({"candidates": ["mxfp4"], "to": "nvfp4"}, "is of use with"),
     ({"budget": 5, "candidates": ["mxfp5"]}, 'there is no scheme "mxfp5"'),
     ({"budget": 5, "to": "nvfp4"}, "chooses schemes, so there is none to convert to"),
+    ({"budget": 9, "candidates": ["q4_k", "q8_0"]}, "no candidate can be used for it: q4_k is a layout of GGUF"),
+    ({"budget": 9, "rules": {"q_proj": "mxfp4", "k_proj": "mxfp8"}}, "rules name several schemes for weights that loaders join"),
+    ({"budget": 9, "spelling": "gpt-oss", "candidates": ["mxfp8"]}, "no candidate can be used for it: gpt-oss has no mxfp8"),
 ])  # fmt: skip
 def test_what_is_refused(tmp_path, weights, options, complaint):
     tc.save(tmp_path / "m.safetensors", weights)
     with pytest.raises((tc.CastError, ValueError, TypeError), match=complaint):
         tc.convert(tmp_path / "m.safetensors", tmp_path / "o.safetensors", **options)
     assert not (tmp_path / "o.safetensors").exists()
+
+
+def test_candidates_that_a_spelling_lacks_are_passed_over(tmp_path, weights):
+    tc.save(tmp_path / "m.safetensors", weights)
+    done = tc.convert(tmp_path / "m.safetensors", tmp_path / "o.safetensors", budget=9, candidates=["q8_0", "mxfp4", "mxfp8"])
+    assert {row.scheme for row in done.tensors if row.recipe} == {"mxfp8"}
+
+
+def test_weights_that_are_not_finite(tmp_path, weights):
+    weights[next(iter(weights))][3, 5] = np.nan
+    tc.save(tmp_path / "m.safetensors", weights)
+    with pytest.raises(tc.CastError, match="no candidate can be used for it: the weight has NaN or infinity") as error:
+        tc.convert(tmp_path / "m.safetensors", tmp_path / "o.safetensors", budget=5)
+    assert error.value.tensor == next(iter(weights))
+
+
+def test_weights_without_elements_take_no_bits(tmp_path, weights):
+    empty = {"model.layers.1.mlp.down_proj.weight": np.zeros((0, 128), np.float32),
+             "model.layers.1.mlp.up_proj.weight": np.zeros((128, 0), np.float32),
+             "model.layers.2.mlp.up_proj.weight": np.ones((64, 1), np.float32)}  # fmt: skip
+    tc.save(tmp_path / "m.safetensors", {**weights, **empty})
+    done = tc.convert(tmp_path / "m.safetensors", tmp_path / "o.safetensors", budget=6, candidates=CANDIDATES)
+    rows = [row for row in done.tensors if row.recipe]
+    assert len(rows) == len(weights) + 3
+    assert sum(row.bits * row.elements for row in rows if row.elements) <= 6 * sum(row.elements for row in rows)
+
+
+def folder(path, weights):
+    path.mkdir(parents=True)
+    tc.save(path / "model.safetensors", {**weights, "model.norm.weight": np.ones(512, np.float32)})
+    (path / "config.json").write_text('{"torch_dtype": "bfloat16"}')
+    return path
+
+
+def test_a_resumed_run_takes_the_choice_without_measuring(tmp_path, weights):
+    source, options = folder(tmp_path / "in", weights), {"budget": 6, "candidates": CANDIDATES}
+    first, second = [], []
+    fresh = tc.convert(source, tmp_path / "a", progress=lambda *now: first.append(now), **options)
+    measured = 2 * sum(x.nbytes for x in weights.values())
+    assert first[0][1] == measured
+    tc.checkpoint.plan(source, tmp_path / "b", **options)
+    resumed = tc.convert(source, tmp_path / "b", progress=lambda *now: second.append(now), **options)
+    assert resumed.resumed and not fresh.resumed
+    assert measured not in {total for _, total, *_ in second}
+    assert [(row.scheme, row.recipe, row.choice) for row in resumed.tensors] == [(row.scheme, row.recipe, row.choice) for row in fresh.tensors]
+    assert (tmp_path / "a/model.safetensors").read_bytes() == (tmp_path / "b/model.safetensors").read_bytes()
+
+
+def test_each_model_of_a_folder_has_the_budget(tmp_path, weights):
+    """It is an average: one that all models keep is kept together."""
+    small = {name: (x.astype(np.float32) * 1e-3).astype(x.dtype) for name, x in weights.items()}
+    folder(tmp_path / "in/one", weights)
+    folder(tmp_path / "in/two", small)
+    done = tc.convert(tmp_path / "in", tmp_path / "out", budget=6, candidates=CANDIDATES)
+    of_model = {"one": [], "two": []}
+    for row in done.tensors:
+        if row.recipe:
+            of_model[row.file.split("/")[0]].append(row)
+    for rows in of_model.values():
+        assert sum(row.bits * row.elements for row in rows) <= 6 * sum(row.elements for row in rows)
+    # The sizes of errors do not matter, as no model takes bits from the other.
+    assert [row.scheme for row in of_model["one"]] == [row.scheme for row in of_model["two"]]

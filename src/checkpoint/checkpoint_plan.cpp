@@ -48,8 +48,11 @@ std::string module_of(const std::string& name) {
 
 class Planning {
  public:
-  Planning(const ConvertRequest& request, SourceCheckpoint source, file_conversion::TensorPlanner planner)
+  Planning(const ConvertRequest& request, SourceCheckpoint source, file_conversion::TensorPlanner planner,
+           std::vector<file_conversion::MadeChoice> known)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
+    memory_.known = std::move(known);
+    planner_.use_memory(memory_);
     plan_.source = source_.folder;
     plan_.settings = request;
     plan_.overwrite = request.overwrite;
@@ -87,6 +90,7 @@ class Planning {
     plan_others();
     if (Result<void> apart = check_names_differ(); !apart) return std::move(apart).error();
     if (Result<void> readable = check_others(); !readable) return std::move(readable).error();
+    plan_.choices = std::move(memory_.made);
     return std::move(plan_);
   }
 
@@ -101,6 +105,8 @@ class Planning {
         places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
       }
     }
+    memory_.source.clear();
+    for (const std::size_t index : model.shards) memory_.source += input_text(plan_.inputs[index]) + "\n";
     const std::string claim = claims_.of(model);
     ShardReader reader;
     add_model(source_, model, reader);
@@ -447,6 +453,7 @@ class Planning {
   const ConvertRequest& request_;
   SourceCheckpoint source_;
   Claims claims_{source_};
+  file_conversion::BudgetMemory memory_;
   file_conversion::TensorPlanner planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
@@ -513,7 +520,8 @@ std::vector<std::string> CheckpointPlan::folders() const {
   return {folders.begin(), folders.end()};
 }
 
-Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
+Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
+                                            std::vector<file_conversion::MadeChoice> known) {
   if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
   if (Result<void> path = io::check_path(request.output); !path) return std::move(path).error();
   if (!is_folder(request.input) && !is_file(request.input)) {
@@ -536,7 +544,8 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request) {
   if (!planner) return std::move(planner).error();
   Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
   if (!source) return std::move(source).error();
-  Result<CheckpointPlan> plan = Planning(request, std::move(source).value(), std::move(planner).value()).run();
+  Result<CheckpointPlan> plan =
+      Planning(request, std::move(source).value(), std::move(planner).value(), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;
 }

@@ -91,6 +91,7 @@ struct CheckpointPlan {
   std::vector<PlannedText> texts = {};
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
+  std::vector<file_conversion::MadeChoice> choices = {};  // of a budget, one for each model
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect
   std::vector<std::string> warnings;  // of the source; not in plan.json
 
@@ -99,13 +100,18 @@ struct CheckpointPlan {
   [[nodiscard]] std::vector<std::string> folders() const;
 };
 
-// Plans without writing. Errors: those of convert_folder().
-[[nodiscard]] Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request);
+// Plans without writing. `known`: choices of an earlier run for the same output, which are not made again.
+// Errors: those of convert_folder().
+[[nodiscard]] Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
+                                                          std::vector<file_conversion::MadeChoice> known = {});
 
 // The plan as text and back. Texts are equal if and only if the plans are. Errors: parse; `path` is for messages. A
 // plan that parses has valid names, ranges inside its files, and fingerprints that fit.
 [[nodiscard]] std::string plan_text(const CheckpointPlan& plan);
 [[nodiscard]] Result<CheckpointPlan> parse_plan(const std::string& text, const std::string& path);
+
+// All that the plan says of a source file.
+[[nodiscard]] std::string input_text(const PlannedInput& input);
 
 // Fills the fingerprint of a shard.
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);

@@ -3,15 +3,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint_testing.hpp"
+#include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
 using Names = std::vector<std::string>;
+
+std::string folder_of(const io::TestFolder& folder) { return folder / "in"; }
 
 Names shard_names(const CheckpointPlan& plan) {
   Names names;
@@ -111,6 +116,54 @@ TEST(CheckpointPlan, SaysWhatCannotBe) {
   EXPECT_EQ(message(request), "the output would be inside the folder of the input");
   files.put("config.json", "{");
   EXPECT_NE(message(files.request(DType::float16)), "fine");
+}
+
+TEST(CheckpointPlan, ABudgetsChoiceIsKeptAndNotMeasuredAgain) {
+  io::TestFolder folder;
+  std::filesystem::create_directories(folder_of(folder));
+  std::vector<NamedTensor> tensors;
+  for (const char* name : {"o_proj", "q_proj", "k_proj"}) {
+    std::vector<float> numbers(32 * 64);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 37 % 101) - 50.0f;
+    const auto bytes = std::as_bytes(std::span(numbers));
+    tensors.push_back({"model.layers.0.self_attn." + std::string(name) + ".weight",
+                       Tensor::own(DType::float32, {32, 64}, {bytes.begin(), bytes.end()}).value()});
+  }
+  const std::string file = folder_of(folder) + "/model.safetensors";
+  ASSERT_TRUE(write_tensors(file, tensors));
+  io::put_file(folder_of(folder) + "/config.json", "{}");
+  int calls = 0;
+  ConvertRequest request{folder_of(folder), folder / "out", DType::undefined};
+  request.budget = 6.0;
+  request.candidates = {"mxfp4", "mxfp6", "mxfp8"};
+  request.rules = {{.pattern = "k_proj", .to = DType::undefined, .scheme = "mxfp4"}};
+  request.on_progress = [&](const Progress&) { return ++calls > 0; };
+  const CheckpointPlan plan = make_checkpoint_plan(request).value();
+  EXPECT_GT(calls, 0);
+  ASSERT_EQ(plan.choices.size(), 1u);
+  EXPECT_EQ(plan.choices[0].weights.size(), 2u) << "rules name the third's scheme";
+  const CheckpointPlan read = parse_plan(plan_text(plan), "plan").value();
+  calls = 0;
+  EXPECT_EQ(plan_text(make_checkpoint_plan(request, read.choices).value()), plan_text(plan));
+  EXPECT_EQ(calls, 0) << "no weight was measured";
+  // A scheme that does not exist, as by hand.
+  std::vector<file_conversion::MadeChoice> damaged = read.choices;
+  damaged[0].weights[0].scheme = "mxfp5";
+  EXPECT_EQ(plan_text(make_checkpoint_plan(request, damaged).value()), plan_text(plan));
+  EXPECT_GT(calls, 0);
+  // Other options, and another file.
+  for (const int change : {0, 1, 2, 3}) {
+    ConvertRequest other = request;
+    if (change == 0) other.budget = 5.0;
+    if (change == 1) other.candidates.pop_back();
+    if (change == 2) other.clip = Clip::mse;
+    if (change == 3) {
+      ASSERT_TRUE(write_tensors(file, tensors, {.overwrite = true}));
+    }
+    calls = 0;
+    ASSERT_TRUE(make_checkpoint_plan(other, read.choices));
+    EXPECT_GT(calls, 0) << change;
+  }
 }
 
 }  // namespace

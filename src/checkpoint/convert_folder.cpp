@@ -260,8 +260,17 @@ std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
   return all;
 }
 
+// Plans, with what an unfinished conversion into the same folder has chosen within the same budget.
+Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
+  if (request.budget == 0.0) return checkpoint::make_checkpoint_plan(request);
+  Result<WorkFolder> folder = WorkFolder::open(request.output, std::nullopt);
+  Result<CheckpointPlan> before = folder ? folder->load_plan() : Result<CheckpointPlan>(folder.error());
+  if (!before) return checkpoint::make_checkpoint_plan(request);
+  return checkpoint::make_checkpoint_plan(request, std::move(before->choices));
+}
+
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
-  Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
+  Result<CheckpointPlan> plan = plan_for(request);
   if (!plan) return std::move(plan).error();
   ConvertOutcome outcome = outcome_of(*plan);
   outcome.warnings = plan->warnings;
@@ -343,7 +352,7 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
                    .hint = "a name that ends in / is a folder's",
                    .file = request.output};
     }
-    Result<CheckpointPlan> plan = checkpoint::make_checkpoint_plan(request);
+    Result<CheckpointPlan> plan = plan_for(request);
     if (!plan) return std::move(plan).error();
     ConvertOutcome outcome = outcome_of(*plan);
     outcome.warnings = plan->warnings;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "cast/conversion.hpp"
 #include "checkpoint/opened_layers.hpp"
 #include "convert/progress_meter.hpp"
+#include "convert/quantized/importance.hpp"
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/recipe_trials.hpp"
@@ -25,8 +27,10 @@ using formats::TensorInfo;
 
 class Detection {
  public:
-  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original)
-      : request_(request), input_(input), original_(original) {
+  // `importance`: null: none.
+  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original,
+            const quantized::ImportanceFile* importance)
+      : request_(request), input_(input), original_(original), importance_(importance) {
     for (std::size_t i = 0; i < original.names.size(); ++i) {
       places_.emplace(original.names[i], i);
       const std::string key = quantized::joined_module(original.names[i]);
@@ -89,7 +93,13 @@ class Detection {
     quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
     const std::string key = quantized::joined_module(original_.names[original]);
     quantized::OriginalWeight weight{
-        .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}};
+        .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
+    if (importance_ != nullptr) {
+      const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
+      Result<std::vector<float>> numbers = entry.file.empty() ? std::vector<float>() : importance_->read(entry);
+      if (!numbers) return std::move(numbers).error();
+      weight.importance = *std::move(numbers);
+    }
     weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
       return original_.stored->read(original, at, out);
     };
@@ -131,13 +141,38 @@ class Detection {
   const DetectRequest& request_;
   OpenedLayers& input_;
   OpenedLayers& original_;
+  const quantized::ImportanceFile* importance_;
   std::unordered_map<std::string, std::size_t> places_;
   std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of the original
   std::map<std::pair<std::string, DType>, float> maxima_;
   std::vector<LayerRecipes> found_;
 };
 
+Result<std::optional<quantized::ImportanceFile>> importance_for(const std::string& path, const OpenedLayers& input) {
+  if (path.empty()) return std::optional<quantized::ImportanceFile>();
+  Result<quantized::ImportanceFile> opened = quantized::ImportanceFile::open(path);
+  if (!opened) return std::move(opened).error();
+  const bool is_used = std::ranges::any_of(
+      input.summaries, [&](const QuantizedLayer& layer) { return !opened->find(layer.name).file.empty(); });
+  if (!is_used) return quantized::no_importance(path, input.summaries[0].name);
+  return std::optional(*std::move(opened));
+}
+
 }  // namespace
+
+std::string RecipeTrial::search() const { return quantized::search_text(clip, uses_importance); }
+
+std::vector<std::string> LayerRecipes::ways() const {
+  std::vector<std::string> ways;
+  for (const RecipeTrial& trial : trials) {
+    if (!trial.fits()) continue;
+    const std::string search = trial.search();
+    std::string way(trial.recipe);
+    if (!search.empty()) way += " with " + search;
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  }
+  return ways;
+}
 
 std::vector<std::string_view> LayerRecipes::recipes() const {
   std::vector<std::string_view> names;
@@ -160,7 +195,9 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
     }
     Result<OpenedLayers> original = checkpoint::open_layers(request.original);
     if (!original) return std::move(original).error();
-    return Detection(request, *input, *original).run();
+    const Result<std::optional<quantized::ImportanceFile>> importance = importance_for(request.importance, *input);
+    if (!importance) return importance.error();
+    return Detection(request, *input, *original, *importance ? &**importance : nullptr).run();
   });
 }
 

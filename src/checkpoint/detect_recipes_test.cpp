@@ -134,9 +134,13 @@ class DetectRecipesTest : public ::testing::Test {
     return folder_ / "model.safetensors";
   }
 
-  static LayerRecipes found_in(const std::string& path, const std::string& original, int threads = 1) {
-    Result<std::vector<LayerRecipes>> found =
-        detect_recipes({.input = path, .original = original, .execution = {.threads = threads}, .on_progress = {}});
+  static LayerRecipes found_in(const std::string& path, const std::string& original, int threads = 1,
+                               const std::string& importance = {}) {
+    Result<std::vector<LayerRecipes>> found = detect_recipes({.input = path,
+                                                              .original = original,
+                                                              .importance = importance,
+                                                              .execution = {.threads = threads},
+                                                              .on_progress = {}});
     EXPECT_TRUE(found) << (found ? "" : found.error().describe());
     if (!found || found->size() != 1) return {};
     return (*found)[0];
@@ -258,6 +262,65 @@ TEST_F(DetectRecipesTest, OptionsAreFoundToo) {
   EXPECT_EQ(std::ranges::min(none.trials, {}, &RecipeTrial::differing_blocks).differing_blocks, 1u);
 }
 
+TEST_F(DetectRecipesTest, SearchedScalesAreFound) {
+  struct Case {
+    std::string_view scheme, recipe, spelling;
+  };
+  const Tensor original = tensor_of(weights(11), DType::bfloat16);
+  const std::string path = put_original(original);
+  for (const Case& each : {Case{"mxfp4", "even", "compressed-tensors"}, Case{"nvfp4", "modelopt", "modelopt"},
+                           Case{"int4-group", "compressed-tensors", "compressed-tensors"},
+                           Case{"fp8-channel", "torchao", "compressed-tensors"}}) {
+    SCOPED_TRACE(each.scheme);
+    const QuantizeOptions options{.recipe = each.recipe, .clip = Clip::mse};
+    const LayerRecipes found =
+        found_in(put(quantized(original, each.scheme, options, each.spelling), each.scheme, each.spelling), path);
+    const std::vector<std::string> ways = found.ways();
+    EXPECT_EQ(std::ranges::count(ways, std::string(each.recipe) + " with clip mse"), 1);
+    EXPECT_TRUE(std::ranges::all_of(ways, [](const std::string& way) { return way.ends_with(" with clip mse"); }));
+    EXPECT_EQ(std::ranges::count(found.recipes(), each.recipe), 1);
+    EXPECT_GT(found.deciding_blocks, 0u);
+    EXPECT_LE(found.deciding_blocks, found.blocks);
+  }
+  // One byte more, and no search makes it.
+  Written changed = quantized(original, "mxfp4", {.recipe = "even", .clip = Clip::mse}, "compressed-tensors");
+  changed.tensors[0].bytes.back() ^= std::byte{1};
+  const LayerRecipes none = found_in(put(changed, "mxfp4", "compressed-tensors"), path);
+  EXPECT_TRUE(none.ways().empty());
+  EXPECT_FALSE(std::ranges::any_of(none.trials, [](const RecipeTrial& trial) { return !trial.search().empty(); }));
+}
+
+TEST_F(DetectRecipesTest, ImportanceIsFoundWithItsFile) {
+  const Tensor original = tensor_of(weights(12), DType::float32);
+  const std::string path = put_original(original);
+  std::vector<float> importance(static_cast<std::size_t>(columns));
+  for (std::size_t i = 0; i < importance.size(); ++i) importance[i] = std::exp2(static_cast<float>(i * 7 % 13));
+  const std::string file = folder_ / "importance.safetensors";
+  const std::vector<NamedTensor> entries = {{"m.weight", tensor_of(importance, DType::float32, {columns})}};
+  ASSERT_TRUE(write_tensors(file, entries, {.overwrite = true}));
+  const Written made =
+      quantized(original, "int4-group", {.clip = Clip::mse, .importance = importance}, "compressed-tensors");
+  const std::string folder = put(made, "int4-group", "compressed-tensors");
+  EXPECT_TRUE(found_in(folder, path).ways().empty());
+  EXPECT_EQ(found_in(folder, path, 1, file).ways(),
+            (std::vector<std::string>{"compressed-tensors with clip mse, importance"}));
+  // ggml's own search, without clipping.
+  for (const std::string_view scheme : {"q4_k", "q6_k"}) {
+    const Result<QuantizedTensor> blocks =
+        quantize(original.view(), *find_block_format(scheme, "gguf"), {.importance = importance});
+    ASSERT_TRUE(blocks);
+    const std::string gguf = put({{{.suffix = "", .bytes = blocks->codes}}}, scheme, "gguf");
+    EXPECT_TRUE(found_in(gguf, path).ways().empty()) << scheme;
+    EXPECT_EQ(found_in(gguf, path, 1, file).ways(), (std::vector<std::string>{"ggml with importance"})) << scheme;
+  }
+  const std::vector<NamedTensor> others = {{"n.weight", tensor_of(importance, DType::float32, {columns})}};
+  ASSERT_TRUE(write_tensors(file, others, {.overwrite = true}));
+  const Result<std::vector<LayerRecipes>> wrong =
+      detect_recipes({.input = folder, .original = path, .importance = file, .execution = {}, .on_progress = {}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "the file has the importance of none of the weights");
+}
+
 TEST_F(DetectRecipesTest, ZerosAreFoundWithAndWithoutTheScaleOfTheDefault) {
   std::vector<float> numbers = weights(4);
   std::fill_n(numbers.begin(), columns * 3, 0.0f);
@@ -298,6 +361,7 @@ TEST_F(DetectRecipesTest, WhatCannotBeComparedIsSaid) {
   EXPECT_EQ(found_in(made, folder_ / "original.safetensors").problem, "the original has another shape");
   const Result<std::vector<LayerRecipes>> plain = detect_recipes({.input = folder_ / "original.safetensors",
                                                                   .original = folder_ / "original.safetensors",
+                                                                  .importance = {},
                                                                   .execution = {},
                                                                   .on_progress = {}});
   ASSERT_FALSE(plain);

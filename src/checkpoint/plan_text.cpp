@@ -287,6 +287,17 @@ PlannedModel parse_model(const Json& json, const CheckpointPlan& plan) {
   return model;
 }
 
+file_conversion::MadeChoice parse_choice(const Json& json) {
+  file_conversion::MadeChoice choice{.basis = json.at("basis").get<std::string>()};
+  for (const Json& weight : json.at("weights")) {
+    choice.weights.push_back({.name = weight.at(0).get<std::string>(),
+                              .scheme = weight.at(1).get<std::string>(),
+                              .recipe = weight.at(2).get<std::string>(),
+                              .choice = weight.at(3).get<std::string>()});
+  }
+  return choice;
+}
+
 CheckpointPlan parse_document(const Json& json) {
   CheckpointPlan plan;
   require(json.at("format") == "tensorcast plan", "it is not a plan of tensorcast");
@@ -321,6 +332,7 @@ CheckpointPlan parse_document(const Json& json) {
     plan.copies.push_back({.name = file_name(file.at("file")), .bytes = number(file.at("bytes"))});
   }
   for (const Json& folder : json.at("empty_folders")) plan.empty_folders.push_back(file_name(folder));
+  for (const Json& choice : json.value("choices", Json::array())) plan.choices.push_back(parse_choice(choice));
   return plan;
 }
 
@@ -338,6 +350,8 @@ void append_list(std::string& text, const char* key, const Items& items, Append 
 
 }  // namespace
 
+std::string input_text(const PlannedInput& input) { return input_json(input).dump(); }
+
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   ConversionSettings settings = plan.settings;
   settings.report_casts_only = false;  // changes no byte of the shard
@@ -349,7 +363,7 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
       for (const LayerPart& part : layer->parts) inputs.insert(part.input);
     }
   }
-  for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_json(plan.inputs[input]).dump());
+  for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_text(plan.inputs[input]));
   append_shard(text, shard, plan.settings);
   shard.fingerprint = io::sha256_of(text);
 }
@@ -359,7 +373,7 @@ std::string plan_text(const CheckpointPlan& plan) {
       "{{\n \"format\": \"tensorcast plan\",\n \"version\": {},\n \"source\": {},\n \"overwrite\": {},\n \"settings\": "
       "{}",
       plan_version, json_quoted(plan.source), plan.overwrite, settings_json(plan.settings).dump());
-  append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_json(input).dump(); });
+  append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_text(input); });
   append_list(text, "shards", plan.shards, [&](const PlannedShard& shard) {
     append_shard(text, shard, plan.settings);
     text += fmt::format(",\n   \"fingerprint\": \"{}\"}}", shard.fingerprint);
@@ -389,6 +403,14 @@ std::string plan_text(const CheckpointPlan& plan) {
   });
   append_list(text, "empty_folders", plan.empty_folders,
               [&](const std::string& folder) { text += json_quoted(folder); });
+  if (plan.choices.empty()) return text + "\n}\n";
+  append_list(text, "choices", plan.choices, [&](const file_conversion::MadeChoice& choice) {
+    OrderedJson weights = OrderedJson::array();
+    for (const auto& weight : choice.weights) {
+      weights.push_back({weight.name, weight.scheme, weight.recipe, weight.choice});
+    }
+    text += OrderedJson{{"basis", choice.basis}, {"weights", std::move(weights)}}.dump();
+  });
   return text + "\n}\n";
 }
 

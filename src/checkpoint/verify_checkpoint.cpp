@@ -393,7 +393,15 @@ class Verification {
 }  // namespace
 
 Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
-  return guarded(request.checkpoint, [&] { return Verification(request).run(); });
+  return guarded(request.checkpoint, [&]() -> Result<VerifyOutcome> {
+    if (request.checkpoint.ends_with(".gguf")) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "only checkpoints of safetensors are verified",
+                   .hint = "`tcast inspect OUT --against IN` compares the quantized weights of GGUF",
+                   .file = request.checkpoint};
+    }
+    return Verification(request).run();
+  });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -11,14 +11,15 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-using Recipes = std::vector<std::string_view>;
+using Recipes = std::vector<std::string>;
 
 // Takes from `common` what is not in `recipes`.
 void keep_common(const Recipes& recipes, Recipes& common) {
-  std::erase_if(common, [&](std::string_view name) { return std::ranges::find(recipes, name) == recipes.end(); });
+  std::erase_if(common, [&](const std::string& name) { return std::ranges::find(recipes, name) == recipes.end(); });
 }
 
-Error differs(const LayerRecipes& layer) {
+// `is_weighed`: a file of importance was tried, too.
+Error differs(const LayerRecipes& layer, bool is_weighed) {
   const auto nearest = std::ranges::min_element(layer.trials, {}, &RecipeTrial::differing_blocks);
   std::string message = layer.problem;
   if (message.empty() && nearest != layer.trials.end()) {
@@ -27,11 +28,10 @@ Error differs(const LayerRecipes& layer) {
         layer.scheme, nearest->recipe, nearest->differing_blocks, layer.blocks,
         nearest->tensor_scale_differs ? " and the tensor scale" : "");
   }
-  return {
-      .code = ErrorCode::internal,
-      .message = std::move(message),
-      .hint = "the weight was changed, or was made of another one; `tcast inspect OUT --against IN` shows all recipes",
-      .tensor = layer.name};
+  std::string hint =
+      "the weight was changed, or was made of another one; `tcast inspect OUT --against IN` shows all recipes";
+  if (!is_weighed) hint = "if it was made with a file of importance, pass `--importance FILE`; else " + hint;
+  return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint), .tensor = layer.name};
 }
 
 }  // namespace
@@ -39,6 +39,7 @@ Error differs(const LayerRecipes& layer) {
 Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, const std::set<std::string>& weights) {
   const DetectRequest detect{.input = request.checkpoint,
                              .original = request.against,
+                             .importance = request.importance,
                              .execution = request.execution,
                              .on_progress = request.on_progress};
   Result<std::vector<LayerRecipes>> layers = detect_recipes(detect);
@@ -48,8 +49,8 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
   std::size_t found = 0;
   for (const LayerRecipes& layer : *layers) {
     if (!weights.contains(layer.name)) continue;
-    Recipes recipes = layer.recipes();
-    if (recipes.empty()) return differs(layer);
+    const Recipes recipes = layer.ways();
+    if (recipes.empty()) return differs(layer, !request.importance.empty());
     if (const auto [known, is_new] = common.try_emplace(layer.scheme, recipes); !is_new)
       keep_common(recipes, known->second);
     ++found;
@@ -57,7 +58,7 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
   for (const LayerRecipes& layer : *layers) {
     if (!weights.contains(layer.name)) continue;
     const Recipes& shared = common.at(layer.scheme);
-    ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.recipes() : shared, " or "))];
+    ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.ways() : shared, " or "))];
   }
   if (found != weights.size())
     return Error{.code = ErrorCode::internal, .message = "weights of the output are not found"};

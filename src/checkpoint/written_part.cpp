@@ -41,7 +41,8 @@ nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) 
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
   if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
   if (!quantizing.importance.file.empty()) {
-    json["importance"] = {{"file", quantizing.importance.file}, {"name", quantizing.importance.name}};
+    const quantized::ImportanceEntry& entry = quantizing.importance;
+    json["importance"] = {{"file", entry.file}, {"name", entry.name}, {"row", entry.row}, {"version", entry.version}};
   }
   return json;
 }
@@ -69,7 +70,9 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;
   if (json.contains("importance")) {
     quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
-                             .name = json.at("importance").at("name").get<std::string>()};
+                             .name = json.at("importance").at("name").get<std::string>(),
+                             .row = json.at("importance").at("row").get<std::int64_t>(),
+                             .version = json.at("importance").at("version").get<std::string>()};
   }
   return read_choice(json.at("nonfinite"), NonFiniteWeights::tool, quantizing.nonfinite);
 }

@@ -7,11 +7,14 @@
 
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_choice.hpp"
+#include "convert/weight_budget.hpp"
 #include "dtype/guarded.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
+
+using file_conversion::not_offered;
 
 Error wrong(std::string message, const std::string& tensor = {}) {
   return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .tensor = tensor};
@@ -35,6 +38,21 @@ std::vector<std::optional<file_conversion::SchemeCost>> costs_of(std::span<const
   return costs;
 }
 
+// Weights that get one candidate together, and none that all of them can have: the first reason is told.
+Error unusable(std::span<const BudgetWeight> weights, const std::vector<std::size_t>& members) {
+  bool is_by_rules = false;
+  for (const std::size_t member : members) {
+    for (const SchemeFit& fit : weights[member].candidates) {
+      is_by_rules = is_by_rules || fit.problem == not_offered;
+      if (fit.problem.empty() || fit.problem == not_offered) continue;
+      return wrong("no candidate can be used for it: " + fit.problem, weights[member].name);
+    }
+  }
+  return wrong(is_by_rules ? "rules name several schemes for weights that loaders join, such as q, k and v, or experts"
+                           : "no candidate can be used for it and for weights that loaders join with it",
+               weights[members[0]].name);
+}
+
 Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, double bits) {
   std::vector<std::vector<std::size_t>> groups;
   std::map<std::string, std::size_t> joined;
@@ -44,7 +62,7 @@ Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, d
       return wrong("it has another number of candidates than the first weight", weights[i].name);
     }
     elements += static_cast<double>(weights[i].count);
-    const std::string whole = quantized::joined_module(weights[i].name);
+    const std::string whole = quantized::one_scheme_module(weights[i].name);
     if (whole.empty()) {
       groups.push_back({i});
     } else if (const auto [known, is_new] = joined.try_emplace(whole, groups.size()); is_new) {
@@ -61,7 +79,7 @@ Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, d
     for (const auto& cost : items.back()) {
       if (cost && (least < 0.0 || cost->bits < least)) least = cost->bits;
     }
-    if (least < 0.0) return wrong("no candidate can be used for it", weights[members[0]].name);
+    if (least < 0.0) return unusable(weights, members);
     smallest += least;
   }
   const auto chosen = file_conversion::choose_schemes(items, bits * elements);

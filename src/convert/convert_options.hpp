@@ -98,8 +98,8 @@ inline constexpr std::tuple request_options{
          .high = 32,
          .of_files = true,
          .help = "choose a scheme for each matrix of a layer, so that these bits are the average of the weights that "
-                 "are quantized, scales included, and the sum of squared errors is small; reads the weights twice "
-                 "to measure each candidate",
+                 "are quantized, in each model of a folder, scales included, and the sum of squared errors is small; "
+                 "reads the weights twice to measure each candidate",
          .metavar = "BITS"}),
     option("candidates", &QuantizeTargets::candidates,
            {.of_files = true,

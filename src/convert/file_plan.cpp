@@ -19,7 +19,6 @@
 #include "convert/quantized_tensors.hpp"
 #include "convert/respelled_plan.hpp"
 #include "convert/tensor_selection.hpp"
-#include "convert/weight_budget.hpp"
 #include "dtype/dtype_table.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
@@ -169,6 +168,8 @@ class TensorPlanner::Implementation {
     return {};
   }
 
+  void use_memory(BudgetMemory& memory) noexcept { memory_ = &memory; }
+
   Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim,
                                           const quantized::FoundLayers& layers,
                                           const quantized::Respelling& respelling) {
@@ -231,7 +232,7 @@ class TensorPlanner::Implementation {
     if (Result<void> opened = wanted.open_importance(layers, *chosen); !opened) return std::move(opened).error();
     if (request_.budget != 0.0) {
       if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
-      Result<void> done = choose_within_budget(*chosen, layers, reader, wanted, request_);
+      Result<void> done = choose_within_budget(*chosen, layers, reader, wanted, request_, memory_);
       if (!done) return std::move(done).error();
     }
     return quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted);
@@ -470,7 +471,8 @@ class TensorPlanner::Implementation {
   bool extracting_;
   Selection selection_;
   OutputNames written_;
-  std::optional<Result<Decisions>> decided_;            // of the model whose new_spelling() was asked for last
+  std::optional<Result<Decisions>> decided_;  // of the model whose new_spelling() was asked for last
+  BudgetMemory* memory_ = nullptr;
   std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
 };
@@ -495,6 +497,8 @@ Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const
   if (Result<void> checked = implementation->check_request(); !checked) return std::move(checked).error();
   return TensorPlanner(std::move(implementation));
 }
+
+void TensorPlanner::use_memory(BudgetMemory& memory) noexcept { implementation_->use_memory(memory); }
 
 Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
                                                        const quantized::FoundLayers& layers,

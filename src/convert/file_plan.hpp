@@ -10,6 +10,7 @@
 #include "convert/quantized/respelling.hpp"
 #include "convert/quantized/spelling.hpp"
 #include "convert/reason.hpp"
+#include "convert/weight_budget.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
@@ -89,6 +90,8 @@ class TensorPlanner {
   [[nodiscard]] Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
                                                            std::span<const quantized::ConfigText> texts,
                                                            formats::Reader& reader);
+  // Budgets keep their choices in `memory`, which outlives this.
+  void use_memory(BudgetMemory& memory) noexcept;
   // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
   // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
   // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in

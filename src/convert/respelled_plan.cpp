@@ -9,16 +9,6 @@
 #include "convert/tensor_selection.hpp"
 
 namespace tensorcast::file_conversion {
-namespace {
-
-// As TensorOutcome::search.
-std::string search_text(const quantized::Quantizing& quantizing) {
-  std::string text = quantizing.clip == Clip::mse ? "clip mse" : "";
-  if (!quantizing.importance.file.empty()) text += text.empty() ? "importance" : ", importance";
-  return text;
-}
-
-}  // namespace
 
 Result<void> check_respelling(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint) {
@@ -90,7 +80,7 @@ void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, s
   tensor.choice = layer.choice;
   tensor.weight_scheme = layer.becomes.scheme;
   tensor.recipe = layer.recipe;
-  tensor.search = search_text(*layer.quantizing);
+  tensor.search = layer.quantizing->search();
 }
 
 Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
@@ -111,7 +101,7 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   if (index != layer.codes()) return {};
   const bool quantizes = respelled.quantizing.has_value();
   const char* within = respelled.choice.empty() ? "" : ", within `budget`";
-  const std::string search = quantizes ? search_text(*respelled.quantizing) : std::string();
+  const std::string search = quantizes ? respelled.quantizing->search() : std::string();
   const std::string words = quantizes ? fmt::format("{} by {}{}{} as {}{}", respelled.becomes.scheme, respelled.recipe,
                                                     search.empty() ? "" : ", ", search, respelling.spelling, within)
                                       : fmt::format("{} {}", layer.spelling, layer.scheme);

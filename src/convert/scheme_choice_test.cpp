@@ -138,7 +138,22 @@ TEST(Budget, JoinedWeightsGetOneScheme) {
   EXPECT_EQ(choose_within_budget(weights, 5.0).value(), (std::vector<std::size_t>{0, 0, 0, 0}));
   weights[1].candidates[0].problem = "the same";
   EXPECT_EQ(choose_within_budget(weights, 9.0).error().tensor, "l.0.o_proj.weight");
-  EXPECT_TRUE(choose_within_budget({}, 1.0).value().empty());
+  EXPECT_TRUE(tensorcast::choose_within_budget({}, 1.0).value().empty());
+}
+
+TEST(Budget, ExpertsOfALayerGetOneScheme) {
+  std::vector<BudgetWeight> weights;
+  for (const char* name :
+       {"l.0.mlp.experts.0.up_proj.weight", "l.0.mlp.experts.1.down_proj.weight", "l.1.mlp.experts.0.down_proj.weight",
+        "l.0.mlp.shared_experts.down_proj.weight", "l.2.mlp.experts.gate_up_proj", "l.2.mlp.experts.down_proj"}) {
+    weights.push_back({name, 100, {fit(4, 1), fit(8, 0.1)}});
+  }
+  EXPECT_EQ(choose_within_budget(weights, 6.0).value(), (std::vector<std::size_t>{1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(choose_within_budget(weights, 7.0).value(), (std::vector<std::size_t>{1, 1, 1, 1, 0, 0}));
+  weights[0].candidates[1].problem = "no whole blocks";
+  EXPECT_EQ(choose_within_budget(weights, 8.0).value(), (std::vector<std::size_t>{0, 0, 1, 1, 1, 1}));
+  weights[1].candidates[0].problem = "another";
+  EXPECT_EQ(choose_within_budget(weights, 8.0).error().message, "no candidate can be used for it: no whole blocks");
 }
 
 }  // namespace

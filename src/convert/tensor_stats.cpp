@@ -39,8 +39,8 @@ void add_values(std::span<const double> values, TensorStats& stats) {
 
 // Empty: none.
 Result<std::vector<float>> importance_of(const quantized::ImportanceFile* file, const std::string& tensor) {
-  const std::string name = file == nullptr ? std::string() : file->find(tensor);
-  return name.empty() ? std::vector<float>() : file->read(name);
+  const quantized::ImportanceEntry entry = file == nullptr ? quantized::ImportanceEntry{} : file->find(tensor);
+  return entry.file.empty() ? std::vector<float>() : file->read(entry);
 }
 
 // `file`: of importance; null: none.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_fit.hpp"
 #include "dtype/errors.hpp"
+#include "io/sha256.hpp"
 #include "tensorcast/budget.hpp"
+#include "tensorcast/version.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
@@ -96,7 +99,7 @@ class BudgetChoice {
           std::ranges::find(candidates_.begin() + static_cast<std::ptrdiff_t>(offered_), candidates_.end(), fixed);
       if (weight.scheme.empty()) continue;
       if (known == candidates_.end()) candidates_.push_back(fixed);
-      const std::string whole = quantized::joined_module(found_.layers[weight.layer].name);
+      const std::string whole = quantized::one_scheme_module(found_.layers[weight.layer].name);
       if (!whole.empty()) joined_.emplace(whole, fixed);
     }
     return {};
@@ -106,7 +109,7 @@ class BudgetChoice {
   [[nodiscard]] bool may_have(const ChosenWeight& weight, std::size_t candidate) const {
     SchemeCandidate fixed{weight.scheme, weight.recipe};
     if (weight.scheme.empty()) {
-      const auto joined = joined_.find(quantized::joined_module(found_.layers[weight.layer].name));
+      const auto joined = joined_.find(quantized::one_scheme_module(found_.layers[weight.layer].name));
       if (joined == joined_.end()) return candidate < offered_;
       fixed = joined->second;
     }
@@ -141,7 +144,7 @@ class BudgetChoice {
         std::ranges::any_of(candidates_, [](const SchemeCandidate& other) { return other.scheme == "mxfp4"; });
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       if (!may_have(weight, c)) {
-        fitted.push_back({candidates_[c], Error{.code = ErrorCode::unsupported, .message = "it is no candidate"}});
+        fitted.push_back({candidates_[c], Error{.code = ErrorCode::unsupported, .message = not_offered}});
         bits.push_back(0.0);
         continue;
       }
@@ -149,7 +152,9 @@ class BudgetChoice {
       Result<quantized::PlannedWeight> planned =
           quantized::plan_weight(layer, tried, reader_.tensors(), request_, *writer_, beside_mxfp4);
       if (!planned && !weight.scheme.empty()) return std::move(planned).error();
-      bits.push_back(planned ? 8.0 * static_cast<double>(planned->bytes()) / static_cast<double>(measured.count) : 0.0);
+      // Without elements there is no average to add to.
+      const double elements = static_cast<double>(measured.count);
+      bits.push_back(planned && measured.count != 0 ? 8.0 * static_cast<double>(planned->bytes()) / elements : 0.0);
       if (!planned) {
         fitted.push_back({candidates_[c], std::move(planned).error()});
       } else {
@@ -212,12 +217,70 @@ class BudgetChoice {
   std::uint64_t done_ = 0, total_ = 0;  // bytes
 };
 
+std::string basis_of(std::span<const ChosenWeight> weights, const quantized::FoundLayers& found,
+                     const quantized::QuantizeRequest& request, const std::string& source) {
+  const QuantizeTargets& targets = request.targets;
+  nlohmann::json json = {version(),
+                         source,
+                         targets.budget,
+                         targets.candidates,
+                         targets.recipe,
+                         targets.spelling,
+                         static_cast<int>(targets.compute_dtype),
+                         targets.group_size,
+                         targets.symmetric,
+                         static_cast<int>(targets.fuse),
+                         static_cast<int>(targets.nonfinite),
+                         static_cast<int>(targets.clip),
+                         targets.importance,
+                         request.importance == nullptr ? "" : request.importance->version()};
+  for (const ChosenWeight& weight : weights) {
+    json.push_back({found.layers[weight.layer].name, weight.scheme, weight.recipe});
+  }
+  return io::sha256_of(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Returns whether the choice has all weights that have no scheme yet.
+bool take(const MadeChoice& known, std::span<ChosenWeight> weights, const quantized::FoundLayers& found) {
+  std::vector<ChosenWeight> taken(weights.begin(), weights.end());
+  auto next = known.weights.begin();
+  for (ChosenWeight& weight : taken) {
+    if (!weight.scheme.empty()) continue;
+    if (next == known.weights.end() || next->name != found.layers[weight.layer].name) return false;
+    if (find_quantize_recipe(next->scheme, next->recipe) == nullptr) return false;
+    weight.scheme = next->scheme;
+    weight.recipe = next->recipe;
+    weight.choice = next->choice;
+    ++next;
+  }
+  if (next != known.weights.end()) return false;
+  std::ranges::move(taken, weights.begin());
+  return true;
+}
+
 }  // namespace
 
 Result<void> choose_within_budget(std::span<ChosenWeight> weights, const quantized::FoundLayers& found,
                                   formats::Reader& reader, const quantized::QuantizeRequest& request,
-                                  const ConversionRun& run) {
-  return BudgetChoice(weights, found, reader, request, run).choose();
+                                  const ConversionRun& run, BudgetMemory* memory) {
+  if (memory == nullptr) return BudgetChoice(weights, found, reader, request, run).choose();
+  MadeChoice made{.basis = basis_of(weights, found, request, memory->source)};
+  for (const MadeChoice& known : memory->known) {
+    if (known.basis != made.basis || !take(known, weights, found)) continue;
+    memory->made.push_back(known);
+    return {};
+  }
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i].scheme.empty()) open.push_back(i);
+  }
+  if (Result<void> done = BudgetChoice(weights, found, reader, request, run).choose(); !done) return done;
+  for (const std::size_t i : open) {
+    made.weights.push_back(
+        {found.layers[weights[i].layer].name, weights[i].scheme, weights[i].recipe, weights[i].choice});
+  }
+  memory->made.push_back(std::move(made));
+  return {};
 }
 
 }  // namespace tensorcast::file_conversion

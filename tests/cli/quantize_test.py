@@ -124,6 +124,41 @@ class QuantizeTest(running.CommandTest):
                 path.write_bytes(content)
                 self.refused("verify", out, "--against", "in")
 
+    def test_searched_scales_are_named(self):
+        """Of clipping without an option, of importance with its file; without it that is said."""
+        names = [name for name in self.read("in") if "self_attn" in name or "down_proj" in name]
+        weights = struct.pack(f"<{HIDDEN}f", *(2.0 ** (i * 5 % 9) for i in range(HIDDEN)))
+        (self.folder / "importance.safetensors").write_bytes(fixtures.safetensors([(name, "F32", [HIDDEN], weights) for name in names]))
+        self.done("convert", "in", "-o", "clipped", "--to", "mxfp4", "--recipe", "even", "--clip", "mse")
+        self.assertRegex(self.done("verify", "clipped", "--against", "in"), "4 weights are mxfp4 by .*even with clip mse")
+        found = json.loads(self.done("inspect", "clipped", "--against", "in", "--json"))
+        for layer in found["layers"]:
+            self.assertIn("even", layer["recipes"])
+            self.assertGreater(layer["deciding_blocks"], 0)
+            self.assertEqual({trial["search"] for trial in layer["trials"] if trial["fits"]}, {"clip mse"})
+        self.assertRegex(self.done("inspect", "clipped", "--against", "in"), "mxfp4: all layers can be by .*even with clip mse")
+        self.done("convert", "in", "-o", "weighed", "--to", "int4-group", "--group-size", "32", "--clip", "mse", "--importance",
+                  "importance.safetensors")
+        said = self.refused("verify", "weighed", "--against", "in")
+        self.assertIn("--importance FILE", said)
+        listed = self.done("inspect", "weighed", "--against", "in")
+        self.assertIn("known with it only: --importance FILE", listed)
+        more = ["weighed", "--against", "in", "--importance", "importance.safetensors"]
+        self.assertIn("compressed-tensors with clip mse, importance", self.done("verify", *more))
+        self.assertIn("compressed-tensors with clip mse, importance", self.done("inspect", *more))
+        self.assertIn("scheme among the candidates", self.exits(2, "inspect", "in", "--importance", "importance.safetensors").stderr)
+
+    def test_a_budget_refuses_what_no_weight_can_be(self):
+        for more, words in (
+            (["--candidates", "q8_0,q4_0"], "q8_0 is a layout of GGUF"),
+            (["--candidates", "mxfp8", "--spelling", "gpt-oss"], "gpt-oss has no mxfp8"),
+            (["--rule", "q_proj=mxfp4", "--rule", "k_proj=mxfp8"], "rules name several schemes"),
+            (["--candidates", "mxfp8"], "the smallest candidates need 8.25 bits"),
+        ):
+            with self.subTest(more):
+                self.assertIn(words, self.refused("convert", "in", "-o", "out", "--budget", "6bits", *more))
+                self.assertFalse((self.folder / "out").exists())
+
     def test_rules_and_a_scheme_of_ones_own(self):
         (self.folder / "mine.yaml").write_text(
             "to: int4-group\ngroup-size: 32\nsymmetric: false\nrules:\n  - {match: down_proj, to: int8-channel}\n"

@@ -400,8 +400,7 @@ Result<BudgetPlan> write_ranking(const InspectArguments& arguments, const std::v
 
 Result<std::vector<tensorcast::LayerRecipes>> recipes_against(const InspectArguments& arguments) {
   if (arguments.against.empty()) return std::vector<tensorcast::LayerRecipes>();
-  return detect_recipes({.input = arguments.path, .original = arguments.against, .execution = arguments.execution},
-                        arguments.quiet);
+  return detect_recipes(arguments.path, arguments.against, arguments.importance, arguments.execution, arguments.quiet);
 }
 
 int fail_or_stop(const tensorcast::Error& error) {
@@ -438,7 +437,7 @@ int inspect_folder(const InspectArguments& arguments) {
   const bool listed = arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
   print(types_table(*tensors) + kinds_table(*tensors));
   print(layers_text(checkpoint->layers, checkpoint->warnings, arguments.all));
-  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all));
+  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all, !arguments.importance.empty()));
   if (listed)
     print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) +
           schemes_table(*tensors));
@@ -520,7 +519,8 @@ int inspect(InspectArguments& arguments) {
   print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) + schemes_table(*tensors)
                : types_table(*tensors));
   print(layers_text(file->layers, file->warnings, arguments.all));
-  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all || file->layers.size() <= most_listed));
+  if (!arguments.against.empty())
+    print(recipes_text(*recipes, arguments.all || file->layers.size() <= most_listed, !arguments.importance.empty()));
   if (!plan->weights.empty()) print(plan_text(*plan));
   print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
   if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
@@ -547,9 +547,10 @@ void add_inspect(CLI::App& app, Work& work) {
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
   CLI::Option* candidates = add_candidates(command, arguments->candidates, arguments->schemes);
   candidates->needs(stats);
-  command.add_option("--importance", arguments->importance, "weigh squared errors of schemes, as `tcast convert` does")
-      ->option_text("FILE")
-      ->needs(candidates);
+  command
+      .add_option("--importance", arguments->importance,
+                  "weigh squared errors of schemes, as `tcast convert` does; with --against try it on weights, too")
+      ->option_text("FILE");
   command
       .add_option("--html", arguments->html,
                   "write a page that needs no network: tensors by candidates in colours, with histograms")
@@ -558,7 +559,7 @@ void add_inspect(CLI::App& app, Work& work) {
   CLI::Option* budget = add_bits(
       command, "--budget", arguments->budget,
       "choose a scheme for each matrix of a layer, so that these bits are their average, scales included, and the sum "
-      "of squared errors is small; q, k and v, and gate and up, get one scheme");
+      "of squared errors is small; q, k and v, gate and up, and experts of a layer, get one scheme");
   budget->needs(stats);
   command.add_option("--plan", arguments->plan, "write the choice as rules, which can be edited, for convert --rules")
       ->option_text("FILE.yaml")
@@ -586,9 +587,9 @@ void add_inspect(CLI::App& app, Work& work) {
     arguments->raw = arguments->layout.raw_layout();
     std::erase(arguments->candidates, DType::string);  // has no losses to measure, but "all" includes it
     if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
-    if (arguments->budget != 0.0 && arguments->schemes.empty()) {
-      throw CLI::ValidationError("--budget", "a scheme among the candidates is needed");
-    }
+    const bool weighs = !arguments->importance.empty() && arguments->against.empty();
+    if ((arguments->budget != 0.0 || weighs) && arguments->schemes.empty())
+      throw CLI::ValidationError(weighs ? "--importance" : "--budget", "a scheme among the candidates is needed");
     if (arguments->candidates.empty() && arguments->schemes.empty())
       throw CLI::ValidationError("--candidates", "a numeric type is needed");
     work = [arguments] { return inspect(*arguments); };

@@ -19,18 +19,21 @@ using tensorcast::LayerRecipes;
 using tensorcast::name;
 using tensorcast::RecipeTrial;
 
-// "rceil, te", "mlx (bfloat16)" where other types were tried and do not fit.
+// "rceil, te", "mlx (bfloat16)" where other types were tried and do not fit, "rceil with clip mse".
 std::string fitting_text(const LayerRecipes& layer) {
   std::string text;
-  for (const std::string_view recipe : layer.recipes()) {
+  std::set<std::pair<std::string_view, std::string>> shown;
+  for (const RecipeTrial& shown_trial : layer.trials) {
+    const std::pair<std::string_view, std::string> way(shown_trial.recipe, shown_trial.search());
+    if (!shown_trial.fits() || !shown.insert(way).second) continue;
     std::vector<std::string> notes;
     std::set<tensorcast::DType> tried, fitting;
     bool power = true, shared = true, plain_power = false;
     for (const RecipeTrial& trial : layer.trials) {
-      if (trial.recipe != recipe) continue;
+      if (trial.recipe != way.first) continue;
       tried.insert(trial.compute_dtype);
       plain_power = plain_power || !trial.power_of_two_scales;
-      if (!trial.fits()) continue;
+      if (!trial.fits() || trial.search() != way.second) continue;
       fitting.insert(trial.compute_dtype);
       power = power && trial.power_of_two_scales;
       shared = shared && trial.shared_maximum;
@@ -41,7 +44,8 @@ std::string fitting_text(const LayerRecipes& layer) {
     if (power && plain_power) notes.emplace_back("scales of powers of two");
     if (shared) notes.emplace_back("joined tensor scale");
     text += text.empty() ? "" : ", ";
-    text += recipe;
+    text += way.first;
+    if (!way.second.empty()) text += " with " + way.second;
     if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, ", "));
   }
   return text;
@@ -63,22 +67,27 @@ std::string recipes_of(const LayerRecipes& layer) {
   return fitting.empty() ? nearest_text(layer) : fitting;
 }
 
-// The names that no layer excludes, of those that were tried; by scheme.
-std::map<std::string, std::vector<std::string_view>> common_recipes(std::span<const LayerRecipes> found) {
-  std::map<std::string, std::vector<std::string_view>> common;
+// What no layer excludes, of those that were tried; by scheme. `names`: a member of LayerRecipes.
+template <class Names>
+auto common_recipes(std::span<const LayerRecipes> found, Names names) {
+  std::map<std::string, decltype((found[0].*names)())> common;
   for (const LayerRecipes& layer : found) {
     if (!layer.problem.empty()) continue;
-    const std::vector<std::string_view> here = layer.recipes();
+    const auto here = (layer.*names)();
     const auto [known, is_new] = common.try_emplace(layer.scheme, here);
     if (is_new) continue;
-    std::erase_if(known->second, [&](std::string_view one) { return std::ranges::find(here, one) == here.end(); });
+    std::erase_if(known->second, [&](const auto& one) { return std::ranges::find(here, one) == here.end(); });
   }
   return common;
 }
 
 }  // namespace
 
-tensorcast::Result<std::vector<LayerRecipes>> detect_recipes(tensorcast::DetectRequest request, bool quiet) {
+tensorcast::Result<std::vector<LayerRecipes>> detect_recipes(const std::string& input, const std::string& original,
+                                                             const std::string& importance,
+                                                             const tensorcast::Execution& execution, bool quiet) {
+  tensorcast::DetectRequest request{.input = input, .original = original, .importance = importance};
+  request.execution = execution;
   const CancellableWork cancellable;
   ProgressBar bar(!quiet);
   request.on_progress = [&](const tensorcast::Progress& progress) {
@@ -88,7 +97,7 @@ tensorcast::Result<std::vector<LayerRecipes>> detect_recipes(tensorcast::DetectR
   return tensorcast::detect_recipes(request);
 }
 
-std::string recipes_text(std::span<const LayerRecipes> found, bool listed) {
+std::string recipes_text(std::span<const LayerRecipes> found, bool listed, bool is_weighed) {
   Table table({{listed ? "layer" : "layers", listed ? Align::left : Align::right},
                {"scheme"},
                {"blocks", Align::right},
@@ -115,9 +124,14 @@ std::string recipes_text(std::span<const LayerRecipes> found, bool listed) {
         {grouped(total.layers), printable(kind.first), grouped(total.blocks), grouped(total.deciding), kind.second});
   }
   std::string text = "\n" + table.to_string();
-  for (const auto& [scheme, recipes] : common_recipes(found)) {
+  for (const auto& [scheme, recipes] : common_recipes(found, &LayerRecipes::ways)) {
     text += recipes.empty() ? fmt::format("\nno recipe made all layers of {}\n", scheme)
                             : fmt::format("\n{}: all layers can be by {}\n", scheme, fmt::join(recipes, " or "));
+  }
+  const bool is_unknown = std::ranges::any_of(
+      found, [](const LayerRecipes& layer) { return layer.problem.empty() && layer.ways().empty(); });
+  if (is_unknown && !is_weighed) {
+    text += "\nweights that were made with a file of importance are known with it only: --importance FILE\n";
   }
   return text;
 }
@@ -149,6 +163,7 @@ void add_recipes_json(Json& json, std::span<const LayerRecipes> found) {
                         {"compute_dtype", name(trial.compute_dtype)},
                         {"power_of_two_scales", trial.power_of_two_scales},
                         {"joined_tensor_scale", trial.shared_maximum},
+                        {"search", trial.search()},
                         {"differing_blocks", trial.differing_blocks},
                         {"tensor_scale_differs", trial.tensor_scale_differs},
                         {"fits", trial.fits()}});
@@ -160,7 +175,7 @@ void add_recipes_json(Json& json, std::span<const LayerRecipes> found) {
       add(tensor, *one->second);
   }
   Json common = Json::object();
-  for (const auto& [scheme, recipes] : common_recipes(found)) common[scheme] = recipes;
+  for (const auto& [scheme, recipes] : common_recipes(found, &LayerRecipes::recipes)) common[scheme] = recipes;
   json["recipes"] = std::move(common);
 }
 

@@ -76,6 +76,10 @@ void add_verify(CLI::App& app, Work& work) {
   command.add_option("OUT", arguments->request.checkpoint, "folder of the checkpoint")->required();
   command.add_option("--against", arguments->request.against, "the checkpoint that it was converted from")
       ->option_text("DIR");
+  command
+      .add_option("--importance", arguments->request.importance,
+                  "the file of importance that weights of OUT were quantized with")
+      ->option_text("FILE");
   add_output_filter(command, arguments->request.filter);
   add_threads(command, arguments->request.execution.threads);
   add_json(command, arguments->json);

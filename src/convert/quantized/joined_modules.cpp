@@ -29,4 +29,11 @@ std::string joined_module(std::string_view weight) {
   return {};
 }
 
+std::string one_scheme_module(std::string_view weight) {
+  constexpr std::string_view experts = ".experts.";
+  const std::size_t place = weight.find(experts);
+  if (place != std::string_view::npos) return std::string(weight.substr(0, place + experts.size()));
+  return joined_module(weight);
+}
+
 }  // namespace tensorcast::quantized

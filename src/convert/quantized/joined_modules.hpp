@@ -10,4 +10,8 @@ namespace tensorcast::quantized {
 // layer; "": it is joined with none. Weights of one whole have one name.
 [[nodiscard]] std::string joined_module(std::string_view weight);
 
+// A name for the weights that loaders want in one scheme: the whole, or all experts of a layer; "": its scheme is its
+// own.
+[[nodiscard]] std::string one_scheme_module(std::string_view weight);
+
 }  // namespace tensorcast::quantized

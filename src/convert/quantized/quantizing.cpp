@@ -34,9 +34,19 @@ GgufBlock gguf_block_of(const Quantizing& quantizing) {
   return format == nullptr ? GgufBlock::none : format->coding.gguf;
 }
 
+// Empty without an entry.
+Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
+  if (entry.file.empty()) return std::vector<float>();
+  if (opened != nullptr) return opened->read(entry);
+  const Result<ImportanceFile> file = ImportanceFile::open(entry.file);
+  if (!file) return file.error();
+  return file->read(entry);
+}
+
 }  // namespace
 
-Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape) {
+Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+                                      const ImportanceFile* importance) {
   QuantizeOptions options;
   options.recipe = quantizing.recipe;
   options.group_size = quantizing.group_size;
@@ -44,9 +54,9 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   options.compute_dtype = quantizing.compute;
   options.nonfinite = quantizing.nonfinite;
   options.clip = quantizing.clip;
-  const Result<std::vector<float>> importance = read_importance(quantizing.importance);
-  if (!importance) return importance.error();
-  options.importance = *importance;
+  const Result<std::vector<float>> numbers = importance_of(quantizing.importance, importance);
+  if (!numbers) return numbers.error();
+  options.importance = *numbers;
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 

@@ -29,10 +29,15 @@ struct Quantizing {
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
   ImportanceEntry importance = {};
+
+  // As TensorOutcome::search.
+  [[nodiscard]] std::string search() const { return search_text(clip, !importance.file.empty()); }
 };
 
-// Reads the importance. Errors: as quantize(), except of elements; those of the importance's file.
-[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape);
+// Reads the importance, from `importance` if it is that file and open. Errors: as quantize(), except of elements; those
+// of the importance's file.
+[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+                                                    const ImportanceFile* importance = nullptr);
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);

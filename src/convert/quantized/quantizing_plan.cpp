@@ -124,6 +124,13 @@ Error refused(const LayerContent& content, const WrittenLayer& written) {
   return error;
 }
 
+// `layouts`: "q4_k is a layout".
+Error no_gguf(const std::string& layouts) {
+  return {.code = ErrorCode::unsupported,
+          .message = layouts + " of GGUF, and the output is no GGUF",
+          .hint = "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
+}
+
 }  // namespace
 
 std::uint64_t PlannedWeight::bytes() const noexcept {
@@ -137,18 +144,15 @@ Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::spa
   Result<ImportanceFile> opened = ImportanceFile::open(targets.importance);
   if (!opened) return std::move(opened).error();
   importance = std::make_shared<const ImportanceFile>(std::move(*opened));
-  const bool is_used = std::ranges::any_of(
-      chosen, [&](const ChosenWeight& weight) { return !importance->find(found.layers[weight.layer].name).empty(); });
+  const bool is_used = std::ranges::any_of(chosen, [&](const ChosenWeight& weight) {
+    return !importance->find(found.layers[weight.layer].name).file.empty();
+  });
   if (is_used) return {};
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = "the file has the importance of none of the weights",
-               .hint = fmt::format("it needs names such as \"{}\"", found.layers[chosen[0].layer].name),
-               .file = targets.importance};
+  return no_importance(targets.importance, found.layers[chosen[0].layer].name);
 }
 
 ImportanceEntry QuantizeRequest::importance_of(const std::string& weight) const {
-  std::string name = importance == nullptr ? std::string() : importance->find(weight);
-  return name.empty() ? ImportanceEntry{} : ImportanceEntry{.file = targets.importance, .name = std::move(name)};
+  return importance == nullptr ? ImportanceEntry{} : importance->find(weight);
 }
 
 Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight, std::span<const TensorInfo> tensors,
@@ -175,8 +179,11 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
     quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
   }
-  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape));
+  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape), request.importance.get());
   if (!quantizer) return std::move(quantizer).error();
+  if (quantizer->layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
+    return no_gguf(fmt::format("{} is a layout", weight.scheme));
+  }
   LayerContent becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   WrittenLayer written = spell(writer, becomes);
@@ -201,12 +208,10 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
   }
   const Result<const SpellingWriter*> writer = writer_named(spelling);
   if (!writer || (spelling == "gguf") == request.to_gguf) return writer;
+  if (!request.to_gguf) return no_gguf("these are layouts");
   return Error{.code = ErrorCode::unsupported,
-               .message = request.to_gguf ? fmt::format("GGUF has no layout of \"{}\"", spelling)
-                                          : "these are layouts of GGUF, and the output is no GGUF",
-               .hint = request.to_gguf
-                           ? "leave `spelling` out"
-                           : "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
+               .message = fmt::format("GGUF has no layout of \"{}\"", spelling),
+               .hint = "leave `spelling` out"};
 }
 
 std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t index) {

@@ -18,6 +18,10 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t band_elements = std::uint64_t{1} << 20;
+// A search takes 33 times as long, so most searched trials should end after little of the layer.
+constexpr std::uint64_t first_searched_elements = std::uint64_t{1} << 14;
+
+constexpr std::size_t few_trials = 4;  // these run one after another, each on all threads
 
 std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return (count + unit - 1) / unit * unit; }
 
@@ -53,6 +57,7 @@ class Trial {
   [[nodiscard]] DType compute_dtype() const noexcept { return outcome_->compute_dtype; }
   [[nodiscard]] const block::Quantizer& quantizer() const noexcept { return quantizer_; }
   [[nodiscard]] bool shares_maximum() const noexcept { return outcome_->shared_maximum; }
+  [[nodiscard]] bool fits() const noexcept { return outcome_->fits(); }
 
   void begin(float largest, float stored_global, GlobalScale stored) {
     is_zero_ = largest == 0.0f;
@@ -69,7 +74,8 @@ class Trial {
 
   // Compares a band; `differs` has a mark for each of its blocks.
   Result<void> compare(const Geometry& geometry, const StoredRows& stored, DType scales_type,
-                       std::span<const std::byte> numbers, std::vector<std::uint8_t>& differs) {
+                       std::span<const std::byte> numbers, const Execution& execution,
+                       std::vector<std::uint8_t>& differs) {
     const QuantizedTensor& layout = quantizer_.layout();
     codes_.resize(stored.count * quantizer_.codes_row_bytes());
     const std::uint64_t grid = geometry.per_tensor ? 1 : geometry.grid_rows(stored.count) * geometry.grid_columns;
@@ -77,7 +83,7 @@ class Trial {
                    std::byte{0});
     zero_points_.resize(stored.zero_points.empty() ? 0 : grid);
     const block::QuantizedRows out{codes_.data(), scales_.data(), zero_points_.empty() ? nullptr : zero_points_.data()};
-    const Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, {.threads = 1});
+    const Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, execution);
     if (!made) return made.error();
     if (geometry.per_tensor) quantizer_.put_tensor_scale(scales_);
     if (is_default_ && is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
@@ -159,10 +165,19 @@ class Trials {
   Result<void> run(bool is_raw) {
     is_raw_ = is_raw;
     if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
-    for (std::uint64_t part = 0; part < parts_; ++part) {
-      if (Result<void> done = run_part(part); !done) return done;
+    Result<void> done = run_parts();
+    found_.trials = std::move(outcomes_);
+    if (!done || std::ranges::any_of(found_.trials, &RecipeTrial::fits)) return done;
+    // Searched scales are tried last, and each trial until a block differs.
+    clip_ = Clip::mse;
+    add_trials();
+    if (trials_.empty()) return {};
+    set_band_rows(first_searched_elements);
+    done = run_parts();
+    for (RecipeTrial& trial : outcomes_) {
+      if (trial.fits()) found_.trials.push_back(std::move(trial));
     }
-    return {};
+    return done;
   }
 
  private:
@@ -200,9 +215,21 @@ class Trials {
       geometry_.grid_columns =
           geometry_.columns == 0 ? 0 : (geometry_.columns + geometry_.block_columns - 1) / geometry_.block_columns;
     }
-    const std::uint64_t rows =
-        std::max<std::uint64_t>(band_elements / std::max<std::uint64_t>(geometry_.columns, 1), 1);
+    set_band_rows(band_elements);
+    return {};
+  }
+
+  void set_band_rows(std::uint64_t elements) {
+    const std::uint64_t rows = std::max<std::uint64_t>(elements / std::max<std::uint64_t>(geometry_.columns, 1), 1);
     geometry_.band_rows = rounded_up(rows, geometry_.block_rows);
+  }
+
+  [[nodiscard]] bool is_searched() const noexcept { return clip_ != Clip::none; }
+
+  Result<void> run_parts() {
+    for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) {
+      if (Result<void> done = run_part(part); !done) return done;
+    }
     return {};
   }
 
@@ -219,45 +246,56 @@ class Trials {
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
-    std::vector<RecipeTrial> outcomes;
     std::vector<std::pair<block::Quantizer, bool>> quantizers;
+    trials_.clear();
+    outcomes_.clear();
     for (const QuantizeRecipe& recipe : all) {
       if (recipe.scheme != found_.scheme) continue;
       for (const DType dtype : dtypes) {
         // To float32 nothing is rounded, so only steps in that type could differ.
         if (dtype == DType::float32 && dtype != original_.dtype && !recipe.uses_weights_dtype) continue;
-        for (const int choice : {0, 1, 2, 3}) {
-          const bool is_default = (choice & 1) != 0, power = (choice & 2) != 0;
+        for (const int choice : {0, 1, 2, 3, 4, 5, 6, 7}) {
+          const bool is_default = (choice & 1) != 0, power = (choice & 2) != 0, weighs = (choice & 4) != 0;
           if (is_default && (&recipe != first || is_raw_)) continue;
+          if (weighs && !can_weigh()) continue;
           if (power && found_.scheme != "fp8-block") continue;
           if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
-          std::optional<block::Quantizer> quantizer = make(recipe, dtype, is_default, power);
+          std::optional<block::Quantizer> quantizer = make(recipe, dtype, is_default, power, weighs);
           if (!quantizer) continue;
           for (const bool shared : {false, true}) {
             if (shared && (!quantizer->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
-            outcomes.push_back({.recipe = recipe.recipe,
-                                .compute_dtype = dtype,
-                                .power_of_two_scales = power,
-                                .shared_maximum = shared});
+            outcomes_.push_back({.recipe = recipe.recipe,
+                                 .compute_dtype = dtype,
+                                 .power_of_two_scales = power,
+                                 .shared_maximum = shared,
+                                 .clip = clip_,
+                                 .uses_importance = weighs});
             quantizers.emplace_back(*quantizer, is_default);
           }
         }
       }
     }
-    found_.trials = std::move(outcomes);
-    trials_.reserve(quantizers.size());
     for (std::size_t i = 0; i < quantizers.size(); ++i) {
-      trials_.emplace_back(std::move(quantizers[i].first), found_.trials[i], quantizers[i].second);
+      trials_.emplace_back(std::move(quantizers[i].first), outcomes_[i], quantizers[i].second);
     }
   }
 
+  // Whether the importance changes a trial's bytes.
+  [[nodiscard]] bool can_weigh() const {
+    if (original_.importance.empty() || parts_ > 1) return false;
+    return is_searched() || (is_raw_ && (found_.scheme == "q4_k" || found_.scheme == "q6_k"));
+  }
+
   // None: the recipe does not have the layer's blocks.
-  std::optional<block::Quantizer> make(const QuantizeRecipe& recipe, DType dtype, bool is_default, bool power) const {
+  std::optional<block::Quantizer> make(const QuantizeRecipe& recipe, DType dtype, bool is_default, bool power,
+                                       bool weighs) const {
     QuantizeOptions options{.recipe = is_default ? std::string_view() : recipe.recipe};
     options.symmetric = !content_.zero_points;
     options.power_of_two_scales = power;
     options.compute_dtype = dtype;
     options.nonfinite = NonFiniteWeights::tool;
+    options.clip = clip_;
+    if (weighs) options.importance = original_.importance;
     if (found_.scheme == "int4-group") options.group_size = content_.block_columns;
     tensorcast::GgufBlock gguf = tensorcast::GgufBlock::none;
     if (is_raw_) gguf = find_block_format(found_.scheme, "gguf")->coding.gguf;
@@ -293,7 +331,7 @@ class Trials {
         // NaN stays, as it does in the recipes.
         if (*here > largest[i].second || *here != *here) largest[i].second = *here;
       }
-      if (!advance_(numbers.size())) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+      if (Result<void> told = advance(numbers.size()); !told) return told;
     }
     // Without a stored one, a tensor scale of 1 changes nothing.
     const float global = globals_.empty() ? 1.0f : globals_[std::min<std::size_t>(part, globals_.size() - 1)];
@@ -315,10 +353,20 @@ class Trials {
       const std::uint64_t count = std::min(geometry_.band_rows, left);
       if (Result<void> got = rows.read(first_row + row, count, numbers); !got) return got;
       if (Result<void> done = run_band(first_row, row, count, numbers); !done) return done;
-      if (!advance_(numbers.size())) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+      if (Result<void> told = advance(numbers.size()); !told) return told;
       row += count;
+      if (!is_searched()) continue;
+      std::erase_if(trials_, [](const Trial& trial) { return !trial.fits(); });
+      if (trials_.empty()) return {};
+      set_band_rows(band_elements);
     }
     return {};
+  }
+
+  // Work that repeats is not counted.
+  Result<void> advance(std::uint64_t bytes) {
+    if (advance_(is_searched() ? 0 : bytes)) return {};
+    return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
   }
 
   Result<void> load(std::uint64_t first_row, std::uint64_t row, std::uint64_t count) {
@@ -368,12 +416,18 @@ class Trials {
     const std::size_t blocks = geometry_.per_tensor ? count : geometry_.grid_rows(count) * geometry_.grid_columns;
     std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
     std::vector<Result<void>> results(trials_.size());
-    run_tasks(trials_.size(), execution_, [&](std::size_t i) {
-      results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, differs[i]);
-    });
+    const auto compare = [&](std::size_t i, const Execution& execution) {
+      results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, execution, differs[i]);
+    };
+    if (is_searched() && trials_.size() <= few_trials) {
+      for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
+    } else {
+      run_tasks(trials_.size(), execution_, [&](std::size_t i) { compare(i, {.threads = 1}); });
+    }
     for (Result<void>& result : results) {
       if (!result) return result;
     }
+    if (is_searched()) return {};
     found_.blocks += blocks;
     for (std::size_t block = 0; block < blocks; ++block) {
       const bool decides = std::ranges::any_of(differs, [&](const auto& marks) { return marks[block] != 0; });
@@ -393,6 +447,8 @@ class Trials {
   std::unique_ptr<RespelledCodes> codes_;
   std::vector<float> globals_;
   Geometry geometry_;
+  Clip clip_ = Clip::none;  // of the trials
+  std::vector<RecipeTrial> outcomes_;
   std::vector<Trial> trials_;
   StoredRows stored_;
 };

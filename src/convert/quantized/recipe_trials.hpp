@@ -20,6 +20,7 @@ struct OriginalWeight {
   // The largest magnitude of all weights that loaders join with this one, in the type of `dtype`; none: it stands
   // alone.
   std::function<Result<std::optional<float>>(DType compute_dtype)> joined_maximum;
+  std::vector<float> importance = {};  // of its columns, as QuantizeOptions; empty: none is known
 };
 
 // Returns the scheme whose recipes are tried; "": there are none.
