@@ -141,6 +141,15 @@ def test_weights_without_elements_take_no_bits(tmp_path, weights):
     assert sum(row.bits * row.elements for row in rows if row.elements) <= 6 * sum(row.elements for row in rows)
 
 
+@pytest.mark.parametrize("scheme", ["fp8-tensor", "fp8-channel", "fp8-block", "mxfp8", "mxfp6", "mxfp4", "nvfp4", "int8-channel", "int4-group"])
+def test_weights_without_elements_in_each_scheme(tmp_path, scheme):
+    shapes = {"model.layers.0.mlp.down_proj.weight": (0, 128), "model.layers.0.mlp.up_proj.weight": (128, 0)}
+    tc.save(tmp_path / "m.safetensors", {name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
+    done = tc.convert(tmp_path / "m.safetensors", tmp_path / "o.safetensors", scheme, spelling="compressed-tensors")
+    rows = [row for row in done.tensors if row.recipe]
+    assert [(row.scheme, row.elements) for row in rows] == [(scheme, 0)] * 2
+
+
 def folder(path, weights):
     path.mkdir(parents=True)
     tc.save(path / "model.safetensors", {**weights, "model.norm.weight": np.ones(512, np.float32)})

@@ -19,6 +19,7 @@ Result<void> LossMeter::add(const block::Quantizer& quantizer, std::uint64_t fir
   if (first != next_row_) return {};
   next_row_ += rows;
   const auto columns = static_cast<std::uint64_t>(made.shape.back());
+  if (columns == 0) return {};
   const std::uint64_t band = quantizer.band_rows(), row_bytes = storage_bytes(numbers_, columns);
   const std::uint64_t part_rows = std::max(part_elements / std::max<std::uint64_t>(columns, 1) / band * band, band);
   const std::uint64_t count = (rows + part_rows - 1) / part_rows;
