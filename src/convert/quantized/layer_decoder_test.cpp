@@ -158,7 +158,8 @@ TEST(LayerDecoder, LongRowsAreDecodedInParts) {
     std::int64_t block;
   };
   for (const Case& row : {Case{Packing::bytes, 8, 0}, Case{Packing::bytes, 8, 100}, Case{Packing::flat, 4, 64},
-                          Case{Packing::low_nibble_first, 4, 16}, Case{Packing::stream, 6, 32}}) {
+                          Case{Packing::low_nibble_first, 4, 16}, Case{Packing::stream, 3, 32},
+                          Case{Packing::stream, 5, 32}, Case{Packing::stream, 6, 32}, Case{Packing::stream, 7, 32}}) {
     Layer layer;
     layer.name = "w";
     layer.scheme = "nf4";
