@@ -108,7 +108,7 @@ class Verification {
       ShardReader reader;
       add_model(output_, model, reader);
       const quantized::FoundLayers found = layers_of(claims, model, reader);
-      if (!found.any()) continue;
+      if (!found.any() && !found.refusal.empty()) continue;
       if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
         outcome_.warnings.push_back(name_prefix(model) + problem);
       }

@@ -40,7 +40,7 @@ Result<FileSummary> inspect(const InspectRequest& request) {
       const quantized::FoundLayers found =
           quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader));
       summary.layers = quantized::summary_of(found, reader.tensors());
-      if (found.any()) summary.warnings = quantized::scale_warnings(found, reader);
+      summary.warnings = quantized::scale_warnings(found, reader);
     }
     return summary;
   });

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disasters that other converters of quantized checkpoints had, configurations that lie, and conversions that die."""
 
+import json
 import math
 import random
 import resource
@@ -67,6 +68,33 @@ class DisastersTest(running.CommandTest):
             self.assertEqual(set(self.decoded(name, model, "a.weight")[0]), {number}, name)
 
 
+# Descriptions that contradict names, shapes or types: a model, the key of its config or of one of its texts, and lies.
+SIZES_THAT_LIE = (0, -1, 24, 2**31, 2**63, 1.5, "32", [32], {})
+WEIGHTS = ("quantization_config", "config_groups", "group_0", "weights")
+CONTRADICTIONS = [
+    ("ct-fp8-block", (*WEIGHTS, "block_structure"), ([0, 128], [128], [2**40, 128], "128x128", None, [64, 64])),
+    ("ct-fp8-channel", (*WEIGHTS, "strategy"), ("tensor", "block", "rows", 7)),
+    ("ct-fp8-channel", (*WEIGHTS, "num_bits"), (4, 0, -8, 2**40, "8")),
+    ("ct-int4", (*WEIGHTS, "group_size"), (*SIZES_THAT_LIE, 64, 16)),
+    ("ct-int4", (*WEIGHTS, "num_bits"), (8, 0, -4, 9, 2**40, "4", None)),
+    ("ct-int4", (*WEIGHTS, "symmetric"), (False,)),
+    ("ct-mxfp4", (*WEIGHTS, "group_size"), (*SIZES_THAT_LIE, 16)),
+    ("ct-nvfp4", (*WEIGHTS, "group_size"), (*SIZES_THAT_LIE, 32)),
+    ("ct-nvfp4", ("quantization_config", "format"), ("mxfp4-pack-quantized", "pack-quantized", "float-quantized", "x", 4)),
+    ("ct-nvfp4", ("quantization_config", "config_groups"), ({}, None, [], {"g": {}}, {"g": {"targets": ["Conv2d"]}})),
+    ("ct-nvfp4", (*WEIGHTS[:3], "targets"), (["re:^b"], [], 4)),
+    ("gptq", ("quantization_config", "bits"), (8, 2, 0, -4, 5, 2**40, "4", None)),
+    ("gptq", ("quantization_config", "group_size"), (*SIZES_THAT_LIE, 64, 16)),
+    ("awq", ("quantization_config", "bits"), (8, 0, 2**40, "4")),
+    ("awq", ("quantization_config", "group_size"), (*SIZES_THAT_LIE, 64, 16)),
+    ("awq", ("quantization_config", "version"), ("gemv", "marlin")),
+    ("mxfp8", ("quantization_config", "weight_block_size"), ([1, 0], [1, 64], [32, 32], [1], "1x32", [1, 2**63])),
+    ("mlx", ("quantization", "group_size"), (*SIZES_THAT_LIE, 64, 16)),
+    ("mlx", ("quantization", "bits"), (8, 2, 0, -4, 7, 2**40, "4")),
+    ("mlx-mxfp4", ("quantization", "mode"), ("affine", "nvfp4", "mxfp8", "x", 4)),
+    ("modelopt-fp8", ("quantization_config", "quant_algo"), ("NVFP4", "W4A16_AWQ", "x")),
+]
+
 # What no layer of the models is decoded without.
 NEEDED = (".weight_scale_inv", ".weight_scale", "_scales", ".scales", ".weight_global_scale", ".weight_scale_2", ".absmax",
           ".qzeros", ".weight_zero_point", ".scale", ".SCB", ".scale_weight", ".biases")
@@ -103,6 +131,29 @@ class LiesTest(running.CommandTest):
                         if lie is not None:
                             model.tensors[tensor] = lie
                         self.refuses(f"{spelling}-{tensor}-{i}", model, 'tensor "', shards=1 + i % 2)
+
+    def test_descriptions_that_contradict_the_tensors(self):
+        for spelling, keys, lies in CONTRADICTIONS:
+            for i, lie in enumerate(lies):
+                with self.subTest(f"{spelling}: {'.'.join(keys)} is {lie}"):
+                    model = MODELS[spelling][0]()
+                    section = model.config
+                    for key in keys[:-1]:
+                        section = section[key]
+                    section[keys[-1]] = lie
+                    self.refuses(f"{spelling}-{keys[-1]}-{i}", model, 'tensor "')
+
+    def test_quant_states_that_lie(self):
+        for key, lies in {"blocksize": (*SIZES_THAT_LIE, 128), "shape": ([7, 191], [2**40, 2**40], [], "7", [-7, -192], None),
+                          "quant_type": ("int4", 4, None), "nested_blocksize": (0, -1, 2**63, "256", 16),
+                          "nested_offset": ("x", None, [0])}.items():
+            for i, lie in enumerate(lies):
+                with self.subTest(f"{key} is {lie}"):
+                    model = MODELS["nf4"][0]()
+                    name = "a.weight.quant_state.bitsandbytes__nf4"
+                    text = json.dumps({**json.loads(model.tensors[name][2]), key: lie}).encode()
+                    model.tensors[name] = ("U8", [len(text)], text)
+                    self.refuses(f"{key}-{i}", model, 'tensor "')
 
     def test_scales_of_a_shard_that_is_not_there(self):
         model = MODELS["deepseek"][0]()

@@ -126,6 +126,16 @@ class InspectTest(QuantizedTest):
         self.assertIn(f"not decoded: {name}: config.json names blocks of 128 x 128, so a weight of [192, 200] has scales "
                       "of [2, 2], and these are of [3, 2]", self.done("inspect", "wrong"))
 
+    def test_spellings_that_are_not_decoded(self):
+        for suffix in ("scale_inv", "descale", "weight_scaling_factor", "weight_amax"):
+            model = quantized_models.Model(1, {"quantization_config": {"quant_method": "fp8"}})
+            for name in ("a", "b"):
+                model.tensors[name + ".weight"] = ("F8_E4M3", [4, 4], bytes([0x38]) * 16)
+                model.tensors[f"{name}.{suffix}"] = ("F32", [1], quantized_models.floats([2.0]))
+            model.write(self.folder / suffix)
+            self.assert_warned(suffix, f'"a.weight" and 1 more have codes that "a.{suffix}" scales, in a spelling that is')
+            self.assertIn(f'"a.{suffix}" scales', self.refused("convert", suffix, "-o", self.out, "--to", "bfloat16"))
+
     def test_methods_that_are_not_decoded(self):
         model = quantized_models.Model(1, {"quantization_config": {"quant_method": "aqlm"}})
         model.write(self.folder / "aqlm")

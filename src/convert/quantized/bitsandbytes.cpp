@@ -99,6 +99,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
     builder.fail(bytes.error().message, state_index);
   }
   if (!state.is_object()) builder.fail("its description is not JSON", state_index);
+  if (state.contains("quant_type") && text_in(state, "quant_type") != layer.scheme) {
+    builder.fail(fmt::format("its quant_type is not {}, as its name says", layer.scheme), state_index);
+  }
   if (builder.ok()) {
     layer.shape = shape_in(state);
     const std::int64_t block = size_in(state, "blocksize").value_or(not_a_size);

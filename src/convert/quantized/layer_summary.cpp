@@ -10,6 +10,7 @@
 
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/quantized/recipe_evidence.hpp"
+#include "convert/quantized_tensors.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -29,6 +30,7 @@ class Warnings {
 
   std::vector<std::string> run() {
     if (!found_.refusal.empty()) warnings_.push_back(found_.refusal);
+    if (found_.refusal.empty()) find_other_codes();
     for (std::size_t i = 0; i < found_.layers.size(); ++i) {
       const Layer& layer = found_.layers[i];
       if (!layer.problem.empty()) continue;
@@ -45,6 +47,20 @@ class Warnings {
   }
 
  private:
+  // Codes of no layer, beside a tensor that decodes them by its name, such as "a.descale".
+  void find_other_codes() {
+    const std::vector<file_conversion::QuantizedPart> parts = file_conversion::find_quantized(reader_.tensors(), "");
+    std::vector<std::string> others;
+    std::string scales;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool in_layer = found_.any() && found_.layer_of[i] != SIZE_MAX;
+      if (in_layer || parts[i].role != file_conversion::QuantizedRole::codes || parts[i].partner.empty()) continue;
+      if (others.empty()) scales = parts[i].partner;
+      others.push_back(reader_.tensors()[i].name);
+    }
+    say(others, fmt::format("codes that \"{}\" scales, in a spelling that is not decoded", scales));
+  }
+
   // Counts what is odd in a tensor of scales, and remembers a scale of a whole tensor.
   void look(std::size_t index, std::size_t tensor, bool global) {
     const Layer& layer = found_.layers[index];

@@ -21,8 +21,8 @@ namespace tensorcast::quantized {
 [[nodiscard]] std::string problem_warning(const FoundLayers& found);
 
 // Returns sentences about scales: NaN, zero or infinite ones; layers that loaders join, such as gate and up, whose
-// tensor scales differ; a method that is not decoded. Reads at most 256 MiB of scales. Scales that cannot be read are
-// passed over: reading the file tells.
+// tensor scales differ; a method or a spelling that is not decoded. Reads at most 256 MiB of scales. Scales that cannot
+// be read are passed over: reading the file tells.
 [[nodiscard]] std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader);
 
 }  // namespace tensorcast::quantized

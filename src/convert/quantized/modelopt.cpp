@@ -92,7 +92,9 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
       }
     } else if (type == DType::float8_e4m3fn) {
       complete_float8(tensors, i, algorithm, *description, builder);
-      if (algorithm.find("NVFP4") != std::string::npos) {
+      const bool is_known =
+          algorithm.empty() || algorithm.starts_with("FP8") || algorithm == "MXFP8" || algorithm == "MIXED_PRECISION";
+      if (!is_known) {
         builder.fail(fmt::format("{} names {}, and the codes are {}", description->source, algorithm,
                                  type_and_shape(tensors[codes])));
       }
