@@ -32,10 +32,12 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
 
-// CMake says of each instruction set whether the build has its kernels: TENSORCAST_HAS_avx2 is 0 or 1.
-#define OPS_0(target) nullptr
-#define OPS_1(target) &kernels::target::ops
-#define OPS_IF(has, target) OPS_##has(target)
+// TENSORCAST_HAS_avx2 is 1 if the build has its kernels. Else it is 0, or not defined: the first argument of OPS_SECOND
+// takes in the table, and null is the second.
+#define OPS_COMMA_1 ,
+#define OPS_SECOND(first, second, ...) second
+#define OPS_CHOICE(comma, target) OPS_SECOND(comma& kernels::target::ops, nullptr, )
+#define OPS_IF(has, target) OPS_CHOICE(OPS_COMMA_##has, target)
 #define OPS_OF(has, target) OPS_IF(has, target)
 #define OPS(target) OPS_OF(TENSORCAST_HAS_##target, target)
 
