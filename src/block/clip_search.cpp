@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "block/float_steps.hpp"
+#include "block/run_encoder.hpp"
 #include "codec/reference_cast.hpp"
 
 namespace tensorcast::block {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "block/code_packing.hpp"
 #include "block/gguf_block.hpp"
 #include "dtype/formatted.hpp"
 #include "kernels/kernel.hpp"
@@ -33,36 +34,9 @@ Word word_at(const std::byte* words, std::size_t i) noexcept {
   return word;
 }
 
-constexpr std::uint64_t each_of(std::uint64_t field, int bits) noexcept {
-  std::uint64_t all = 0;
-  for (int at = 0; at < 64; at += bits) all |= field << at;
-  return all;
-}
-
-// Codes of a stream, of fewer than 8 bits. `first` is a multiple of 8. Eight take `width` bytes: halves of the bits
-// move apart three times, until each code has a byte.
-void unpack_octets(std::size_t width, const std::byte* bytes, std::size_t first, std::span<std::byte> codes) noexcept {
-  const auto low_bits = [](std::size_t n) { return (std::uint64_t{1} << n) - 1; };
-  const std::uint64_t fours = low_bits(4 * width), pairs = each_of(low_bits(2 * width), 32),
-                      singles = each_of(low_bits(width), 16);
-  const auto apart = [](std::uint64_t bits, std::uint64_t low, std::size_t size, std::size_t lane) {
-    return (bits & low) | (bits & low << size) << (lane - size);
-  };
-  const std::byte* packed = bytes + first / 8 * width;
-  const std::byte* const end = packed + (codes.size() * width + 7) / 8;
-  for (std::size_t done = 0; done < codes.size(); done += 8, packed += width) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, packed, end - packed < 8 ? static_cast<std::size_t>(end - packed) : 8);
-    bits = apart(bits, fours, 4 * width, 32);
-    bits = apart(bits, pairs, 2 * width, 16);
-    bits = apart(bits, singles, width, 8);
-    std::memcpy(&codes[done], &bits, std::min<std::size_t>(8, codes.size() - done));
-  }
-}
-
 // Eight codes a word: in turns the low half of the nibbles and the high one. `first` is a multiple of 8.
 void unpack_awq(const std::byte* words, std::size_t first, std::span<std::byte> codes) noexcept {
-  constexpr std::uint64_t pairs = each_of(0xff, 32), nibbles = each_of(0xf, 16);
+  constexpr std::uint64_t pairs = 0x000000ff000000ffu, nibbles = 0x000f000f000f000fu;
   const auto apart = [](std::uint64_t four) {
     four = (four | four << 24) & pairs;
     return (four | four << 12) & nibbles;
@@ -156,7 +130,7 @@ void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std:
       return;
     }
     default:
-      unpack_octets(width, bytes, column, codes);
+      unpack_stream(bits, bytes + column / 8 * width, {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()});
   }
 }
 

@@ -1,10 +1,21 @@
 #include "block/code_packing.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
+
+namespace {
+
+constexpr std::uint64_t each_of(std::uint64_t field, int bits) noexcept {
+  std::uint64_t all = 0;
+  for (int at = 0; at < 64; at += bits) all |= field << at;
+  return all;
+}
+
+}  // namespace
 
 void pack_stream(int bits, std::span<const std::uint8_t> codes, std::byte* packed) noexcept {
   const std::size_t count = codes.size();
@@ -25,22 +36,22 @@ void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> co
     std::memcpy(codes.data(), packed, codes.size());
     return;
   }
-  if (bits == 4) {
-    for (std::size_t i = 0; i < codes.size() / 2; ++i) {
-      const unsigned pair = std::to_integer<unsigned>(packed[i]);
-      codes[2 * i] = static_cast<std::uint8_t>(pair & 15u);
-      codes[2 * i + 1] = static_cast<std::uint8_t>(pair >> 4);
-    }
-    if (codes.size() % 2 != 0) codes.back() = std::to_integer<std::uint8_t>(packed[codes.size() / 2] & std::byte{15});
-    return;
-  }
+  // Eight codes take `width` bytes: halves of the bits move apart three times, until each code has a byte.
   const auto width = static_cast<std::size_t>(bits);
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    const std::size_t byte = i * width / 8;
-    const std::size_t shift = i * width % 8;
-    unsigned code = std::to_integer<unsigned>(packed[byte]) >> shift;
-    if (shift + width > 8) code |= std::to_integer<unsigned>(packed[byte + 1]) << (8 - shift);
-    codes[i] = static_cast<std::uint8_t>(code & ((1u << width) - 1));
+  const auto low_bits = [](std::size_t n) { return (std::uint64_t{1} << n) - 1; };
+  const std::uint64_t fours = low_bits(4 * width), pairs = each_of(low_bits(2 * width), 32),
+                      singles = each_of(low_bits(width), 16);
+  const auto apart = [](std::uint64_t whole, std::uint64_t low, std::size_t size, std::size_t lane) {
+    return (whole & low) | (whole & low << size) << (lane - size);
+  };
+  const std::byte* const end = packed + (codes.size() * width + 7) / 8;
+  for (std::size_t done = 0; done < codes.size(); done += 8, packed += width) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, packed, end - packed < 8 ? static_cast<std::size_t>(end - packed) : 8);
+    eight = apart(eight, fours, 4 * width, 32);
+    eight = apart(eight, pairs, 2 * width, 16);
+    eight = apart(eight, singles, width, 8);
+    std::memcpy(&codes[done], &eight, std::min<std::size_t>(8, codes.size() - done));
   }
 }
 

@@ -1,15 +1,11 @@
 // How numbers become codes once their block's scale is known.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "kernels/runs.hpp"
 #include "tensorcast/block.hpp"
-#include "tensorcast/target.hpp"
 
 namespace tensorcast::block {
 
@@ -34,41 +30,5 @@ struct ElementRule {
 // Codes, one a byte: the definition. `weights` is the type that quotients are rounded to.
 void define_codes(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
                   std::span<std::uint8_t> codes) noexcept;
-
-// The same codes by the kernels, packed: those of runs of 2^run_shift numbers, each with its operand.
-// `numbers` is float32.
-class RunEncoder {
- public:
-  RunEncoder() = default;
-  // `is_offset`: integers of 4 bits count from -8.
-  RunEncoder(const ElementRule& rule, DType weights, bool is_offset = false, Target target = active_target()) noexcept;
-
-  void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-           std::byte* packed) const noexcept;
-
- private:
-  void search(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-              std::byte* packed) const noexcept;
-
-  ElementRule rule_;
-  DType weights_ = DType::float32;
-  kernels::CodeRule code_rule_;
-  kernels::EncodeRunsFn encode_ = nullptr;
-};
-
-// Codes of numbers under one scale, one a byte.
-void encode(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
-            std::span<std::uint8_t> codes) noexcept;
-
-// Calls step(numbers, count, done) for the whole steps of the kernels, and for the rest with zeros behind it.
-template <class Step>
-void for_whole_steps(const std::byte* numbers, std::size_t count, const Step& step) {
-  const std::size_t whole = count / kernels::run_step * kernels::run_step;
-  if (whole != 0) step(numbers, whole, std::size_t{0});
-  if (whole == count) return;
-  std::array<float, kernels::run_step> rest{};
-  std::memcpy(rest.data(), numbers + whole * sizeof(float), (count - whole) * sizeof(float));
-  step(reinterpret_cast<const std::byte*>(rest.data()), rest.size(), whole);
-}
 
 }  // namespace tensorcast::block

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "block/float_steps.hpp"
+#include "block/run_encoder.hpp"
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
 

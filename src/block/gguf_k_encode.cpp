@@ -124,16 +124,21 @@ void set_codes(const float* x, float scale, float minimum, int least, int most, 
   }
 }
 
-struct OffsetRuns {
-  std::array<std::uint8_t, elements> codes;
-  RunNumbers scales, minima, weight_sums;
+using BlockCodes = std::array<std::uint8_t, elements>;
+
+// What the search found for a block. `weights`: sums over runs, null without importance.
+struct FittedRuns {
+  const RunNumbers& scales;
+  const RunNumbers& minima;
+  const RunNumbers* weights;
+  BlockCodes& codes;
 };
 
-void put_q4_k(const float* x, bool is_weighed, OffsetRuns& runs, std::uint8_t* bytes) noexcept {
+void put_q4_k(const float* x, const FittedRuns& runs, std::uint8_t* bytes) noexcept {
   constexpr std::size_t size = kernels::OffsetFit::run;
   RunCodes scales, minima;
   const auto fit = [&](const RunNumbers& numbers, RunCodes& made) {
-    return is_weighed ? fit_weighed(numbers, runs.weight_sums, made) : fit_largest(numbers, made);
+    return runs.weights != nullptr ? fit_weighed(numbers, *runs.weights, made) : fit_largest(numbers, made);
   };
   const float scale_unit = fit(runs.scales, scales), minimum_unit = fit(runs.minima, minima);
   put_half(scale_unit, bytes);
@@ -157,7 +162,7 @@ void put_q4_k(const float* x, bool is_weighed, OffsetRuns& runs, std::uint8_t* b
 constexpr std::size_t signed_runs = elements / kernels::SignedFit::run;
 
 struct SignedRuns {
-  std::array<std::uint8_t, elements> codes;
+  BlockCodes codes;
   std::array<float, signed_runs> scales;
 };
 
@@ -200,8 +205,8 @@ void encode_q4_k(const float* x, const float* importance, std::size_t blocks, st
   const kernels::FitOffsetRunsFn fit = kernels::ops_of(active_target()).fit_offset_runs;
   const bool is_weighed = importance != nullptr;
   std::array<float, elements * together> weights;
-  std::array<std::uint8_t, elements * together> codes;
-  std::array<float, offset_runs * together> scales, minima, sums;
+  std::array<BlockCodes, together> codes;
+  std::array<RunNumbers, together> scales, minima, sums;
   for (std::size_t done = 0; done < blocks; done += together) {
     const std::size_t n = std::min(together, blocks - done);
     const float* const numbers = x + done * elements;
@@ -209,14 +214,10 @@ void encode_q4_k(const float* x, const float* importance, std::size_t blocks, st
       set_weights(numbers + i * elements, importance + (done + i) * elements, weights.data() + i * elements);
     }
     fit(numbers, is_weighed ? weights.data() : nullptr, n * offset_runs, is_weighed ? weighed_search : own_search,
-        {scales.data(), minima.data(), is_weighed ? sums.data() : nullptr, codes.data()});
+        {scales[0].data(), minima[0].data(), is_weighed ? sums[0].data() : nullptr, codes[0].data()});
     for (std::size_t i = 0; i < n; ++i) {
-      OffsetRuns runs;
-      std::copy_n(codes.begin() + i * elements, elements, runs.codes.begin());
-      std::copy_n(scales.begin() + i * offset_runs, offset_runs, runs.scales.begin());
-      std::copy_n(minima.begin() + i * offset_runs, offset_runs, runs.minima.begin());
-      std::copy_n(sums.begin() + i * offset_runs, offset_runs, runs.weight_sums.begin());
-      put_q4_k(numbers + i * elements, is_weighed, runs, bytes + (done + i) * 144);
+      put_q4_k(numbers + i * elements, {scales[i], minima[i], is_weighed ? &sums[i] : nullptr, codes[i]},
+               bytes + (done + i) * 144);
     }
   }
 }

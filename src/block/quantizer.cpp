@@ -34,16 +34,6 @@ void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::si
   kernels::find_kernel(active_target(), from, to)->run(src, dst, count, policy);
 }
 
-// The largest magnitude as bits, so that NaN is above all.
-std::uint32_t largest_bits(const std::byte* floats, std::size_t count) noexcept {
-  const kernels::LargestOfRunsFn largest_of = kernels::ops_of(active_target()).largest_of_runs;
-  std::uint32_t largest = 0;
-  for_whole_steps(floats, count, [&](const std::byte* step, std::size_t n, std::size_t) {
-    largest_of(step, n, kernels::shift_of_all, &largest);
-  });
-  return largest;
-}
-
 // Small weights stay on this thread.
 template <class Task>
 void for_each_task(std::size_t tasks, const Execution& execution, const Task& task) {

@@ -10,6 +10,7 @@
 
 #include "block/clip_search.hpp"
 #include "block/recipe.hpp"
+#include "block/run_encoder.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {

@@ -61,13 +61,14 @@ DType RowReader::read_numbers(std::size_t matrix, std::size_t row, std::size_t c
     return narrowest;
   }
   const std::span numbers(numbers_.floats, count);
-  if (coding.element == DType::undefined && codes.has_nibbles()) {
+  const bool is_table = coding.element == DType::undefined;
+  if (is_table && codes.has_nibbles()) {
     codes.look_up(matrix, row, column, pairs_, numbers);
   } else {
     codes.read(matrix, row, column, numbers);
-  }
-  if (coding.element == DType::undefined && !codes.has_nibbles()) {
-    for (float& number : numbers) number = checked_.tensor->table[static_cast<std::size_t>(number)];
+    for (std::size_t i = 0; is_table && i < count; ++i) {
+      numbers[i] = checked_.tensor->table[static_cast<std::size_t>(numbers[i])];
+    }
   }
   if (coding.positive_zero) {
     for (float& number : numbers) number += 0.0F;

@@ -1,10 +1,9 @@
-// The same codes as define_codes(), by the kernels.
+#include "block/run_encoder.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 
 #include "block/code_packing.hpp"
-#include "block/element_rule.hpp"
 #include "block/float_steps.hpp"
 #include "kernels/ops.hpp"
 
@@ -18,6 +17,15 @@ constexpr std::size_t step_runs = kernels::run_step >> kernels::least_run_shift;
 bool is_power_of_two(float x) noexcept { return (bits_of(x) & ((1u << mantissa_bits) - 1)) == 0; }
 
 }  // namespace
+
+std::uint32_t largest_bits(const std::byte* numbers, std::size_t count) noexcept {
+  const kernels::LargestOfRunsFn largest_of = kernels::ops_of(active_target()).largest_of_runs;
+  std::uint32_t largest = 0;
+  for_whole_steps(numbers, count, [&](const std::byte* step, std::size_t n, std::size_t) {
+    largest_of(step, n, kernels::shift_of_all, &largest);
+  });
+  return largest;
+}
 
 RunEncoder::RunEncoder(const ElementRule& rule, DType weights, bool is_offset, Target target) noexcept
     : rule_(rule),
@@ -56,13 +64,11 @@ void RunEncoder::search(const std::byte* numbers, std::size_t count, const Opera
   const std::size_t size = std::min(std::size_t{1} << run_shift, chunk);
   for (std::size_t done = 0; done < count; done += size) {
     const std::size_t n = std::min(size, count - done);
-    std::memcpy(floats.data(), numbers + done * sizeof(float), n * sizeof(float));
     const Operand& operand = operands[done >> run_shift];
-    std::uint32_t largest = 0;
-    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, bits_of(floats[i]) & magnitude_bits);
-    const float size_of = float_of(largest);
-    const bool is_exact = magnitude(rule_.multiplies ? size_of * operand.factor : size_of / operand.factor) < 0x1p18f;
+    const float largest = float_of(largest_bits(numbers + done * sizeof(float), n));
+    const bool is_exact = magnitude(rule_.multiplies ? largest * operand.factor : largest / operand.factor) < 0x1p18f;
     if (is_exact && (rule_.search == Search::quotients || is_power_of_two(operand.factor))) continue;
+    std::memcpy(floats.data(), numbers + done * sizeof(float), n * sizeof(float));
     define_codes(rule_, weights_, operand, {floats.data(), n}, {codes.data(), n});
     pack_stream(rule_.bits, {codes.data(), n}, packed + done * static_cast<std::size_t>(rule_.bits) / 8);
   }

@@ -10,9 +10,9 @@
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
 #include "block/code_packing.hpp"
-#include "block/element_rule.hpp"
 #include "block/float_steps.hpp"
 #include "block/recipe.hpp"
+#include "block/run_encoder.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
