@@ -88,7 +88,8 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
 }
 
 Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
-  if (given.clip != 0 && given.clip != 1) return invalid("clip is 0 or 1");
+  const Result<tensorcast::Clip> clip = clip_of(given.clip);
+  if (!clip) return clip.error();
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
   tensorcast::QuantizeOptions options{.recipe = given.recipe == nullptr ? "" : given.recipe,
                                       .group_size = given.group_size,
@@ -97,7 +98,7 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
                                       .compute_dtype = static_cast<DType>(given.compute_dtype),
                                       .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
                                                                                : tensorcast::NonFiniteWeights::error};
-  options.clip = given.clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
+  options.clip = *clip;
   if (given.importance != nullptr) options.importance = {given.importance, given.importance_count};
   return options;
 }

@@ -9,6 +9,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/version.hpp"
@@ -25,6 +26,12 @@ tc_status run(Call&& call) noexcept {
 }
 
 using tensorcast::invalid;
+
+// 0 or 1, as tc_quantize_options::clip has it.
+inline Result<tensorcast::Clip> clip_of(std::int32_t clip) {
+  if (clip != 0 && clip != 1) return invalid("clip is 0 or 1");
+  return clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
+}
 
 // Sizes of the structs in the first release. Fields of later ones count only if they are wholly inside the caller's.
 inline constexpr std::size_t first_cast_options = offsetof(tc_cast_options, executor);

@@ -207,8 +207,9 @@ tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits
 
 tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    if (clip != 0 && clip != 1) return invalid("clip is 0 or 1");
-    changed.request.clip = clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
+    const Result<tensorcast::Clip> chosen = clip_of(clip);
+    if (!chosen) return chosen.error();
+    changed.request.clip = *chosen;
     changed.request.importance = importance == nullptr ? "" : importance;
     return {};
   });

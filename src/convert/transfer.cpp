@@ -94,6 +94,14 @@ class Transfer {
     return measure(index, tensor, options);
   }
 
+  // `count` numbers from `first` on, until the next block is read.
+  Result<std::span<std::byte>> read_block(const PlannedTensor& tensor, std::uint64_t first, std::size_t count) {
+    const std::span<std::byte> source = source_.span().first(storage_bytes(tensor.from, count));
+    Result<void> got = reader_.read(tensor.source, storage_bytes(tensor.from, first), source);
+    if (!got) return std::move(got).error();
+    return source;
+  }
+
   // Reads a tensor again for what became of its numbers.
   Result<void> measure(std::size_t index, const PlannedTensor& tensor, const CastOptions& options) {
     const DType from = tensor.from, to = tensor.target.dtype;
@@ -104,12 +112,12 @@ class Transfer {
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
-      if (auto got = reader_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
+      Result<std::span<std::byte>> source = read_block(tensor, first, count);
+      if (!source) return std::move(source).error();
       const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
-      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, run_.execution);
+      Result<void> done = cast({from, shape, *source}, {to, shape, target}, options, report, run_.execution);
       if (!done) return located(std::move(done).error(), first, from);
-      nonzero.before += count_nonzero(from, source, count);
+      nonzero.before += count_nonzero(from, *source, count);
       nonzero.after += count_nonzero(to, target, count);
       advance(0, tensor);
     }
@@ -129,21 +137,21 @@ class Transfer {
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
-      if (auto got = reader_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
+      Result<std::span<std::byte>> source = read_block(tensor, first, count);
+      if (!source) return std::move(source).error();
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
       const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, options, *report, run_.execution)
-                                 : cast({from, shape, source}, target, options, run_.execution);
+      Result<void> done = report ? cast({from, shape, *source}, target, options, *report, run_.execution)
+                                 : cast({from, shape, *source}, target, options, run_.execution);
       if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
-        nonzero.before += count_nonzero(from, source, count);
+        nonzero.before += count_nonzero(from, *source, count);
         nonzero.after += count_nonzero(to, target.bytes, count);
       }
       blocks_.push(target.bytes.size());
       advance(
-          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
+          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source->size() + target.bytes.size(),
           tensor);
     }
     if (reported) outcome_.reports[index] = report;
