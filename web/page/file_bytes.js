@@ -76,8 +76,6 @@ export async function parseBeginning(blob, parse, first = 1 << 20, most = 1 << 2
   }
 }
 
-const read_ahead = 2;  // pieces
-
 export const product = shape => shape.reduce((count, length) => count * length, 1);
 
 // The rest of a compressed part of a file, in pieces.
@@ -88,12 +86,7 @@ export function inflated(blob) {
 // The elements of a tensor in pieces of at most `size` bytes, each but the last of exactly `size`.
 export async function* piecesOf(tensor, size) {
   if (!tensor.deflated) {
-    const read = at => tensor.blob.slice(tensor.start + at, tensor.start + Math.min(at + size, tensor.bytes)).arrayBuffer();
-    const coming = [];  // read while the caller works
-    for (let at = 0, asked = 0; at < tensor.bytes; at += size) {
-      for (; asked < tensor.bytes && asked <= at + read_ahead * size; asked += size) coming.push(read(asked));
-      yield new Uint8Array(await coming.shift());
-    }
+    for (let at = 0; at < tensor.bytes; at += size) yield await bytesOf(tensor.blob, tensor.start + at, Math.min(size, tensor.bytes - at));
     return;
   }
   const reader = inflated(tensor.blob).getReader();
@@ -118,4 +111,14 @@ export async function* piecesOf(tensor, size) {
   await reader.cancel();
   if (total < tensor.bytes) fail(`${tensor.name}: the archive ends early`);
   if (filled > 0) yield piece.slice(0, filled);
+}
+
+// The same as blobs; what is not compressed is not read yet.
+export async function* partsOf(tensor, size) {
+  if (tensor.deflated) {
+    for await (const piece of piecesOf(tensor, size)) yield new Blob([piece]);
+    return;
+  }
+  const end = tensor.start + tensor.bytes;
+  for (let at = tensor.start; at < end; at += size) yield tensor.blob.slice(at, Math.min(at + size, end));
 }

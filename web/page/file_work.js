@@ -1,10 +1,10 @@
 // What is done with a tensor's elements, piece by piece: histograms, losses, conversion.
 // SPDX-License-Identifier: Apache-2.0
 import { lossesOfSchemes } from "./block_losses.js";
-import { fail, piecesOf } from "./file_bytes.js";
+import { fail, partsOf, piecesOf } from "./file_bytes.js";
 import { canHold, safetensorsHeader } from "./file_safetensors.js";
 
-const piece_bytes = 16 << 20;  // that a worker takes: reading is slower in smaller ones
+const part_bytes = 64 << 20;  // that a worker reads and converts: reading is slower in smaller ones
 const cached_bytes = 2 << 20;  // that are converted at a time: fits the cache with its result
 const studied_bytes = 32 << 20;  // of a large tensor, its beginning
 const sample_count = 1 << 17;  // numbers that are quantized in blocks: the first rows
@@ -124,25 +124,26 @@ export function plan(engine, tensors, to) {
   });
 }
 
-// Converts a piece that begins `begin` bytes after the tensor's elements do: {blob, report}.
-export function castPiece(engine, tensor, piece, begin, to, options) {
+// Converts a part of a file that begins `begin` bytes after the tensor's elements do: {blob, report}.
+export async function castPart(engine, tensor, part, begin, to, options) {
+  const read = new Uint8Array(await part.arrayBuffer());
   const size = pieceSize(engine, tensor, cached_bytes);
-  const parts = [];
+  const results = [];
   const reports = [];
-  for (let at = 0; at < piece.length; at += size) {
+  for (let at = 0; at < read.length; at += size) {
     try {
-      const { bytes, report } = converted(engine, tensor, piece.subarray(at, at + size), to, options);
-      parts.push(bytes);
+      const { bytes, report } = converted(engine, tensor, read.subarray(at, at + size), to, options);
+      results.push(bytes);
       reports.push(report);
     } catch (error) {  // names an element of these
       const first = (begin + at) * (tensor.count / tensor.bytes);
       throw new Error(`${tensor.name}: ${error.message.replace(/^element (\d+)/, (_, n) => `element ${first + Number(n)}`)}`);
     }
   }
-  return { blob: new Blob(parts), report: mergeReports(reports) };
+  return { blob: new Blob(results), report: mergeReports(reports) };
 }
 
-// Converts to a safetensors file, a Blob. progress(bytes read so far). `crew` converts pieces while the next are read.
+// Converts to a safetensors file, a Blob. progress(bytes read so far). Each of `crew` reads and converts parts.
 export async function convert(engine, tensors, metadata, to, options, progress, crew) {
   if (!canHold(to)) fail(`safetensors has no ${to}`);
   const planned = plan(engine, tensors, to).filter(tensor => tensor.to !== undefined || tensor.foreign === "C64");
@@ -151,23 +152,20 @@ export async function convert(engine, tensors, metadata, to, options, progress, 
   let [read, failed] = [0, null];
   for (const { index } of order) {
     const tensor = planned[index];
-    if (!tensor.reason) {
-      const { name, type, scheme, count, bytes } = tensor;
-      let begin = 0;
-      for await (const piece of piecesOf(tensor, pieceSize(engine, tensor, piece_bytes))) {
-        const { length } = piece;
-        const part = await crew.start("piece", { tensor: { name, type, scheme, count, bytes }, piece, begin, to, options }, [piece.buffer]);
-        begin += length;
-        part.done.then(() => progress(read += length), error => { failed ??= error; });
-        parts.push(part.done);
-        if (failed) throw failed;
+    const { name, type, scheme, count, bytes, reason } = tensor;
+    let begin = 0;
+    for await (const part of partsOf(tensor, pieceSize(engine, reason ? { type: "uint8" } : tensor, part_bytes))) {
+      const { size } = part;
+      if (reason) {
+        parts.push(part);
+        progress(read += size);
+        continue;
       }
-    } else if (tensor.deflated) {
-      for await (const piece of piecesOf(tensor, piece_bytes)) parts.push(new Blob([piece]));
-      progress(read += tensor.bytes);
-    } else {
-      parts.push(tensor.blob.slice(tensor.start, tensor.start + tensor.bytes));
-      progress(read += tensor.bytes);
+      const { done } = await crew.start("part", { tensor: { name, type, scheme, count, bytes }, part, begin, to, options });
+      begin += size;
+      done.then(() => progress(read += size), error => { failed ??= error; });
+      parts.push(done);
+      if (failed) throw failed;
     }
   }
   const finished = await Promise.all(parts);

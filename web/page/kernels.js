@@ -67,14 +67,14 @@ export class Crew {
   constructor(calls) { this.#idle = [...calls]; }
 
   // Starts a request as soon as a worker is idle: {done}, a promise of the answer.
-  async start(request, values, transfer) {
+  async start(request, values) {
     const call = this.#idle.pop() ?? await new Promise(resolve => this.#wanted.push(resolve));
     const next = () => {
       const taker = this.#wanted.shift();
       if (taker) taker(call);
       else this.#idle.push(call);
     };
-    const done = call(request, values, { transfer });
+    const done = call(request, values);
     done.then(next, next);
     return { done };
   }

@@ -1,9 +1,9 @@
-// A worker: holds the kernels, and answers one request after the other. The page's own holds the file, too; it reads,
-// and has others convert, as reading and converting at once is twice as fast.
+// A worker: holds the kernels, and answers one request after the other. The page's own holds the file, too; it has
+// others read and convert parts of it, as one reads while another converts.
 // SPDX-License-Identifier: Apache-2.0
 import { Engine } from "./engine.js";
 import { openFile } from "./file_open.js";
-import { castPiece, convert, plan, study } from "./file_work.js";
+import { castPart, convert, plan, study } from "./file_work.js";
 import { Crew, startWorker } from "./kernels.js";
 
 const most_workers = 4;
@@ -14,7 +14,7 @@ let opened = null;
 let crew = null;
 
 function startCrew() {
-  const count = Math.max(1, Math.min(most_workers, navigator.hardwareConcurrency - 1));
+  const count = Math.min(most_workers, navigator.hardwareConcurrency + 1);
   const calls = Array.from({ length: count }, () => startWorker(start.source, start.kernels, start.description));
   return Promise.all(calls).then(all => new Crew(all));
 }
@@ -28,15 +28,15 @@ const requests = {
   },
   open: async ({ file }) => {
     opened = await openFile(file, engine.description);
+    crew ??= startCrew();
     return { format: opened.format, metadata: opened.metadata, tensors: opened.tensors.map(shown) };
   },
   study: ({ index, candidates }) => study(engine, opened.tensors[index], candidates),
   plan: ({ to }) => plan(engine, opened.tensors, to).map(({ to: type, to_bytes, reason }) => ({ to: type, to_bytes, reason })),
   convert: async ({ to, options, id }) => {
-    crew ??= startCrew();
     return convert(engine, opened.tensors, opened.metadata, to, options, read => postMessage({ id, read }), await crew);
   },
-  piece: ({ tensor, piece, begin, to, options }) => castPiece(engine, tensor, piece, begin, to, options),
+  part: ({ tensor, part, begin, to, options }) => castPart(engine, tensor, part, begin, to, options),
 };
 
 onmessage = async ({ data }) => {

@@ -5,6 +5,8 @@
 #include <emmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 #define TENSORCAST_REGISTER_BYTES 16
@@ -13,6 +15,9 @@
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 SIMD_INLINE bool any(Mask32 mask) {
+#if defined(__wasm_simd128__)
+  return wasm_v128_any_true((v128_t)mask);
+#endif
   const I64 halves = as<I64>(mask);
   return (halves[0] | halves[1]) != 0;
 }
