@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "beside_copy.hpp"
@@ -63,10 +65,13 @@ struct Weight {
 
 }  // namespace
 
-int main() {
+// usage: tensorcast_blocks_bench [SCHEME...]
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> asked(argv + 1, argv + argc);
   fmt::print("| scheme | spelling | time over memcpy's | GB/s written |\n| --- | --- | --- | --- |\n");
   std::vector<std::byte> out(static_cast<std::size_t>(rows * columns) * 2);
   for (const BlockFormat& format : block_formats()) {
+    if (!asked.empty() && std::find(asked.begin(), asked.end(), format.scheme) == asked.end()) continue;
     const Weight weight(format);
     const Shape shape{rows, columns};
     const std::size_t bytes = (weight.codes.size() + weight.scales.size() + out.size()) / 2;

@@ -43,6 +43,11 @@ struct CodeMatrices {
   // `out` is of bfloat16.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::uint16_t> out) const noexcept;
 
+  // The codes of a row from `column` on. Precondition: they are a stream in order.
+  [[nodiscard]] const std::byte* stream(std::size_t matrix, std::size_t row, std::size_t column) const noexcept {
+    return data + matrix * matrix_bytes + row * row_bytes + column * static_cast<std::size_t>(bits) / 8;
+  }
+
   // The block of GGUF that begins at `column`.
   [[nodiscard]] const std::byte* gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept;
 

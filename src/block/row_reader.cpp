@@ -1,6 +1,7 @@
 #include "block/row_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "block/gguf_block.hpp"
 
@@ -11,19 +12,37 @@ constexpr std::size_t up_to_step(std::size_t count) noexcept {
   return (count + kernels::run_step - 1) / kernels::run_step * kernels::run_step;
 }
 
+// Reports whether a scale adds to the exponents of elements alone: those of float types of eight bits or fewer, and
+// bytes, are 0 or between 2^-17 and 2^16.
+bool is_power(float scale) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(scale);
+  constexpr std::uint32_t least = (127 - 126 + 17) << 23, most = (127 + 127 - 16) << 23;
+  return (bits & 0x7fffff) == 0 && bits >= least && bits <= most;
+}
+
+// Blocks that are shorter are not worth a table each.
+constexpr std::size_t least_table_width = 64;
+
 }  // namespace
 
 RowReader::RowReader(const Checked& checked) : checked_(checked) {
   const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
   if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
+  const BlockCoding& coding = checked.coding();
+  const bool is_product = coding.packing == BlockPacking::stream && coding.factor == 1.0F && !coding.positive_zero &&
+                          coding.offset == 0 && checked.zeros.empty() && checked.biases.empty();
+  if (is_product && checked.block_columns >= least_table_width && checked.codes.columns >= least_table_width) {
+    float8_ = Float8Products(ops_, coding.element, (checked.codes.columns - 1) / checked.block_columns + 1);
+  }
 }
 
 void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
                      std::byte* out) {
   const BlockCoding& coding = checked_.coding();
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
-  const DType from = read_numbers(matrix, row, column, count);
   load_scales(matrix, checked_.grid_row(row), column, count);
+  if (to == DType::bfloat16 && look_up_products(matrix, row, column, count, out)) return;
+  const DType from = read_numbers(matrix, row, column, count);
   if (coding.factor == 1.0F) return scale(from, column, count, to, out);
   alignas(64) std::array<float, max_elements> products;
   auto* const bytes = reinterpret_cast<std::byte*>(products.data());
@@ -40,6 +59,22 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
   const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
   ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
                                                     by);
+}
+
+// Returns false if a scale has no table; `out` is unspecified then.
+bool RowReader::look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
+                                 std::byte* out) {
+  if (float8_.empty()) return false;
+  const std::byte* const codes = checked_.codes.stream(matrix, row, column);
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t block = (column + done) / checked_.block_columns;
+    const std::size_t n = std::min((block + 1) * checked_.block_columns - column, count) - done;
+    const auto* const table = float8_.find(block, scales_[block - first_block_]);
+    if (table == nullptr) return false;
+    ops_.look_up_split(codes + done, out + 2 * done, n, *table);
+    done += n;
+  }
+  return true;
 }
 
 // Returns the type of the numbers.
@@ -91,6 +126,7 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
     const bool divides = coding.global == GlobalScale::divisor;
     for (float& scale : of_blocks(scales_)) scale = divides ? scale / global : scale * global;
   }
+  are_powers_ = checked_.block_columns == 32 && std::all_of(scales_.begin(), scales_.begin() + blocks, is_power);
   has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
   if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
   if (!checked_.zeros.empty()) {
@@ -123,6 +159,9 @@ void RowReader::expand(std::size_t column, std::size_t count) {
 void RowReader::scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out) {
   const std::size_t width = checked_.block_columns;
   const auto* const numbers = reinterpret_cast<const std::byte*>(&numbers_);
+  if (are_powers_ && from == DType::bfloat16 && to == DType::bfloat16 && !has_zeros_ && biases_.empty()) {
+    return ops_.scale_runs_by_powers(numbers, out, up_to_step(count), parameters(0));
+  }
   if (width == 1 || width == 16 || width == 32) {
     ops_.find_scale_runs(from, to, static_cast<unsigned>(width))(numbers, out, up_to_step(count), parameters(0));
     return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "block/code_matrix.hpp"
+#include "block/float8_products.hpp"
 #include "block/scale_grid.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
@@ -54,6 +55,8 @@ class RowReader {
   [[nodiscard]] DType read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count);
   void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count);
   void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
+  [[nodiscard]] bool look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
+                                      std::byte* out);
   void expand(std::size_t column, std::size_t count);
   [[nodiscard]] kernels::RunParameters parameters(std::size_t block) const noexcept;
 
@@ -69,10 +72,12 @@ class RowReader {
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
   bool is_loaded_ = false;
   bool has_zeros_ = false;
+  bool are_powers_ = false;  // scales of runs of 32: of two, and no element becomes subnormal or too large
   std::size_t matrix_ = 0, grid_row_ = 0, first_block_ = 0, blocks_ = 0;
   std::vector<float> scales_, zeros_, biases_;  // of blocks, and kernels::run_step more
   std::array<std::vector<float>, 3> each_;      // of elements
   CodeMatrices::NibblePairs pairs_;             // of a table
+  Float8Products float8_;
   alignas(64) Numbers numbers_ = {};
 };
 

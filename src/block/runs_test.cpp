@@ -309,11 +309,15 @@ TEST(ScaleRuns, EveryTargetRoundsEachStepAndThenTheResult) {
   std::mt19937 random(11);
   const std::vector<std::byte> random_scales = numbers_of(DType::float32, count, random);
   for (const DType from : {DType::int8, DType::bfloat16, DType::float32}) {
-    for (const bool is_affine : {false, true}) {
+    for (const unsigned kind : {0U, 1U, 2U, 3U}) {
+      const bool is_affine = kind % 2 != 0, has_no_nan = kind >= 2;
       for (const unsigned run : {run_of_all, 1U, 16U, 32U}) {
         const std::vector<std::byte> src = numbers_of(from, count, random);
         std::vector<float> scales = floats_of(random_scales, DType::float32, count);
         if (run == run_of_all) scales[0] = 0x1.234568p-9F;
+        if (has_no_nan) {
+          for (float& scale : scales) scale = std::isnan(scale) ? HUGE_VALF : scale;
+        }
         std::vector<float> zeros(count), biases(count), wanted(count);
         for (std::size_t i = 0; i < count; ++i) {
           zeros[i] = static_cast<float>(random() % 256);
@@ -346,6 +350,53 @@ TEST(ScaleRuns, EveryTargetRoundsEachStepAndThenTheResult) {
             }
           }
         }
+      }
+    }
+  }
+}
+
+TEST(ScaleRuns, EveryTargetMultipliesByPowersOfTwo) {
+  constexpr std::size_t run = 32, count = 256 * 256;
+  // Numbers of float8_e5m2, all with a scale of each power that keeps results normal.
+  std::vector<std::byte> codes(count);
+  for (std::size_t i = 0; i < count; ++i) codes[i] = static_cast<std::byte>(i);
+  std::vector<std::uint16_t> numbers(count), wanted(count), made(count);
+  ASSERT_TRUE(codec::reference_cast(codes.data(), DType::float8_e5m2, reinterpret_cast<std::byte*>(numbers.data()),
+                                    DType::bfloat16, count, {}));
+  std::vector<float> scales(count / run);
+  for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = std::ldexp(1.0F, static_cast<int>(i / 8) % 220 - 109);
+  const auto* const src = reinterpret_cast<const std::byte*>(numbers.data());
+  const RunParameters by{scales.data(), nullptr, nullptr};
+  ops_of(Target::portable)
+      .find_scale_runs(DType::bfloat16, DType::bfloat16, run)(src, reinterpret_cast<std::byte*>(wanted.data()), count,
+                                                              by);
+  for (const Target target : supported_targets()) {
+    ops_of(target).scale_runs_by_powers(src, reinterpret_cast<std::byte*>(made.data()), count, by);
+    EXPECT_EQ(made, wanted) << name(target);
+  }
+}
+
+TEST(LookUpSplit, EveryTargetGivesTheOutputsOfAnyTable) {
+  std::mt19937 random(13);
+  std::vector<std::byte> codes(1000);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i < 256 ? i : random());
+  for (int round = 0; round < 20; ++round) {
+    byte_table::SplitTable table = {};
+    for (auto* entries :
+         {&table.low_of_low, &table.high_of_high, &table.high_of_low, &table.rare_low, &table.rare_high}) {
+      for (std::uint8_t& entry : *entries) entry = static_cast<std::uint8_t>(random());
+    }
+    for (const Target target : supported_targets()) {
+      const LookUpSplitFn look_up = ops_of(target).look_up_split;
+      if (look_up == nullptr) continue;
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{128}, codes.size()}) {
+        std::vector<std::uint16_t> made(count + 1, 0xabcd);
+        look_up(codes.data(), reinterpret_cast<std::byte*>(made.data()), count, table);
+        for (std::size_t i = 0; i < count; ++i) {
+          ASSERT_EQ(made[i], table(std::to_integer<unsigned>(codes[i]))) << name(target) << ' ' << count << ' ' << i;
+        }
+        EXPECT_EQ(made[count], 0xabcd) << name(target) << ' ' << count;
       }
     }
   }

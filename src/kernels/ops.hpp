@@ -32,6 +32,11 @@ struct Ops {
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
   ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;
+  // As the function for bfloat16 to bfloat16 in runs of 32, which have a scale each and no zero or bias, if all scales
+  // are powers of two, and all numbers and results are zero, normal, infinite or NaN.
+  ScaleRunsFn scale_runs_by_powers;
+  // Null if the instruction set has no fast way.
+  LookUpSplitFn look_up_split;
   // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/byte_table/split_table.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::kernels {
@@ -24,6 +25,10 @@ inline constexpr std::size_t run_step = 64;
 // Element i becomes (src[i] - zero) * scale + bias, each operation rounded to float32, and then rounded to the target.
 // `count` is a multiple of run_step. `src` and `dst` have any alignment and are disjoint.
 using ScaleRunsFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& parameters);
+
+// Codes of eight bits become the outputs of a table. Any count and alignment; `codes` and `dst` are disjoint.
+using LookUpSplitFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count,
+                               const byte_table::SplitTable& table);
 
 // The two numbers that a tie lies between: the even code, or the one towards zero.
 enum class Ties : std::uint8_t { even, towards_zero };

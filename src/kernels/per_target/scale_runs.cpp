@@ -1,5 +1,8 @@
 #include "kernels/runs.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cstdint>
+
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
@@ -29,11 +32,11 @@ SIMD_INLINE F32 load_numbers(const std::byte* src) {
   }
 }
 
-template <DType from, DType to, int run, bool is_affine>
+template <DType from, DType to, int run, bool is_affine, bool may_be_nan>
 [[gnu::noinline]] void scale_runs(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by) {
   constexpr bool shares_all = run == run_of_all;
   static_assert(shares_all || run == 1 || run % kLanes == 0);
-  const FloatEncoder<to, true> encoder{Policy{}};
+  const FloatEncoder<to, may_be_nan> encoder{Policy{}};
   const F32 scale = splat(by.scales[0]);
   const F32 zero = splat(by.zeros == nullptr ? 0.0F : by.zeros[0]);
   const F32 bias = splat(by.biases == nullptr ? -0.0F : by.biases[0]);  // x + -0 is x for every float
@@ -55,13 +58,36 @@ template <DType from, DType to, int run, bool is_affine>
   }
 }
 
+bool any_nan(const float* parameters, std::size_t count) {
+  std::int32_t largest = 0;
+  for (std::size_t i = 0; parameters != nullptr && i < count; ++i) {
+    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(parameters[i]) & INT32_MAX);
+    largest = bits > largest ? bits : largest;
+  }
+  return largest > 0x7f800000;
+}
+
+// Reports whether NaN must be told from numbers that round to bfloat16. That of int8 and bfloat16 sources need not: its
+// lower half is zero, as is that of NaN of infinities, and the operations make it quiet. That of a parameter may have
+// any payload; to look for it among as many as numbers would take as long as to tell it from numbers.
+template <DType from, DType to, int run, bool is_affine>
+void run_scales_of(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by) {
+  if constexpr (to == DType::bfloat16 && from != DType::float32 && run != 1) {
+    const std::size_t runs = run == run_of_all ? 1 : count / (run == run_of_all ? 1 : run);
+    if (!any_nan(by.scales, runs) && !any_nan(by.zeros, runs) && !any_nan(by.biases, runs)) {
+      return scale_runs<from, to, run, is_affine, false>(src, dst, count, by);
+    }
+  }
+  scale_runs<from, to, run, is_affine, true>(src, dst, count, by);
+}
+
 template <DType from, DType to, int run>
 void run_scales(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by) {
   in_default_environment([&] {
     if (by.zeros != nullptr || by.biases != nullptr) {
-      scale_runs<from, to, run, true>(src, dst, count, by);
+      run_scales_of<from, to, run, true>(src, dst, count, by);
     } else {
-      scale_runs<from, to, run, false>(src, dst, count, by);
+      run_scales_of<from, to, run, false>(src, dst, count, by);
     }
   });
 }
@@ -108,6 +134,24 @@ ScaleRunsFn find_scale_runs(DType from, DType to, unsigned run) noexcept {
       return find_target<DType::float32>(to, run);
     default:
       return nullptr;
+  }
+}
+
+// Adds the exponent of the scale to those of numbers, in 16-bit lanes.
+void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by) {
+  constexpr std::size_t run = 32, lanes = kRegisterBytes / 2;
+  constexpr std::uint32_t one = 0x3f80;
+  for (std::size_t at = 0; at < count; at += run) {
+    const U16 exponent =
+        splat(static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(by.scales[at / run]) >> 16) - one));
+#pragma GCC unroll 4
+    for (std::size_t i = at; i < at + run; i += lanes) {
+      const U16 number = load<U16>(src + 2 * i);
+      // Without the sign and a binade on, modulo 2^16, zeros, infinities and NaN are the least.
+      const U16 least = splat(std::uint16_t{0x100});
+      const U16 is_other = as<U16>(subtract_to_zero((number << 1) + least, least) == 0);
+      store(dst + 2 * i, number + (exponent & ~is_other));
+    }
   }
 }
 

@@ -183,6 +183,10 @@ static constexpr struct LoopList {
 
 byte_table::Loops table_loops() noexcept { return byte_table::Loops(list.loops).first(list.size); }
 
+void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const byte_table::SplitTable& table) {
+  look_up_halves<16, 0, false>(codes, dst, count, 1, reinterpret_cast<const std::byte*>(&table));
+}
+
 #else
 
 byte_table::Loops table_loops() noexcept { return {}; }
