@@ -173,6 +173,9 @@ struct QuantizeTargets {
   Fuse fuse = Fuse::automatic;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
+  // Not 0: int8-channel as comfyui. Groups of so many inputs, a power of 4 up to 4096 (256 is usual), are turned by a
+  // Hadamard matrix before they are quantized, which ComfyUI undoes ("convrot").
+  std::uint64_t convrot = 0;
   // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
   // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
   // `budget`, `clip`, q4_k and q6_k. Weights that the file lacks count alike. Empty: none.

@@ -78,12 +78,13 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "fuse": None,
     "nonfinite": None,
     "clip": None,
+    "convrot": 0,
     "importance": None,
     "respell": None,
     "exact": False,
     "overwrite": False,
     "parents": False,
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "fuse", "nonfinite", "clip", "importance", "respell", "exact", "overwrite", "parents")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
 FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

@@ -29,6 +29,7 @@ nlohmann::ordered_json content_json(const LayerContent& content) {
           {"global", static_cast<int>(content.global)},
           {"globals", content.globals},
           {"input_scale", static_cast<int>(content.input_scale)},
+          {"rotation", content.rotation},
           {"zero_points", content.zero_points},
           {"beside_mxfp4", content.beside_mxfp4}};
 }
@@ -40,6 +41,7 @@ nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) 
       {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
   if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
+  if (quantizing.rotation != 0) json["rotation"] = quantizing.rotation;
   if (!quantizing.importance.file.empty()) {
     const quantized::ImportanceEntry& entry = quantizing.importance;
     json["importance"] = {{"file", entry.file}, {"name", entry.name}, {"row", entry.row}, {"version", entry.version}};
@@ -68,6 +70,7 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   quantizing.numbers = *numbers;
   quantizing.compute = *compute;
   if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;
+  if (json.contains("rotation")) quantizing.rotation = json.at("rotation").get<std::int64_t>();
   if (json.contains("importance")) {
     quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
                              .name = json.at("importance").at("name").get<std::string>(),
@@ -95,6 +98,7 @@ bool read_content(const nlohmann::json& json, LayerContent& content) {
   content.block_rows = json.at("block").at(0).get<std::int64_t>();
   content.block_columns = json.at("block").at(1).get<std::int64_t>();
   content.globals = json.at("globals").get<std::size_t>();
+  content.rotation = json.at("rotation").get<std::int64_t>();
   content.zero_points = json.at("zero_points").get<bool>();
   content.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
   const Result<DType> scales = parse_dtype(json.at("scales").get<std::string>());

@@ -140,6 +140,11 @@ inline constexpr std::tuple request_options{
          .of_files = true,
          .help = "with a scheme: search the scale of each block, from the recipe's down to half, for the smallest sum "
                  "of squared errors (default: the recipe's)"}),
+    option("convrot", &QuantizeTargets::convrot,
+           {.of_files = true,
+            .help = "int8-channel as comfyui: first turn groups of so many inputs, such as 256, by a Hadamard matrix, "
+                    "which ComfyUI undoes",
+            .metavar = "N"}),
     option("importance", &QuantizeTargets::importance,
            {.of_files = true,
             .help = "with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by "

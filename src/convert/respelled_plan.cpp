@@ -38,6 +38,7 @@ Result<void> check_quantizing(const ConvertRequest& request) {
     if (request.to != DType::undefined || !request.scheme.empty()) {
       return fail("`budget` chooses schemes, so there is none to convert to", "`candidates` are what it chooses from");
     }
+    if (request.convrot != 0) return fail("`convrot` is of int8-channel, and `budget` chooses schemes");
   }
   if (!quantizes(request)) {
     const QuantizeTargets none;
@@ -49,6 +50,7 @@ Result<void> check_quantizing(const ConvertRequest& request) {
                          : request.fuse != none.fuse                   ? "fuse"
                          : request.nonfinite != none.nonfinite         ? "nonfinite"
                          : request.clip != none.clip                   ? "clip"
+                         : request.convrot != none.convrot             ? "convrot"
                          : !request.importance.empty()                 ? "importance"
                                                                        : nullptr;
     if (option == nullptr) return {};

@@ -32,12 +32,13 @@ def weight(rows=40, columns=128, seed=0):
 class Fixture:
     """Tensors and files of a model, and the weights that the tool decodes."""
 
-    def __init__(self, tensors, decoded, config=None, files=None, metadata=None):
+    def __init__(self, tensors, decoded, config=None, files=None, metadata=None, quantized_from=None):
         self.tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         self.decoded = decoded
         self.config = config
         self.files = files or {}
         self.metadata = metadata or {"format": "pt"}
+        self.quantized_from = quantized_from  # the weights that the tool made the codes of
 
     def write(self, folder):
         folder.mkdir(parents=True)
@@ -46,6 +47,8 @@ class Fixture:
             (folder / "config.json").write_text(json.dumps({"torch_dtype": "bfloat16", **self.config}, indent=1) + "\n")
         for name, text in self.files.items():
             (folder / name).write_text(text)
+        if self.quantized_from is not None:
+            save_file(self.quantized_from, folder / "weights.safetensors")
         write_digests(folder, self.decoded)
 
 
@@ -186,7 +189,8 @@ def convrot(size):
     import comfy_kitchen.backends.eager.quantization as comfy
 
     # Sums of these numbers are exact, in whatever order a product of matrices adds them.
-    codes, scale = comfy.quantize_int8_convrot_weight((weight() * 1024).round() / 1024, size)
+    numbers = (weight() * 1024).round() / 1024
+    codes, scale = comfy.quantize_int8_convrot_weight(numbers, size)
     turned = codes.double().reshape(codes.shape[0], -1, size)
     step = 1
     while step < size:  # the regular Hadamard matrix of order 4, along each digit of the place in a group
@@ -202,7 +206,7 @@ def convrot(size):
     layer = {"format": "int8_tensorwise", "convrot": True, "convrot_groupsize": size}
     text = json.dumps({"format_version": "1.0", "layers": {"a": layer}})
     return Fixture({"a.weight": codes, "a.weight_scale": scale}, {"a.weight": decoded},
-                   metadata={"format": "pt", "_quantization_metadata": text})
+                   metadata={"format": "pt", "_quantization_metadata": text}, quantized_from={"a.weight": numbers})
 
 
 def groups_of(numbers, bits, size):

@@ -112,9 +112,11 @@ class QuantizeTest(running.CommandTest):
                              (["--to", "int4-group", "--group-size", "32", "--no-symmetric"],
                               "int4-group by compressed-tensors"),
                              (["--to", "int8-channel", "--recipe", "comfy", "--spelling", "comfyui"],
-                              "int8-channel by comfy")):
+                              "int8-channel by comfy"),
+                             (["--to", "int8-channel", "--spelling", "comfyui", "--convrot", "16"],
+                              "int8-channel by compressed-tensors")):
             with self.subTest(recipe):
-                out = "verified-" + recipe.split()[0]
+                out = "verified-" + recipe.replace(" ", "-")
                 self.done("convert", "in", "-o", out, *more)
                 self.assertIn(f"4 weights are {recipe}", self.done("verify", out, "--against", "in"))
                 path = next((self.folder / out).glob("*.safetensors"))
@@ -183,6 +185,12 @@ class QuantizeTest(running.CommandTest):
             (["--to", "mxfp8-e5m2"], "no loader of files reads mxfp8-e5m2"),
             (["--to", "int4-group", "--spelling", "modelopt"], "--spelling compressed-tensors can"),
             (["--to", "mxfp8", "--spelling", "gpt-oss"], "compressed-tensors or modelopt or comfyui can"),
+            (["--to", "int8-channel", "--convrot", "16"], "--spelling comfyui can"),
+            (["--to", "nvfp4", "--spelling", "comfyui", "--convrot", "16"], "the weight becomes nvfp4"),
+            (["--to", "int8-channel", "--spelling", "comfyui", "--convrot", "32"], "not of 32"),
+            (["--to", "int8-channel", "--spelling", "comfyui", "--convrot", "4096"], "a smaller group fits"),
+            (["--to", "int8-channel", "--spelling", "comfyui", "--convrot", "16", "--compute-dtype", "float16"],
+             "in their own type"),
         ):
             with self.subTest(more):
                 self.assertIn(words, self.refused("convert", "in", "-o", "out", *more))

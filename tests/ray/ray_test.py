@@ -147,6 +147,22 @@ class RayTest(unittest.TestCase):
         self.check()
         return driver.returncode, said
 
+    def test_quantized_decoded_and_quantized_in_one_pass(self):
+        """Of codes and scales, as one process makes them; weights that loaders join have tensor scales of two shards."""
+        matrices = self.folder / "matrices"
+        matrices.mkdir()
+        random = np.random.default_rng(2)
+        names = [f"model.layers.{i}.mlp.{name}.weight" for i in range(3) for name in ("gate_proj", "up_proj", "down_proj")]
+        for i, first in enumerate(range(0, 9, 2)):
+            tensors = {name: random.standard_normal((256, 512), np.float32) for name in names[first : first + 2]}
+            safetensors.numpy.save_file(tensors, matrices / f"model-{i + 1:05}-of-00005.safetensors")
+        self.connect()
+        for name, begin, to in (("float8", "matrices", "fp8-block"), ("nvfp4", "float8", "nvfp4"), ("wide", "nvfp4", "bfloat16")):
+            tensorcast.convert(self.folder / begin, self.folder / f"{name}-of-one", to)
+            checkpoint.plan(self.folder / begin, self.folder / name, to)
+            tensorcast.ray.convert(self.folder / name)
+            self.assertEqual(files_of(self.folder / name), files_of(self.folder / f"{name}-of-one"))
+
     def test_driver_killed(self):
         status, _ = self.interrupt_driver(signal.SIGKILL)
         self.assertEqual(status, -signal.SIGKILL)

@@ -3,6 +3,7 @@
 
 import http.client
 import http.server
+import json
 import pathlib
 import tempfile
 import threading
@@ -76,6 +77,22 @@ class Sometimes:
 
 def is_data(method, path):
     return method == "GET" and ".safetensors" in path and "index.json" not in path and "list-type" not in path
+
+
+def scatter_scales(folder):
+    """Moves the scales of each file to the next one."""
+    files = sorted(folder.glob("*.safetensors"))
+    contents = [safetensors.numpy.load_file(file) for file in files]
+    places = {}
+    for i, file in enumerate(files):
+        codes = {name: tensor for name, tensor in contents[i].items() if "scale" not in name}
+        scales = {name: tensor for name, tensor in contents[i - 1].items() if "scale" in name}
+        safetensors.numpy.save_file({**codes, **scales}, file, {"format": "pt"})
+        places.update(dict.fromkeys([*codes, *scales], file.name))
+    index = folder / "model.safetensors.index.json"
+    content = json.loads(index.read_text())
+    index.write_text(json.dumps({**content, "weight_map": places}))
+    (folder / RECORD).unlink()  # of files that are others now
 
 
 class UrlsTest(unittest.TestCase):
@@ -183,6 +200,35 @@ class UrlsTest(unittest.TestCase):
         self.s3.pipe_file(name, bytes(content))
         with self.assertRaisesRegex(tc.FileError, "changed since"):
             tc.checkpoint.run_shard(self.out)
+
+    def test_quantized_there_decoded_and_respelled(self):
+        """Each step as in folders of this machine, with requests that fail; scales are in other shards than their codes."""
+        source = self.folder / "matrices"
+        source.mkdir()
+        random = np.random.default_rng(2)
+        for i in range(2):
+            tensors = {f"model.layers.{i}.mlp.{name}.weight": random.standard_normal((1024, 512), np.float32)
+                       for name in ("gate_proj", "up_proj", "down_proj")}
+            safetensors.numpy.save_file(tensors, source / f"model-{i + 1:05}-of-00002.safetensors", {"format": "pt"})
+        (source / "config.json").write_text('{"dtype": "float32"}')
+        steps = [("mxfp4", source, "mxfp4", {}), ("nvfp4", "mxfp4", "nvfp4", {"spelling": "compressed-tensors"}),
+                 ("respelled", "nvfp4", None, {"respell": "modelopt"}), ("wide", "respelled", "bfloat16", {})]
+        for name, begin, to, options in steps:
+            here = begin if begin == source else self.folder / begin
+            tc.convert(here, self.folder / name, to, **options)
+            if name == "mxfp4":
+                scatter_scales(self.folder / name)
+                self.s3.put(str(self.folder / name), f"models/{self.name}-{name}", recursive=True)
+                continue
+            Proxy.trouble = reading = Sometimes(is_data, ["refused", "cut"], most=6)
+            tc.convert(f"{self.out}-{begin}", f"{self.out}-{name}", to, **options)
+            Proxy.trouble = lambda method, path: None
+            self.assertGreater(reading.failed, 2)
+            files = {path.name: path.read_bytes() for path in (self.folder / name).iterdir() if path.name != RECORD}
+            self.assertEqual({path.rpartition("/")[2]: self.s3.cat_file(path) for path in self.s3.find(f"models/{self.name}-{name}")
+                              if not path.endswith(RECORD)}, files)
+        self.assertEqual({layer.scheme for layer in tc.inspect(f"{self.out}-mxfp4").layers}, {"mxfp4"})
+        tc.checkpoint.verify(f"{self.out}-nvfp4")  # by its digests
 
     def test_single_files(self):
         tc.convert("s3://models/model/model-00001-of-00003.safetensors", f"{self.out}.safetensors", "float16")

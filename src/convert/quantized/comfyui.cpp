@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/config.hpp"
+#include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/spelling.hpp"
 
 namespace tensorcast::quantized {
@@ -77,9 +78,7 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
   constexpr std::int64_t usual = 256, largest = std::int64_t{1} << 16;
   Layer& layer = builder.layer();
   const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
-  bool power = size >= 4 && size <= largest;
-  for (std::int64_t rest = size; power && rest > 1; rest /= 4) power = rest % 4 == 0;
-  if (!power || layer.shape.empty() || layer.shape.back() % size != 0) {
+  if (!is_group_turned(size) || size > largest || layer.shape.empty() || layer.shape.back() % size != 0) {
     return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
   }
   layer.coding.rotation = size;

@@ -74,7 +74,10 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {
   Json layers = Json::object();
   for (const WrittenLayer* written : model.layers) {
-    layers[module_of(written->layer.name)] = {{"format", format_of(written->layer)}};
+    Json& layer = layers[module_of(written->layer.name)] = {{"format", format_of(written->layer)}};
+    if (written->layer.coding.rotation == 0) continue;
+    layer["convrot"] = true;
+    layer["convrot_groupsize"] = written->layer.coding.rotation;
   }
   config.metadata_key = key;
   config.metadata_text = Json{{"format_version", "1.0"}, {"layers", std::move(layers)}}.dump();

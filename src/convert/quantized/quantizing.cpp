@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "block/code_packing.hpp"
+#include "convert/quantized/hadamard.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -60,6 +61,15 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
+bool can_turn(const Quantizing& quantizing, const Shape& shape) noexcept {
+  const std::int64_t size = quantizing.rotation;
+  if (size == 0) return true;
+  const bool holds = quantizing.numbers == DType::float32 || quantizing.compute == DType::undefined ||
+                     quantizing.compute == quantizing.numbers;
+  return holds && quantizing.scheme == "int8-channel" && is_group_turned(size) && size <= most_turned &&
+         shape.size() != 0 && shape.back() % size == 0;
+}
+
 LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points) {
   LayerContent content;
   content.name = std::move(name);
@@ -106,6 +116,7 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
                          ReadNumbers read, std::function<Result<float>()> maximum, const Execution& execution)
     : quantizer_(std::move(quantizer)),
       numbers_(quantizing.numbers),
+      compute_(quantizing.compute == DType::undefined ? quantizing.numbers : quantizing.compute),
       symmetric_(quantizing.symmetric),
       content_(content),
       read_(std::move(read)),
@@ -131,7 +142,8 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
   const LayerContent made = content_of(quantizer->layout(), content.name, !quantizing.symmetric);
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
-      made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points) {
+      made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
+      quantizing.rotation != content.rotation || !can_turn(quantizing, Shape(content.shape))) {
     return Error{
         .code = ErrorCode::parse, .message = "its plan does not fit what the scheme makes", .tensor = content.name};
   }
@@ -174,6 +186,18 @@ Result<void> NumberCodes::prepare() {
   return {};
 }
 
+Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t before = first * content_.columns(), elements = count * content_.columns();
+  source_.resize(storage_bytes(numbers_, elements));
+  if (Result<void> got = read_(before, source_); !got || content_.rotation == 0) return got;
+  Result<float> largest = quantizer_.maximum(source_.data(), elements, execution_);  // NaN, before groups share it
+  if (!largest) {
+    if (largest.error().element) *largest.error().element += before;
+    return std::move(largest).error();
+  }
+  return turn_groups(numbers_, compute_, content_.rotation, source_);
+}
+
 Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   if (row >= window_begin_ && row < window_end_) return {};
   if (Result<void> ready = prepare(); !ready) return ready;
@@ -184,8 +208,7 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   // Whole blocks of rows: within a matrix if its last block is shorter.
   const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
   const std::uint64_t count = std::min(most, last - begin);
-  source_.resize(storage_bytes(numbers_, count * columns));
-  if (Result<void> got = read_(begin * columns, source_); !got) return got;
+  if (Result<void> got = read_rows(begin, count); !got) return got;
   codes_.resize(count * quantizer_.codes_row_bytes());
   const bool has_scales = scale_bytes_ != 0 && quantizer_.layout().scales_dtype != DType::undefined;
   const std::uint64_t scales_begin = quantizer_.scales_before(begin);

@@ -28,6 +28,7 @@ struct Quantizing {
   bool symmetric = true;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
+  std::int64_t rotation = 0;  // groups of so many columns are turned first, as Coding::rotation; in the type `compute`
   ImportanceEntry importance = {};
 
   // As TensorOutcome::search.
@@ -38,6 +39,11 @@ struct Quantizing {
 // of the importance's file.
 [[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
                                                     const ImportanceFile* importance = nullptr);
+
+inline constexpr std::int64_t most_turned = 4096;  // columns that are turned together
+
+// Whether the rotation fits the scheme, the types and the columns; true without one.
+[[nodiscard]] bool can_turn(const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
@@ -74,6 +80,8 @@ class NumberCodes final : public LayerCodes {
   // Sets the tensor's scale, or finds out whether all numbers are zero, once.
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<bool> all_zero() const;
+  // Reads whole rows, and turns their groups.
+  [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
   // Quantizes the rows around `row`, unless they are at hand.
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
   // Measures the rows at hand.
@@ -85,7 +93,7 @@ class NumberCodes final : public LayerCodes {
                                        std::span<std::byte> out);
 
   block::Quantizer quantizer_;
-  DType numbers_;
+  DType numbers_, compute_;
   bool symmetric_;
   LayerContent content_;
   ReadNumbers read_;

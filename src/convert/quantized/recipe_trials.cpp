@@ -10,6 +10,7 @@
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "cast/parallel.hpp"
+#include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/original_rows.hpp"
 #include "convert/quantized/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
@@ -242,7 +243,8 @@ class Trials {
   void add_trials() {
     std::vector<DType> dtypes = {original_.dtype};
     for (const DType other : {DType::float32, DType::bfloat16, DType::float16}) {
-      if (other != original_.dtype) dtypes.push_back(other);
+      // ConvRot turns weights in their own type.
+      if (other != original_.dtype && content_.rotation == 0) dtypes.push_back(other);
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
@@ -312,6 +314,12 @@ class Trials {
     return *std::move(made);
   }
 
+  Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
+                         std::vector<std::byte>& numbers) {
+    if (Result<void> got = rows.read(first, count, numbers); !got || content_.rotation == 0) return got;
+    return turn_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
+  }
+
   Result<void> run_part(std::uint64_t part) {
     const std::uint64_t first_row = part * geometry_.rows;
     OriginalRows rows(original_.dtype, reader_.layer(), geometry_.columns, original_.read);
@@ -320,7 +328,7 @@ class Trials {
     for (const Trial& trial : trials_) largest.emplace_back(trial.compute_dtype(), 0.0f);
     for (std::uint64_t row = 0; row < geometry_.rows; row += geometry_.band_rows) {
       const std::uint64_t count = std::min(geometry_.band_rows, geometry_.rows - row);
-      if (Result<void> got = rows.read(first_row + row, count, numbers); !got) return got;
+      if (Result<void> got = read_rows(rows, first_row + row, count, numbers); !got) return got;
       for (std::size_t i = 0; i < trials_.size(); ++i) {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
@@ -351,7 +359,7 @@ class Trials {
       const std::uint64_t in_matrix = row % geometry_.matrix_rows;
       const std::uint64_t left = geometry_.block_rows == 1 ? geometry_.rows - row : geometry_.matrix_rows - in_matrix;
       const std::uint64_t count = std::min(geometry_.band_rows, left);
-      if (Result<void> got = rows.read(first_row + row, count, numbers); !got) return got;
+      if (Result<void> got = read_rows(rows, first_row + row, count, numbers); !got) return got;
       if (Result<void> done = run_band(first_row, row, count, numbers); !done) return done;
       if (Result<void> told = advance(numbers.size()); !told) return told;
       row += count;

@@ -55,6 +55,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
   content.element = coding.element;
   content.bits = coding.bits;
+  content.rotation = coding.rotation;
   content.block_rows = layer.block_rows;
   content.block_columns = layer.block_columns;
   const bool gguf = coding.packing == Packing::gguf;
@@ -62,8 +63,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
   const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
                      layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
-  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127 ||
-      coding.rotation != 0) {
+  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
     return Error{.code = ErrorCode::unsupported,
                  .message = fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                         in_rows ? "decoded with more than scales" : order_of(coding.packing)),

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/piece_decoder.hpp"
 #include "dtype/ceil_div.hpp"
 #include "tensorcast/cast.hpp"
@@ -106,9 +106,9 @@ class RowDecoder final : public PieceDecoder {
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    const bool power = std::has_single_bit(size) && std::countr_zero(size) % 2 == 0;
-    if (power && size <= most_rotation && columns_ % size == 0 && one_scale && coding_.element == Element::integer &&
-        coding_.packing == Packing::bytes && reader_.find(PartRole::zero_points) == no_part) {
+    if (is_group_turned(coding_.rotation) && size <= most_rotation && columns_ % size == 0 && one_scale &&
+        coding_.element == Element::integer && coding_.packing == Packing::bytes &&
+        reader_.find(PartRole::zero_points) == no_part) {
       return {};
     }
     return reader_.wrong(0, "its inputs were turned in a way that is not known");
@@ -298,7 +298,6 @@ class RowDecoder final : public PieceDecoder {
   // Turns whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
   Result<void> decode_turned(std::uint64_t first, std::uint64_t rows, std::uint64_t width, DType to,
                              std::span<std::byte> out) {
-    const auto size = static_cast<std::uint64_t>(coding_.rotation);
     constexpr float one = 1.0F;
     const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size())};
@@ -308,18 +307,8 @@ class RowDecoder final : public PieceDecoder {
     turned_.resize(rows * width);
     const auto turned = std::as_writable_bytes(std::span(turned_));
     if (Result<void> codes = decode_blocks(tensor, 0, rows, DType::float32, turned); !codes) return codes;
-    for (std::uint64_t stride = 1; stride < size; stride *= 4) {
-      for (std::uint64_t i = 0; i < turned_.size(); ++i) {
-        if (i / stride % 4 != 0) continue;
-        float* at = turned_.data() + i;
-        const float a = at[0], b = at[stride], c = at[2 * stride], d = at[3 * stride];
-        at[0] = a + b + c - d;
-        at[stride] = a + b - c + d;
-        at[2 * stride] = a - b + c + d;
-        at[3 * stride] = b + c + d - a;
-      }
-    }
-    const float norm = std::ldexp(1.0F, -std::countr_zero(size) / 2);
+    sum_groups(std::span(turned_), static_cast<std::size_t>(coding_.rotation));
+    const auto norm = static_cast<float>(group_norm(coding_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const float scale = scale_values_[grid_row(first + row) - loaded_first_];
       for (float& number : std::span(turned_).subspan(row * width, width)) number = number * norm * scale;

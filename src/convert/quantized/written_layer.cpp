@@ -89,6 +89,7 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   layer.block_columns = content.block_columns;
   layer.coding.element = content.element;
   layer.coding.bits = content.bits;
+  layer.coding.rotation = content.rotation;
   layer.coding.is_signed = content.element == Element::integer;
   layer.coding.scales = content.scales == DType::float8_e8m0fnu  ? ScaleType::e8m0
                         : content.scales == DType::float8_e4m3fn ? ScaleType::e4m3
@@ -100,6 +101,10 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   constexpr std::int64_t most = std::int64_t{1} << 56;  // products with bits cannot overflow
   if (std::ranges::any_of(content.shape, [](std::int64_t size) { return size < 0 || size >= most; })) {
     written.refusal = "its shape is too large";
+    return written;
+  }
+  if (content.rotation != 0 && writer.name != "comfyui") {
+    written.refusal = "its inputs are turned by ConvRot, which the spelling comfyui alone has";
     return written;
   }
   writer.spell(content, written);
