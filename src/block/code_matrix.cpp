@@ -14,16 +14,19 @@ namespace {
 constexpr std::size_t word_bits = 32;
 constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
 
+void decode(DType from, const std::byte* src, DType to, std::byte* out, std::size_t count) noexcept {
+  static const codec::Policy policy{};
+  kernels::find_kernel(active_target(), from, to)->run(src, out, count, policy);
+}
+
 template <class Number>
 void convert(DType from, const std::byte* src, std::span<Number> out) noexcept {
-  static const codec::Policy policy{};
   constexpr DType to = sizeof(Number) == 1 ? DType::int8 : sizeof(Number) == 2 ? DType::bfloat16 : DType::float32;
   if (from == to) {
     std::memcpy(out.data(), src, out.size_bytes());
     return;
   }
-  const kernels::Kernel* kernel = kernels::find_kernel(active_target(), from, to);
-  kernel->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
+  decode(from, src, to, reinterpret_cast<std::byte*>(out.data()), out.size());
 }
 
 using Word = std::uint32_t;
@@ -160,6 +163,15 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
   const std::byte* const from = data + matrix * matrix_bytes;
   if (!is_stream()) return read_single(from, row, column, out);
   read_stream(from + row * row_bytes, column, out);
+}
+
+std::array<float, 16> CodeMatrices::numbers_of_nibbles() const noexcept {
+  std::array<std::byte, 8> all;
+  for (unsigned i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>(2 * i | (2 * i + 1) << 4);
+  std::array<float, 16> numbers;
+  auto* const out = reinterpret_cast<std::byte*>(numbers.data());
+  decode(stream_type(element, bits), all.data(), DType::float32, out, numbers.size());
+  return numbers;
 }
 
 CodeMatrices::NibblePairs CodeMatrices::pairs_of(std::span<const float> table) const noexcept {

@@ -29,6 +29,8 @@ struct CodeMatrices {
   // `column` is a multiple of alignment. Not of GGUF.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
+  // Of the 16 codes of four bits; indices, of tables. Precondition: has_nibbles().
+  [[nodiscard]] std::array<float, 16> numbers_of_nibbles() const noexcept;
   // Numbers of a table by codes of four bits, two for each byte. Precondition: has_nibbles().
   using NibblePairs = std::array<std::array<float, 2>, 256>;
   [[nodiscard]] bool has_nibbles() const noexcept { return bits == 4 && is_stream(); }

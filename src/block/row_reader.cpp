@@ -29,6 +29,15 @@ RowReader::RowReader(const Checked& checked) : checked_(checked) {
   const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
   if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
   const BlockCoding& coding = checked.coding();
+  if (checked.codes.has_nibbles() && coding.factor == 1.0F && checked.block_columns % 16 == 0 &&
+      (checked.block_columns >= 32 || has_scale_codes())) {
+    std::array<float, 16> numbers = checked.codes.numbers_of_nibbles();
+    if (is_table) std::copy_n(checked.tensor->table.begin(), numbers.size(), numbers.begin());
+    if (coding.positive_zero) {
+      for (float& number : numbers) number += 0.0F;
+    }
+    nibbles_ = NibbleProducts(ops_, numbers);
+  }
   const bool is_product = coding.packing == BlockPacking::stream && coding.factor == 1.0F && !coding.positive_zero &&
                           coding.offset == 0 && checked.zeros.empty() && checked.biases.empty();
   if (is_product && checked.block_columns >= least_table_width && checked.codes.columns >= least_table_width) {
@@ -40,6 +49,7 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
                      std::byte* out) {
   const BlockCoding& coding = checked_.coding();
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
+  if (!nibbles_.empty() && to != DType::float32) return look_up_nibbles(matrix, row, column, count, to, out);
   load_scales(matrix, checked_.grid_row(row), column, count);
   if (to == DType::bfloat16 && look_up_products(matrix, row, column, count, out)) return;
   const DType from = read_numbers(matrix, row, column, count);
@@ -59,6 +69,45 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
   const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
   ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
                                                     by);
+}
+
+bool RowReader::has_scale_codes() const noexcept {
+  return checked_.scales.has_byte_codes() && checked_.zeros.empty() && checked_.biases.empty();
+}
+
+const std::uint16_t* RowReader::tables_of_codes(std::size_t matrix, DType to) {
+  const std::size_t global = checked_.globals.size() < 2 ? 0 : matrix;
+  if (code_tables_ == nullptr || code_tables_to_ != to || code_tables_matrix_ != global) {
+    std::array<float, 256> scales, zeros;
+    checked_.scales.numbers_of_codes(scales);
+    apply_global(matrix, scales);
+    const auto offset = static_cast<float>(checked_.coding().offset);
+    zeros.fill(offset);
+    code_tables_ = nibbles_.make(to, {.scales = scales.data(), .zeros = offset == 0 ? nullptr : zeros.data()}, 256);
+    code_tables_to_ = to;
+    code_tables_matrix_ = global;
+  }
+  return code_tables_;
+}
+
+void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
+                                std::byte* out) {
+  const std::size_t width = checked_.block_columns, first = column / width;
+  const std::size_t blocks = (column + count - 1) / width - first + 1;
+  kernels::NibbleRuns runs{.tables = nullptr,
+                           .width = width,
+                           .skipped = column % width,
+                           .is_high_first = checked_.codes.packing != BlockPacking::stream};
+  if (has_scale_codes()) {
+    runs.tables = tables_of_codes(matrix, to);
+    scale_codes_.resize(blocks);
+    checked_.scales.read_codes(matrix, checked_.grid_row(row), first, scale_codes_);
+    runs.indices = reinterpret_cast<const std::uint8_t*>(scale_codes_.data());
+  } else {
+    load_scales(matrix, checked_.grid_row(row), column, count);
+    runs.tables = nibbles_.make(to, parameters(0), blocks);
+  }
+  ops_.look_up_nibbles(checked_.codes.stream(matrix, row, column), out, count, runs);
 }
 
 // Returns false if a scale has no table; `out` is unspecified then.
@@ -121,11 +170,7 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
   scales_.resize(readable);
   checked_.scales.read(matrix, grid_row, first, of_blocks(scales_));
   const BlockCoding& coding = checked_.coding();
-  if (coding.global != GlobalScale::none) {
-    const float global = checked_.globals[checked_.globals.size() == 1 ? 0 : matrix];
-    const bool divides = coding.global == GlobalScale::divisor;
-    for (float& scale : of_blocks(scales_)) scale = divides ? scale / global : scale * global;
-  }
+  apply_global(matrix, of_blocks(scales_));
   are_powers_ = checked_.block_columns == 32 && std::all_of(scales_.begin(), scales_.begin() + blocks, is_power);
   has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
   if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
@@ -136,6 +181,13 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
   if (checked_.biases.empty()) return;
   biases_.resize(readable);
   checked_.biases.read(matrix, grid_row, first, of_blocks(biases_));
+}
+
+void RowReader::apply_global(std::size_t matrix, std::span<float> scales) const noexcept {
+  const GlobalScale kind = checked_.coding().global;
+  if (kind == GlobalScale::none) return;
+  const float global = checked_.globals[checked_.globals.size() == 1 ? 0 : matrix];
+  for (float& scale : scales) scale = kind == GlobalScale::divisor ? scale / global : scale * global;
 }
 
 kernels::RunParameters RowReader::parameters(std::size_t block) const noexcept {

@@ -9,6 +9,7 @@
 
 #include "block/code_matrix.hpp"
 #include "block/float8_products.hpp"
+#include "block/nibble_products.hpp"
 #include "block/scale_grid.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
@@ -57,6 +58,11 @@ class RowReader {
   void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
   [[nodiscard]] bool look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
                                       std::byte* out);
+  void look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
+                       std::byte* out);
+  [[nodiscard]] bool has_scale_codes() const noexcept;
+  [[nodiscard]] const std::uint16_t* tables_of_codes(std::size_t matrix, DType to);
+  void apply_global(std::size_t matrix, std::span<float> scales) const noexcept;
   void expand(std::size_t column, std::size_t count);
   [[nodiscard]] kernels::RunParameters parameters(std::size_t block) const noexcept;
 
@@ -78,6 +84,11 @@ class RowReader {
   std::array<std::vector<float>, 3> each_;      // of elements
   CodeMatrices::NibblePairs pairs_;             // of a table
   Float8Products float8_;
+  NibbleProducts nibbles_;
+  std::vector<std::byte> scale_codes_;          // if scales have codes of a byte, of which each has a table:
+  const std::uint16_t* code_tables_ = nullptr;  // for code_tables_to_ and the global scale of code_tables_matrix_
+  DType code_tables_to_ = DType::undefined;
+  std::size_t code_tables_matrix_ = 0;
   alignas(64) Numbers numbers_ = {};
 };
 

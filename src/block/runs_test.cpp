@@ -402,6 +402,42 @@ TEST(LookUpSplit, EveryTargetGivesTheOutputsOfAnyTable) {
   }
 }
 
+TEST(LookUpNibbles, EveryTargetGivesTheResultsOfEachRunsTable) {
+  std::mt19937 random(19);
+  constexpr std::size_t most = 1000, table_count = 256;
+  std::vector<std::uint16_t> tables(16 * table_count);
+  for (std::uint16_t& result : tables) result = static_cast<std::uint16_t>(random());
+  std::vector<std::uint8_t> indices(table_count);
+  for (std::uint8_t& index : indices) index = static_cast<std::uint8_t>(random());
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{256}, most}) {
+    std::vector<std::byte> codes((count + 1) / 2);  // no byte more, so that a sanitizer sees it
+    for (std::byte& byte : codes) byte = static_cast<std::byte>(random());
+    for (const std::size_t width : {16U, 32U, 48U, 128U, 2048U}) {
+      for (const unsigned kind : {0U, 1U, 2U, 3U}) {
+        const NibbleRuns runs{.tables = tables.data(),
+                              .indices = kind % 2 == 0 ? nullptr : indices.data(),
+                              .width = width,
+                              .skipped = kind < 2 ? 0 : width - 16,
+                              .is_high_first = kind > 1};
+        for (const Target target : supported_targets()) {
+          const LookUpNibblesFn look_up = ops_of(target).look_up_nibbles;
+          if (look_up == nullptr) continue;
+          std::vector<std::uint16_t> made((count + 15) / 16 * 16 + 1, 0xabcd);
+          look_up(codes.data(), reinterpret_cast<std::byte*>(made.data()), count, runs);
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t run = (i + runs.skipped) / width;
+            const std::size_t table = runs.indices == nullptr ? run : indices[run];
+            const bool is_upper = (i % 2 != 0) != runs.is_high_first;
+            const unsigned code = std::to_integer<unsigned>(codes[i / 2]) >> (is_upper ? 4U : 0U) & 15U;
+            ASSERT_EQ(made[i], tables[16 * table + code]) << name(target) << ' ' << width << ' ' << i;
+          }
+          EXPECT_EQ(made.back(), 0xabcd) << name(target);
+        }
+      }
+    }
+  }
+}
+
 TEST(ScaleRuns, OtherTypesHaveNone) {
   for (const Target target : supported_targets()) {
     EXPECT_EQ(ops_of(target).find_scale_runs(DType::float64, DType::float32, 1), nullptr);

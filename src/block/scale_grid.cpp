@@ -22,14 +22,18 @@ std::size_t swizzled_place(std::size_t row, std::size_t column, std::size_t colu
   return tile * tile_rows * tile_columns + r % 32 * 16 + r / 32 * tile_columns + column % tile_columns;
 }
 
+void decode(DType from, const std::byte* src, std::span<float> out) noexcept {
+  static const codec::Policy policy{};
+  kernels::find_kernel(active_target(), from, DType::float32)
+      ->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
+}
+
 void to_float(DType from, const std::byte* src, std::span<float> out) noexcept {
   if (from == DType::float32) {
     std::memcpy(out.data(), src, out.size_bytes());
     return;
   }
-  static const codec::Policy policy{};
-  kernels::find_kernel(active_target(), from, DType::float32)
-      ->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
+  decode(from, src, out);
 }
 
 }  // namespace
@@ -48,13 +52,10 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
     case Source::dense:
       return to_float(dtype_, data_ + ((matrix * size_.rows + row) * size_.columns + column) * bytes, out);
     case Source::swizzled: {
-      const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
       std::array<std::byte, 64> bytes_of_row;
       for (std::size_t done = 0; done < out.size(); done += bytes_of_row.size()) {
         const std::size_t n = std::min(bytes_of_row.size(), out.size() - done);
-        for (std::size_t i = 0; i < n; ++i) {
-          bytes_of_row[i] = data_[before + swizzled_place(row, column + done + i, size_.columns)];
-        }
+        read_codes(matrix, row, column + done, std::span(bytes_of_row).first(n));
         to_float(dtype_, bytes_of_row.data(), out.subspan(done, n));
       }
       return;
@@ -73,6 +74,28 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
       return;
     }
   }
+}
+
+bool ScaleGrid::has_byte_codes() const noexcept {
+  return (source_ == Source::dense || source_ == Source::swizzled) && bit_width(dtype_) == 8;
+}
+
+void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t column,
+                           std::span<std::byte> out) const noexcept {
+  if (source_ == Source::dense) {
+    std::memcpy(out.data(), data_ + (matrix * size_.rows + row) * size_.columns + column, out.size());
+    return;
+  }
+  const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = data_[before + swizzled_place(row, column + i, size_.columns)];
+  }
+}
+
+void ScaleGrid::numbers_of_codes(std::span<float, 256> out) const noexcept {
+  std::array<std::byte, 256> codes;
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
+  decode(dtype_, codes.data(), out);
 }
 
 Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType read_as, bool swizzled,

@@ -24,6 +24,11 @@ class ScaleGrid {
   // The numbers of blocks [column, column + out.size()) of a row.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
+  // Reports whether scales are codes of a byte, which read_codes() copies and numbers_of_codes() gives the numbers of.
+  [[nodiscard]] bool has_byte_codes() const noexcept;
+  void read_codes(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::byte> out) const noexcept;
+  void numbers_of_codes(std::span<float, 256> out) const noexcept;
+
  private:
   friend Result<ScaleGrid> scale_grid(const TensorView&, const GridSize&, DType, bool, const char*);
   friend Result<ScaleGrid> zero_grid(const TensorView&, const GridSize&, const BlockCoding&);

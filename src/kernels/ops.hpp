@@ -37,6 +37,7 @@ struct Ops {
   ScaleRunsFn scale_runs_by_powers;
   // Null if the instruction set has no fast way.
   LookUpSplitFn look_up_split;
+  LookUpNibblesFn look_up_nibbles;
   // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;

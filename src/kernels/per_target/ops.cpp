@@ -13,6 +13,7 @@ extern constexpr Ops ops = {
     .find_scale_runs = find_scale_runs,
     .scale_runs_by_powers = scale_runs_by_powers,
     .look_up_split = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split : nullptr,
+    .look_up_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_nibbles : nullptr,
     .find_encode_runs = find_encode_runs,
     .largest_of_runs = largest_of_runs,
     .range_of_runs = range_of_runs,

@@ -1,0 +1,85 @@
+// Codes of four bits as entries of tables that change from run to run, 16 codes at a time: as many as the shortest run.
+#include <algorithm>
+#include <cstring>
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/per_target/functions.hpp"
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+#if TENSORCAST_HAS_BYTE_LOOKUP
+
+namespace {
+
+typedef std::uint8_t Bytes16 __attribute__((vector_size(16)));
+typedef std::uint64_t Words2 __attribute__((vector_size(16)));
+
+constexpr std::size_t step = 16, step_bytes = step / 2;
+
+SIMD_INLINE Bytes16 look_up(Bytes16 entries, Bytes16 indices) {
+#if defined(__SSSE3__)
+  return (Bytes16)_mm_shuffle_epi8((__m128i)entries, (__m128i)indices);
+#else
+  return (Bytes16)vqtbl1q_u8((uint8x16_t)entries, (uint8x16_t)indices);
+#endif
+}
+
+// The first or the last eight bytes of both, in turns.
+SIMD_INLINE Bytes16 first_in_turns(Bytes16 a, Bytes16 b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+SIMD_INLINE Bytes16 last_in_turns(Bytes16 a, Bytes16 b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+// Results of 16 codes, by their lower and upper bytes.
+struct Table {
+  Bytes16 low, high;
+
+  SIMD_INLINE explicit Table(const std::uint16_t* results) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(results);
+    const auto a = load<Bytes16>(bytes), b = load<Bytes16>(bytes + sizeof(a));
+    low = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    high = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  }
+
+  template <bool is_high_first>
+  SIMD_INLINE void store_results(std::byte* dst, std::uint64_t codes) const {
+    const auto both = (Bytes16)Words2{codes, 0};
+    const Bytes16 lower = both & 15, upper = both >> 4;
+    const Bytes16 indices = is_high_first ? first_in_turns(upper, lower) : first_in_turns(lower, upper);
+    const Bytes16 lows = look_up(low, indices), highs = look_up(high, indices);
+    store(dst, first_in_turns(lows, highs));
+    store(dst + sizeof(lows), last_in_turns(lows, highs));
+  }
+};
+
+template <bool is_high_first>
+[[gnu::noinline]] void look_up_runs(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
+  std::size_t end = runs.width - runs.skipped;
+  for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
+    const Table table(runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]));
+    const std::size_t stop = std::min(end, count);
+    for (; at + step <= stop; at += step) {
+      std::uint64_t eight = 0;
+      std::memcpy(&eight, codes + at / 2, step_bytes);
+      table.store_results<is_high_first>(dst + 2 * at, eight);
+    }
+    if (at < stop) {  // the last codes of all
+      std::uint64_t rest = 0;
+      std::memcpy(&rest, codes + at / 2, (stop - at + 1) / 2);
+      return table.store_results<is_high_first>(dst + 2 * at, rest);
+    }
+  }
+}
+
+}  // namespace
+
+void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
+  return runs.is_high_first ? look_up_runs<true>(codes, dst, count, runs)
+                            : look_up_runs<false>(codes, dst, count, runs);
+}
+
+#endif
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
