@@ -9,6 +9,7 @@
 #include "block/run_encoder.hpp"
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
+#include "kernels/ops.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -164,11 +165,24 @@ void encode_nvfp4(const float* x, std::uint8_t* bytes) noexcept {
   }
 }
 
-// A format's blocks one by one.
+// A format's blocks one by one: the definition.
 template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
 void encode_each(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
   const GgufBlockSize size = block_size(format);
   for (std::size_t i = 0; i < blocks; ++i) encode_block(numbers + i * size.elements, bytes + i * size.bytes);
+}
+
+// By the kernels of this CPU, and one by one where they stop.
+template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+void encode_many(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
+  const GgufBlockSize size = block_size(format);
+  const kernels::EncodeGgufFn encode = kernels::ops_of(active_target()).find_encode_gguf(format);
+  for (std::size_t done = 0; done < blocks;) {
+    done += encode(numbers + done * count, blocks - done, reinterpret_cast<std::byte*>(bytes + done * size.bytes));
+    if (done == blocks) return;
+    encode_block(numbers + done * count, bytes + done * size.bytes);
+    ++done;
+  }
 }
 
 }  // namespace
@@ -192,6 +206,23 @@ void put_half(float number, std::uint8_t* bytes) noexcept {
 float half_number(float number) noexcept { return round_to_float16(number); }
 
 GgufEncode gguf_encoder(GgufBlock format) noexcept {
+  switch (format) {
+    case GgufBlock::q4_0:
+      return encode_many<GgufBlock::q4_0, encode_q4_0>;
+    case GgufBlock::q4_1:
+      return encode_many<GgufBlock::q4_1, encode_q4_1>;
+    case GgufBlock::q5_0:
+      return encode_many<GgufBlock::q5_0, encode_q5_0>;
+    case GgufBlock::q5_1:
+      return encode_many<GgufBlock::q5_1, encode_q5_1>;
+    case GgufBlock::q8_0:
+      return encode_many<GgufBlock::q8_0, encode_q8_0>;
+    default:
+      return gguf_definition(format);
+  }
+}
+
+GgufEncode gguf_definition(GgufBlock format) noexcept {
   switch (format) {
     case GgufBlock::q4_0:
       return encode_each<GgufBlock::q4_0, encode_q4_0>;

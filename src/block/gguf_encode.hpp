@@ -15,6 +15,8 @@ using GgufEncode = void (*)(const float* numbers, const float* importance, std::
 
 // Null if the format cannot be written.
 [[nodiscard]] GgufEncode gguf_encoder(GgufBlock format) noexcept;
+// The same, block by block: slow for those of 32 numbers.
+[[nodiscard]] GgufEncode gguf_definition(GgufBlock format) noexcept;
 // Reports whether importance changes the format's blocks.
 [[nodiscard]] bool weighs_importance(GgufBlock format) noexcept;
 

@@ -10,6 +10,7 @@
 
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
+#include "block/scale_steps.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "codec/reference_cast.hpp"
@@ -69,6 +70,7 @@ struct Quantizer::Work {
   std::vector<float> low = {}, high = {};
   std::vector<Extent> extents = {};
   std::vector<BlockScale> scales = {};
+  std::vector<std::uint8_t> scale_codes = {};
   std::vector<Operand> operands = {};
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
 };
@@ -190,6 +192,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   context_.element = recipe.element.element;
   context_.is_power_of_two = options.power_of_two_scales;
   context_.zeros_have_scale_one = is_default_;
+  steps_ = steps_of(scale_, context_);
   layout.scales_dtype = recipe.scales;
   band_rows_ = layout.block_rows <= 1 ? 1 : static_cast<std::size_t>(layout.block_rows);
   block_columns_ =
@@ -197,7 +200,10 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   grid_columns_ = ceil_div(columns_, block_columns_);
   run_shift_ =
       layout.block_columns == 0 ? kernels::shift_of_all : static_cast<unsigned>(std::countr_zero(block_columns_));
-  encoder_ = RunEncoder(recipe.element, context_.weights, layout.coding.element == DType::uint8);
+  const bool reads_source = source_ == DType::bfloat16 && context_.weights != DType::float16;
+  read_ = reads_source && recipe.element.search == Search::none ? DType::bfloat16 : DType::float32;
+  encoder_ = RunEncoder(recipe.element, context_.weights,
+                        {.numbers = read_, .is_offset = layout.coding.element == DType::uint8});
 
   const auto width = static_cast<std::size_t>(recipe.element.bits);
   const bool is_words = layout.coding.element == DType::uint8;
@@ -237,10 +243,12 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
   }
 }
 
-// The same, where they are if they are float32.
-const std::byte* Quantizer::floats_at(const std::byte* numbers, std::size_t first, std::size_t count,
-                                      std::vector<float>& buffer) const {
-  if (source_ == DType::float32 && context_.weights == DType::float32) return numbers + first * sizeof(float);
+// The same, in the type that the kernels read: where they are, if they are of it.
+const std::byte* Quantizer::numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
+                                       std::vector<float>& buffer) const {
+  if (source_ == read_ && (context_.weights == source_ || context_.weights == DType::float32)) {
+    return numbers + storage_bytes(source_, first);
+  }
   buffer.resize(chunk);
   load(numbers, first, count, buffer.data());
   return reinterpret_cast<const std::byte*>(buffer.data());
@@ -271,7 +279,7 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
     const std::size_t end = std::min((task + 1) * task_elements, count);
     for (std::size_t at = task * task_elements; at < end; at += chunk) {
       const std::size_t n = std::min(chunk, end - at);
-      largest[task] = std::max(largest[task], largest_bits(floats_at(numbers, at, n, buffer), n));
+      largest[task] = std::max(largest[task], largest_bits(numbers_at(numbers, at, n, buffer), read_, n));
     }
   });
   const std::uint32_t bits = tasks == 0 ? 0 : *std::max_element(largest.begin(), largest.end());
@@ -285,6 +293,7 @@ void Quantizer::set_maximum(float largest) noexcept {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
     layout_.global_scale = context_.global;
   }
+  steps_ = steps_of(scale_, context_);
   const Extent whole{.largest = largest};
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
 }
@@ -295,7 +304,7 @@ void Quantizer::for_each_part(const Stretch& stretch, Work& work, const Part& pa
   for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
     for (std::size_t done = 0; done < stretch.columns; done += chunk) {
       const std::size_t n = std::min(chunk, stretch.columns - done), column = stretch.column + done;
-      part(row, column, floats_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
+      part(row, column, numbers_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
     }
   }
 }
@@ -311,10 +320,10 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
     work.high.assign(room, 0.0f);
   }
   for_each_part(stretch, work, [&](std::size_t, std::size_t column, const std::byte* numbers, std::size_t count) {
-    for_whole_steps(numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
+    for_whole_steps(numbers, read_, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
       const std::size_t run = (column - stretch.column + done) >> run_shift_;
-      ops.largest_of_runs(step, n, run_shift_, &work.largest[run]);
-      if (needs_range) ops.range_of_runs(step, n, run_shift_, &work.low[run], &work.high[run]);
+      ops.largest_of_runs(step, read_, n, run_shift_, &work.largest[run]);
+      if (needs_range) ops.range_of_runs(step, read_, n, run_shift_, &work.low[run], &work.high[run]);
     });
   });
 }
@@ -323,23 +332,39 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
 Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   const std::size_t runs = ceil_div(stretch.columns, block_columns_);
   measure(stretch, runs, work);
-  std::uint32_t largest = 0;
-  work.extents.resize(runs);
-  for (std::size_t i = 0; i < runs; ++i) {
-    largest = std::max(largest, work.largest[i]);
-    work.extents[i] = {.largest = float_of(work.largest[i])};
-  }
+  const auto end = work.largest.begin() + static_cast<std::ptrdiff_t>(runs);
+  const std::uint32_t largest = *std::max_element(work.largest.begin(), end);
   if (largest >= infinity_bits && !allows_nonfinite_)
     return Error{.code = ErrorCode::out_of_range};  // the caller names it
   work.has_nonzero = work.has_nonzero || largest != 0;
+  const std::size_t index = scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
+  if (put_ordinary_scales(index, runs, work)) return {};
+  work.extents.resize(runs);
+  for (std::size_t i = 0; i < runs; ++i) work.extents[i] = {.largest = float_of(work.largest[i])};
   for (std::size_t i = 0; i < runs && !work.low.empty(); ++i) {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
-  keep_scales(scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_, work);
+  keep_scales(index, work);
   return {};
+}
+
+// Returns false, and nothing counts, if the scales of a stretch need their rule.
+bool Quantizer::put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const {
+  constexpr std::size_t least_runs = 16;  // fewer are faster one by one
+  if (!steps_ || clip_ || runs < least_runs) return false;
+  const std::size_t room = ceil_div(runs, kernels::run_step) * kernels::run_step;
+  std::fill(work.largest.begin() + static_cast<std::ptrdiff_t>(runs),
+            work.largest.begin() + static_cast<std::ptrdiff_t>(room), work.largest.front());
+  work.operands.resize(room);
+  work.scale_codes.resize(room);
+  work.cleared.clear();
+  const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;
+  if (!scale_blocks(work.largest.data(), room, *steps_, work.scale_codes.data(), work.operands.data())) return false;
+  std::memcpy(work.out.scales + index, work.scale_codes.data(), runs);
+  return true;
 }
 
 // Writes the scales of a stretch, the first of them to `index`, and keeps what its codes need.
@@ -419,7 +444,8 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
   for (std::size_t done = 0; done < count * columns_; done += chunk) {
     const std::size_t n = std::min(chunk, count * columns_ - done), blocks = n / size.elements;
     load(numbers, done, n, part.data());
-    const bool is_all_finite = largest_bits(reinterpret_cast<const std::byte*>(part.data()), n) < infinity_bits;
+    const bool is_all_finite =
+        largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
     if (!is_all_finite && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
     for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
       const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);

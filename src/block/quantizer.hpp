@@ -73,14 +73,15 @@ class Quantizer {
   }
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
-  [[nodiscard]] const std::byte* floats_at(const std::byte* numbers, std::size_t first, std::size_t count,
-                                           std::vector<float>& buffer) const;
+  [[nodiscard]] const std::byte* numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
+                                            std::vector<float>& buffer) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_band(std::size_t first, std::size_t count, Work& work) const;
   template <class Part>
   void for_each_part(const Stretch& stretch, Work& work, const Part& part) const;
   void measure(const Stretch& stretch, std::size_t runs, Work& work) const;
   Result<void> put_scales(const Stretch& stretch, Work& work) const;
+  [[nodiscard]] bool put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const;
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
   void keep_scales(std::size_t index, Work& work) const;
@@ -91,8 +92,10 @@ class Quantizer {
   const Recipe* recipe_ = nullptr;
   ScaleRule scale_ = nullptr;
   ScaleContext context_;
+  std::optional<kernels::ScaleSteps> steps_;  // of scale_, where it has them
   QuantizedTensor layout_;
   DType source_ = DType::undefined;
+  DType read_ = DType::float32;  // what the kernels read: the source's type, or float32
   bool allows_nonfinite_ = false;
   bool is_default_ = false;
   std::size_t rows_ = 0;  // of all matrices

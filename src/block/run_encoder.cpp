@@ -18,16 +18,16 @@ bool is_power_of_two(float x) noexcept { return (bits_of(x) & ((1u << mantissa_b
 
 }  // namespace
 
-std::uint32_t largest_bits(const std::byte* numbers, std::size_t count) noexcept {
+std::uint32_t largest_bits(const std::byte* numbers, DType dtype, std::size_t count) noexcept {
   const kernels::LargestOfRunsFn largest_of = kernels::ops_of(active_target()).largest_of_runs;
   std::uint32_t largest = 0;
-  for_whole_steps(numbers, count, [&](const std::byte* step, std::size_t n, std::size_t) {
-    largest_of(step, n, kernels::shift_of_all, &largest);
+  for_whole_steps(numbers, dtype, count, [&](const std::byte* step, std::size_t n, std::size_t) {
+    largest_of(step, dtype, n, kernels::shift_of_all, &largest);
   });
   return largest;
 }
 
-RunEncoder::RunEncoder(const ElementRule& rule, DType weights, bool is_offset, Target target) noexcept
+RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage, Target target) noexcept
     : rule_(rule),
       weights_(weights),
       code_rule_{.element = rule.element,
@@ -36,13 +36,14 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, bool is_offset, T
                  .rounds_to = rule.rounds && weights != DType::float32 ? weights : DType::undefined,
                  .ties = rule.ties,
                  .zeros = rule.zeros,
-                 .is_offset = is_offset},
+                 .is_offset = storage.is_offset,
+                 .numbers = storage.numbers},
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)) {}
 
 void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
                      std::byte* packed) const noexcept {
   const auto bits = static_cast<std::size_t>(rule_.bits);
-  for_whole_steps(numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
+  for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
     if (done + n <= count) return encode_(step, n, code_rule_, from, run_shift, packed + done * bits / 8);
     std::array<Operand, step_runs> padded;
@@ -56,7 +57,7 @@ void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand*
   if (rule_.search != Search::none) search(numbers, count, operands, run_shift, packed);
 }
 
-// Runs where the first nearest number may not be the one that midpoints tell, as distances are rounded.
+// Runs where the first nearest number may not be the one that midpoints tell, as distances are rounded. Of float32.
 void RunEncoder::search(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
                         std::byte* packed) const noexcept {
   std::array<float, chunk> floats;
@@ -65,7 +66,7 @@ void RunEncoder::search(const std::byte* numbers, std::size_t count, const Opera
   for (std::size_t done = 0; done < count; done += size) {
     const std::size_t n = std::min(size, count - done);
     const Operand& operand = operands[done >> run_shift];
-    const float largest = float_of(largest_bits(numbers + done * sizeof(float), n));
+    const float largest = float_of(largest_bits(numbers + done * sizeof(float), DType::float32, n));
     const bool is_exact = magnitude(rule_.multiplies ? largest * operand.factor : largest / operand.factor) < 0x1p18f;
     if (is_exact && (rule_.search == Search::quotients || is_power_of_two(operand.factor))) continue;
     std::memcpy(floats.data(), numbers + done * sizeof(float), n * sizeof(float));

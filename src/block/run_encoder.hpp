@@ -13,13 +13,18 @@
 
 namespace tensorcast::block {
 
+// How a RunEncoder's numbers and codes are stored.
+struct RunStorage {
+  DType numbers = DType::float32;  // or bfloat16, for rules without a search
+  bool is_offset = false;          // integers of 4 bits count from -8
+};
+
 // The codes of define_codes(), packed: those of runs of 2^run_shift numbers, each with its operand.
-// `numbers` is float32.
 class RunEncoder {
  public:
   RunEncoder() = default;
-  // `is_offset`: integers of 4 bits count from -8.
-  RunEncoder(const ElementRule& rule, DType weights, bool is_offset = false, Target target = active_target()) noexcept;
+  RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage = {},
+             Target target = active_target()) noexcept;
 
   void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
            std::byte* packed) const noexcept;
@@ -39,17 +44,18 @@ void encode(const ElementRule& rule, DType weights, const Operand& operand, std:
             std::span<std::uint8_t> codes) noexcept;
 
 // Calls step(numbers, count, done) for the whole steps of the kernels, and for the rest with zeros behind it.
+// `dtype` is float32 or bfloat16.
 template <class Step>
-void for_whole_steps(const std::byte* numbers, std::size_t count, const Step& step) {
+void for_whole_steps(const std::byte* numbers, DType dtype, std::size_t count, const Step& step) {
   const std::size_t whole = count / kernels::run_step * kernels::run_step;
   if (whole != 0) step(numbers, whole, std::size_t{0});
   if (whole == count) return;
-  std::array<float, kernels::run_step> rest{};
-  std::memcpy(rest.data(), numbers + whole * sizeof(float), (count - whole) * sizeof(float));
-  step(reinterpret_cast<const std::byte*>(rest.data()), rest.size(), whole);
+  std::array<std::byte, kernels::run_step * sizeof(float)> rest{};
+  std::memcpy(rest.data(), numbers + storage_bytes(dtype, whole), storage_bytes(dtype, count - whole));
+  step(rest.data(), kernels::run_step, whole);
 }
 
-// The largest magnitude as bits, so that NaN is above all. `numbers` is float32.
-[[nodiscard]] std::uint32_t largest_bits(const std::byte* numbers, std::size_t count) noexcept;
+// The largest magnitude as bits of float32, so that NaN is above all. `dtype` is float32 or bfloat16.
+[[nodiscard]] std::uint32_t largest_bits(const std::byte* numbers, DType dtype, std::size_t count) noexcept;
 
 }  // namespace tensorcast::block

@@ -57,27 +57,68 @@ std::vector<std::byte> defined(const ElementRule& rule, DType weights, bool is_o
   return packed;
 }
 
+// The upper halves, and the numbers that they are.
+std::vector<std::uint16_t> cut_to_bfloat16(std::vector<float>& numbers) {
+  std::vector<std::uint16_t> halves;
+  for (float& number : numbers) {
+    halves.push_back(static_cast<std::uint16_t>(bits_of(number) >> 16));
+    number = float_of(bits_of(number) & 0xffff0000u);
+  }
+  return halves;
+}
+
+struct Case {
+  Runs runs;
+  std::vector<Operand> operands;
+  const std::byte* numbers = nullptr;
+};
+
+void check_targets(const ElementRule& rule, DType weights, const RunStorage& storage, const Case& given,
+                   const std::vector<std::byte>& right) {
+  for (const Target target : supported_targets()) {
+    std::vector<std::byte> made(right.size() + 1, std::byte{0xa5});
+    RunEncoder(rule, weights, storage, target)
+        .run(given.numbers, given.runs.count, given.operands.data(), given.runs.shift, made.data());
+    ASSERT_EQ(made.back(), std::byte{0xa5}) << name(target);
+    made.pop_back();
+    ASSERT_EQ(made, right) << name(target) << ' ' << name(weights) << " of " << name(storage.numbers) << " runs of 2^"
+                           << given.runs.shift << " factor " << given.operands.front().factor;
+  }
+}
+
+// Factors with few digits, with many, and those that no division by multiplication is right for.
+float factor_of(int trial, std::mt19937& random) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr std::array<float, 9> rare = {0.0f, 0x1p-64f, 0x1p64f, 0x1p-70f, 0x1p70f, 1e-40f, 1.00001f, -1.5f, infinity};
+  if (trial % 4 == 3) return rare[random() % rare.size()];
+  const float digits = trial % 4 == 0 ? 1.0f : trial % 4 == 1 ? 1.125f : 1.0f + static_cast<float>(random()) * 0x1p-32f;
+  return std::ldexp(digits, static_cast<int>(random() % 12) - 6);
+}
+
 void check_rule(const ElementRule& rule, bool has_zeros, std::mt19937& random) {
   const bool is_offset = rule.element == DType::int8 && rule.bits == 4;
   for (const Runs runs :
        {Runs{4, 1}, Runs{4, 20}, Runs{4, 128}, Runs{5, 700}, Runs{7, 333}, Runs{kernels::shift_of_all, 193}}) {
-    for (int trial = 0; trial < 6; ++trial) {
+    for (int trial = 0; trial < 8; ++trial) {
       std::vector<Operand> operands(runs.runs());
+      const float common = factor_of(trial, random);
       for (Operand& operand : operands) {
-        operand.factor = std::ldexp(trial % 3 == 0 ? 1.0f : 1.125f, static_cast<int>(random() % 12) - 6);
-        if (has_zeros) operand.zero = static_cast<float>(random() % 16) - 8.0f;
+        operand.factor = trial % 4 == 2 ? common : factor_of(trial, random);
+        if (has_zeros && trial != 2) operand.zero = static_cast<float>(random() % 16) - 8.0f;
       }
-      const std::vector<float> numbers = numbers_of(runs.count, trial % 2 == 0, operands.front().factor, random);
-      const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
+      std::vector<float> numbers = numbers_of(runs.count, trial % 4 != 1, operands.front().factor, random);
+      const std::vector<float> wide = numbers;
+      const std::vector<std::uint16_t> halves = cut_to_bfloat16(numbers);
       for (const DType weights : {DType::float32, DType::bfloat16, DType::float16}) {
-        const std::vector<std::byte> right = defined(rule, weights, is_offset, runs, numbers, operands);
-        for (const Target target : supported_targets()) {
-          std::vector<std::byte> made(right.size() + 1, std::byte{0xa5});
-          RunEncoder(rule, weights, is_offset, target).run(bytes, runs.count, operands.data(), runs.shift, made.data());
-          ASSERT_EQ(made.back(), std::byte{0xa5}) << name(target);
-          made.pop_back();
-          ASSERT_EQ(made, right) << name(target) << ' ' << name(weights) << " runs of 2^" << runs.shift;
-        }
+        check_targets(rule, weights, {.is_offset = is_offset},
+                      {runs, operands, reinterpret_cast<const std::byte*>(wide.data())},
+                      defined(rule, weights, is_offset, runs, wide, operands));
+        if (testing::Test::HasFatalFailure()) return;
+        if (rule.search != Search::none) continue;
+        check_targets(rule, weights, {.numbers = DType::bfloat16, .is_offset = is_offset},
+                      {runs, operands, reinterpret_cast<const std::byte*>(halves.data())},
+                      defined(rule, weights, is_offset, runs, numbers, operands));
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   }
@@ -107,31 +148,37 @@ TEST(RunEncoder, EveryRuleOfZerosAndTiesEqualsTheDefinition) {
   }
 }
 
+void check_extents(const std::vector<float>& numbers, const std::byte* bytes, DType dtype, const Runs& runs) {
+  std::vector<std::uint32_t> largest(runs.runs(), 5);
+  std::vector<float> low(runs.runs(), -0.5f), high(runs.runs(), 0.5f);
+  for (std::size_t i = 0; i < runs.count; ++i) {
+    const std::size_t run = i / runs.size();
+    largest[run] = std::max(largest[run], bits_of(numbers[i]) & magnitude_bits);
+    low[run] = std::min(low[run], numbers[i]);
+    high[run] = std::max(high[run], numbers[i]);
+  }
+  for (const Target target : supported_targets()) {
+    const kernels::Ops& ops = kernels::ops_of(target);
+    std::vector<std::uint32_t> found(runs.runs(), 5);
+    std::vector<float> least(runs.runs(), -0.5f), most(runs.runs(), 0.5f);
+    ops.largest_of_runs(bytes, dtype, runs.count, runs.shift, found.data());
+    ops.range_of_runs(bytes, dtype, runs.count, runs.shift, least.data(), most.data());
+    EXPECT_EQ(found, largest) << name(target) << ' ' << name(dtype);
+    EXPECT_EQ(least, low) << name(target) << ' ' << name(dtype);
+    EXPECT_EQ(most, high) << name(target) << ' ' << name(dtype);
+  }
+}
+
 TEST(Runs, EveryTargetFindsTheirExtents) {
   std::mt19937 random(31);
-  constexpr std::size_t count = 512;
-  for (const unsigned shift : {4U, 5U, 7U, kernels::shift_of_all}) {
-    for (const bool is_near : {false, true}) {
-      const std::vector<float> numbers = numbers_of(count, is_near, 0.75f, random);
-      const Runs runs{shift, count};
-      std::vector<std::uint32_t> largest(runs.runs(), 5);
-      std::vector<float> low(runs.runs(), -0.5f), high(runs.runs(), 0.5f);
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t run = i / runs.size();
-        largest[run] = std::max(largest[run], bits_of(numbers[i]) & magnitude_bits);
-        low[run] = std::min(low[run], numbers[i]);
-        high[run] = std::max(high[run], numbers[i]);
-      }
-      const auto* const bytes = reinterpret_cast<const std::byte*>(numbers.data());
-      for (const Target target : supported_targets()) {
-        const kernels::Ops& ops = kernels::ops_of(target);
-        std::vector<std::uint32_t> found(runs.runs(), 5);
-        std::vector<float> least(runs.runs(), -0.5f), most(runs.runs(), 0.5f);
-        ops.largest_of_runs(bytes, count, shift, found.data());
-        ops.range_of_runs(bytes, count, shift, least.data(), most.data());
-        EXPECT_EQ(found, largest) << name(target);
-        EXPECT_EQ(least, low) << name(target);
-        EXPECT_EQ(most, high) << name(target);
+  for (const std::size_t count : {64, 512, 1344}) {
+    for (const unsigned shift : {4U, 5U, 7U, kernels::shift_of_all}) {
+      for (const bool is_near : {false, true}) {
+        std::vector<float> numbers = numbers_of(count, is_near, 0.75f, random);
+        const Runs runs{shift, count};
+        check_extents(numbers, reinterpret_cast<const std::byte*>(numbers.data()), DType::float32, runs);
+        const std::vector<std::uint16_t> halves = cut_to_bfloat16(numbers);
+        check_extents(numbers, reinterpret_cast<const std::byte*>(halves.data()), DType::bfloat16, runs);
       }
     }
   }

@@ -71,10 +71,13 @@ inline BlockScale torchao_one_level(const Extent& block, const ScaleContext&) no
   return scale_of(code, 1.0f / e4m3_number(code));
 }
 
+// The stored scale is the reciprocal of this one.
+inline float te_encode(const ScaleContext& context) noexcept {
+  return context.largest == 0.0f ? 1.0f : std::min(largest_product / context.largest, largest_float);
+}
 inline BlockScale te(const Extent& block, const ScaleContext& context) noexcept {
-  // The stored scale is the reciprocal of the one that encodes.
-  const float encode = context.largest == 0.0f ? 1.0f : std::min(largest_product / context.largest, largest_float);
-  const std::uint8_t code = e4m3_code(clamped(block.largest * (encode * (1.0f / 6.0f)), 0.0f, 448.0f));
+  const float scale = block.largest * (te_encode(context) * (1.0f / 6.0f));
+  const std::uint8_t code = e4m3_code(clamped(scale, 0.0f, 448.0f));
   return scale_of(code, std::min(1.0f / (e4m3_number(code) * context.global), largest_float));
 }
 

@@ -60,7 +60,8 @@ struct CodeRule {
   DType rounds_to = DType::undefined;  // quotients are bfloat16 or float16; undefined: float32
   Ties ties = Ties::even;              // towards_zero: of float4 only
   Zeros zeros = Zeros::sign_kept;
-  bool is_offset = false;  // integers of 4 bits: codes count from -8
+  bool is_offset = false;          // integers of 4 bits: codes count from -8
+  DType numbers = DType::float32;  // or bfloat16: what is read
 };
 
 // What the elements of a run need of its scale.
@@ -73,16 +74,45 @@ struct RunOperand {
 inline constexpr unsigned least_run_shift = 4;
 inline constexpr unsigned shift_of_all = 31;
 
-// Writes codes one after the other, low bits first. `count` is a multiple of run_step. `numbers` is float32.
+// Writes codes one after the other, low bits first. `count` is a multiple of run_step.
 using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
                               const RunOperand* operands, unsigned run_shift, std::byte* codes);
 
-// What is known of a run: the largest magnitude as bits, so that NaN is above all.
-using LargestOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, unsigned run_shift,
+// What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
+using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                                  std::uint32_t* largest);
 // The least number, at most `low`, and the greatest, at least `high`; NaN is passed over.
-using RangeOfRunsFn = void (*)(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low,
+using RangeOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,
                                float* high);
+
+// What multiplies or divides the numbers of a block whose scale is rounded to float8_e4m3fn.
+enum class ScaleFactor : std::uint8_t {
+  product,           // scale * constant
+  quotient,          // scale / constant
+  inverse_quotient,  // constant / scale
+  inverse_product,   // 1 / (scale * constant)
+};
+
+// How the scales of blocks come from their largest magnitudes, by steps in float32 that have no special cases for
+// ordinary numbers: largest / divisor / second_divisor * multiplier, rounded to the scale's type.
+struct ScaleSteps {
+  bool is_e8m0 = false;  // else float8_e4m3fn
+  float divisor = 1.0f, second_divisor = 1.0f, multiplier = 1.0f;
+  float least = 0.0f;  // E8M0: of the largest magnitude; E4M3: of the scale
+  // E8M0: the code is the exponent field of the bits plus `added`, plus `offset`. Numbers are divided by the scale, or
+  // multiplied by its inverse.
+  std::uint32_t added = 0;
+  int offset = 0;
+  bool is_inverse = false;
+  // E4M3.
+  ScaleFactor factor = ScaleFactor::product;
+  float constant = 1.0f;
+};
+
+// The codes and operands of `count` blocks, a multiple of run_step. Returns false if a block is not ordinary: a number
+// among its steps is far from 1, or its code is 0. Its rule decides then.
+using ScaleBlocksFn = bool (*)(const std::uint32_t* largest, std::size_t count, const ScaleSteps& steps,
+                               std::uint8_t* codes, RunOperand* operands);
 
 // ggml's searches for the scale of a run that gives the least error. Each run is searched on its own, in float32 sums
 // in the order of its elements: that order is part of the result.
@@ -116,6 +146,10 @@ struct SignedFit {
   std::uint8_t* codes;
 };
 using FitSignedRunsFn = void (*)(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
+
+// Encodes ggml's blocks of 32 numbers from the first on, and returns how many: it stops at numbers with special cases
+// (NaN, infinity, zero, very large and small ones), and where blocks are fewer than the lanes of a register.
+using EncodeGgufFn = std::size_t (*)(const float* numbers, std::size_t blocks, std::byte* dst);
 
 // A chunk of ggml's blocks as integers, with parameters for each run of them.
 struct GgufRuns {

@@ -101,7 +101,11 @@ class FloatEncoder {
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
-    const Block<I32> magnitudes = map(bits, [this](I32 lanes) { return lanes & magnitude_; });
+    store_block(dst, bits, map(bits, [this](I32 lanes) { return lanes & magnitude_; }));
+  }
+
+  // The signs are those of `bits`.
+  SIMD_INLINE void store_block(std::byte* dst, const Block<I32>& bits, const Block<I32>& magnitudes) const {
     // 1. Clamp magnitudes to the limit, as integers, which clamps infinities and NaN too.
     // 2. Take the exponent of each, at least the smallest normal's, and the power of two `dropped_bits` binades above.
     // 3. Add magnitude and power: the sum's low bits are the significand, rounded to the target's last place.

@@ -1,4 +1,4 @@
-// Quantization: the extent of runs of numbers, and their codes once their scales are known.
+// Quantization: the codes of runs of numbers, once their scales are known.
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/encode/encode_float.hpp"
@@ -15,15 +15,20 @@ static_assert(run_step % kBlock == 0 && (1 << least_run_shift) % kLanes == 0);
 constexpr std::int32_t sign_bit = INT32_MIN;
 constexpr std::int32_t infinity = 0x7f800000;
 
+template <DType from>
 SIMD_INLINE F32 load_floats(const std::byte* numbers, std::size_t at) {
-  return load<F32>(numbers + at * sizeof(float));
+  return load_unit<from>(numbers + bytes_of<from>(at));
 }
 
-// A number's neighbours are bfloat16 numbers; the even one of two equally near. NaN stays.
-SIMD_INLINE F32 rounded_to_bfloat16(F32 x) {
+// A number's neighbours are bfloat16 numbers; the even one of two equally near.
+SIMD_INLINE F32 number_rounded_to_bfloat16(F32 x) {
   const U32 bits = as<U32>(x);
-  const U32 nearest = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
-  return as<F32>(select(is_nan(x), as<I32>(bits), as<I32>(nearest)));
+  return as<F32>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+
+// NaN stays.
+SIMD_INLINE F32 rounded_to_bfloat16(F32 x) {
+  return as<F32>(select(is_nan(x), as<I32>(x), as<I32>(number_rounded_to_bfloat16(x))));
 }
 
 // The FPU rounds, as it adds 1.5 * 2^23 of the last bits that float16 has at this magnitude.
@@ -128,7 +133,7 @@ void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& ru
     const Codes encoder(rule);
     const auto quotient = [&](std::size_t at) SIMD_INLINE_LAMBDA {
       const RunOperand& operand = operands[at >> run_shift];
-      const F32 x = load_floats(numbers, at), factor = splat(operand.factor);
+      const F32 x = load_floats<DType::float32>(numbers, at), factor = splat(operand.factor);
       F32 y = rounded_to(rule.rounds_to, rule.multiplies ? x * factor : x / factor);
       if constexpr (is_integer) y = rounded_to(rule.rounds_to, y + splat(operand.zero));
       return y;
@@ -140,72 +145,215 @@ void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& ru
   });
 }
 
-template <int by, class V, int... lane>
-SIMD_INLINE V rotated(V x, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(x, x, ((lane + by) % kLanes)...);
+// --- The short way: quotients of ordinary size, by a rule that most recipes have
+
+constexpr std::int32_t largest_ordinary = 0x47800000;  // 65536
+
+// Any block, whatever is in it.
+template <class Codes, bool is_integer, DType from>
+[[gnu::noinline]] void encode_any_block(const std::byte* numbers, const CodeRule& rule, const RunOperand* operands,
+                                        unsigned run_shift, std::byte* codes) {
+  std::byte wide[kBlock * sizeof(float)];
+  store_units(wide, load_block<from>(numbers));
+  encode_runs<Codes, is_integer>(wide, kBlock, rule, operands, run_shift, codes);
 }
 
-// The largest lane, in all lanes: each step doubles how many a lane has seen.
-template <int by = kLanes / 2>
-SIMD_INLINE I32 max_of_all(I32 x) {
-  const I32 both = max(x, rotated<by>(x, std::make_integer_sequence<int, kLanes>{}));
-  if constexpr (by == 1) {
-    return both;
-  } else {
-    return max_of_all<by / 2>(both);
+template <class Codes, bool is_integer, DType from>
+void encode_any_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
+                     unsigned run_shift, std::byte* codes) {
+  for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::width / 8) {
+    encode_any_block<Codes, is_integer, from>(numbers + bytes_of<from>(at), rule, operands + (at >> run_shift),
+                                              run_shift, codes);
   }
 }
 
-// Calls run(index, first, end) for each run of `count` numbers.
-template <class Run>
-SIMD_INLINE void for_each_run(std::size_t count, unsigned run_shift, const Run& run) {
-  const std::size_t size = run_shift == shift_of_all ? count : std::size_t{1} << run_shift;
-  for (std::size_t first = 0, index = 0; first < count; first += size, ++index) {
-    run(index, first, size < count - first ? first + size : count);
+// What multiplies the numbers of runs.
+struct RunFactors {
+  static constexpr std::size_t most = 64;
+
+  float factor[most];  // or the divisor's inverse
+  float negative_divisor[most];
+};
+
+// Reports whether the runs can take the short way: divide() is right, and nothing is added to quotients. Where no
+// quotient may underflow to a zero, whose sign would count, divisors are at most 1.
+template <bool multiplies>
+bool set_factors(const RunOperand* operands, std::size_t runs, bool allows_underflow, RunFactors& by) {
+  const float least = 0x1p-64F, most = allows_underflow ? 0x1p64F : 1.0F;
+  int others = 0;
+  for (std::size_t i = 0; i < runs; ++i) {
+    const float factor = operands[i].factor;
+    by.factor[i] = multiplies ? factor : 1.0F / factor;
+    by.negative_divisor[i] = -factor;
+    others |= static_cast<int>(operands[i].zero != 0.0F);
+    // Signs are the numbers' own, so no factor is negative.
+    const bool is_right = multiplies ? factor > 0.0F : factor >= least && factor <= most;
+    others |= static_cast<int>(!is_right);
+  }
+  return others == 0;
+}
+
+// x / divisor, rounded once; -0 becomes +0. Neither step may underflow. The remainder of the approximate quotient is
+// exact, or so nearly that the sum rounds right: tried for each divisor and all quotients that are nearly halfway
+// between two numbers. Instruction sets without fused operations divide.
+SIMD_INLINE F32 divide(F32 x, F32 inverse, F32 negative_divisor) {
+  if constexpr (!has_fused_float32) return x / -negative_divisor + 0.0F;
+  const F32 quotient = x * inverse;
+  return multiply_add(multiply_add(quotient, negative_divisor, x), inverse, quotient);
+}
+
+// Codes of ordinary quotients. Zeros are sign_kept, or negative_numbers in a division.
+template <DType to>
+class ShortFloatCodes {
+ public:
+  using Any = FloatCodes<to>;
+  static constexpr bool is_integer = false;
+
+  explicit ShortFloatCodes(const CodeRule&) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<I32>& signs, const Block<F32>&,
+                               const Block<I32>& magnitudes) const {
+    encoder_.store_block(dst, signs, magnitudes);
+  }
+
+ private:
+  FloatEncoder<to, false> encoder_{Policy{}};
+};
+
+template <int bits, DType rounds_to>
+class ShortIntegerCodes {
+ public:
+  using Any = IntegerCodes<bits>;
+  static constexpr bool is_integer = true;
+
+  explicit ShortIntegerCodes(const CodeRule& rule) : flip_(splat(static_cast<std::uint8_t>(rule.is_offset ? 8 : 0))) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<I32>&, const Block<F32>& quotients,
+                               const Block<I32>&) const {
+    constexpr float unit = 0x1.8p23f;  // whose low bits count ones
+    const U8 bytes = pack_bytes_saturated<true>(map(quotients, [](F32 x) SIMD_INLINE_LAMBDA {
+      if constexpr (rounds_to == DType::bfloat16) x = number_rounded_to_bfloat16(x);
+      return as<I32>(x + unit) - as<I32>(splat(unit));
+    }));
+    if constexpr (bits == 8) {
+      store(dst, bytes);
+    } else {
+      const I8 limited = min(max(as<I8>(bytes), splat(std::int8_t{-8})), splat(std::int8_t{7}));
+      store(dst, pack_u4((as<U8>(limited) & 15) ^ flip_));
+    }
+  }
+
+ private:
+  U8 flip_;
+};
+
+// Numbers whose factors are set, and where they lie: the first of them begins a run.
+template <class Codes, DType from, bool multiplies>
+void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                  const RunFactors& by, const RunOperand* operands, unsigned run_shift, std::byte* codes) {
+  const auto quotient = [&](F32 x, std::size_t at) SIMD_INLINE_LAMBDA {
+    const std::size_t run = at >> run_shift;
+    const F32 factor = splat(by.factor[run]);
+    return multiplies ? x * factor : divide(x, factor, splat(by.negative_divisor[run]));
+  };
+  const bool keeps_signs = rule.zeros == Zeros::sign_kept;
+  for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::Any::width / 8) {
+    const std::byte* const from_here = numbers + bytes_of<from>(at);
+    const Block<F32> x = load_block<from>(from_here);
+    const Block<F32> y = {quotient(x.a, at), quotient(x.b, at + kLanes), quotient(x.c, at + 2 * kLanes),
+                          quotient(x.d, at + 3 * kLanes)};
+    const Block<I32> sizes = map(y, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
+    const I32 greatest = max(max(sizes.a, sizes.b), max(sizes.c, sizes.d));
+    if (any(greater(greatest, splat(largest_ordinary)))) [[unlikely]] {
+      encode_any_block<typename Codes::Any, Codes::is_integer, from>(from_here, rule, operands + (at >> run_shift),
+                                                                     run_shift, codes);
+      continue;
+    }
+    const auto bits = [](F32 lanes) { return as<I32>(lanes); };
+    if (keeps_signs) {  // also of zeros
+      encoder.store_block(codes, map(x, bits), y, sizes);
+    } else {
+      encoder.store_block(codes, map(y, bits), y, sizes);
+    }
+  }
+}
+
+template <class Codes, DType from, bool multiplies>
+void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
+                          unsigned run_shift, std::byte* codes) {
+  in_default_environment([&] {
+    const Codes encoder(rule);
+    const bool allows_underflow = Codes::is_integer || rule.zeros == Zeros::sign_kept;
+    const std::size_t chunk = run_shift == shift_of_all ? count : RunFactors::most << run_shift;
+    RunFactors by;
+    for (std::size_t first = 0; first < count; first += chunk) {
+      const std::size_t n = chunk < count - first ? chunk : count - first;
+      const RunOperand* const of_chunk = operands + (first >> run_shift);
+      const std::byte* const from_here = numbers + bytes_of<from>(first);
+      std::byte* const to_here = codes + first * Codes::Any::width / 8;
+      if (set_factors<multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, allows_underflow, by)) {
+        encode_chunk<Codes, from, multiplies>(encoder, from_here, n, rule, by, of_chunk, run_shift, to_here);
+      } else {
+        encode_any_runs<typename Codes::Any, Codes::is_integer, from>(from_here, n, rule, of_chunk, run_shift, to_here);
+      }
+    }
+  });
+}
+
+template <DType from, class Any, bool is_integer>
+EncodeRunsFn any_runs() {
+  if constexpr (from == DType::float32) {
+    return encode_runs<Any, is_integer>;
+  } else {
+    return encode_any_runs<Any, is_integer, from>;
+  }
+}
+
+template <DType from, DType to>
+EncodeRunsFn find_float(const CodeRule& rule) {
+  const bool is_short = rule.ties == Ties::even && rule.rounds_to == DType::undefined;
+  if (is_short && rule.multiplies && rule.zeros == Zeros::sign_kept) {
+    return encode_ordinary_runs<ShortFloatCodes<to>, from, true>;
+  }
+  if (is_short && !rule.multiplies && (rule.zeros == Zeros::sign_kept || rule.zeros == Zeros::negative_numbers)) {
+    return encode_ordinary_runs<ShortFloatCodes<to>, from, false>;
+  }
+  return any_runs<from, FloatCodes<to>, false>();
+}
+
+template <DType from, int bits>
+EncodeRunsFn find_integer(const CodeRule& rule) {
+  if (!rule.multiplies && rule.rounds_to == DType::undefined) {
+    return encode_ordinary_runs<ShortIntegerCodes<bits, DType::undefined>, from, false>;
+  }
+  if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
+    return encode_ordinary_runs<ShortIntegerCodes<bits, DType::bfloat16>, from, false>;
+  }
+  return any_runs<from, IntegerCodes<bits>, true>();
+}
+
+template <DType from>
+EncodeRunsFn find_of(const CodeRule& rule) {
+  switch (rule.element) {
+    case DType::float8_e4m3fn:
+      return find_float<from, DType::float8_e4m3fn>(rule);
+    case DType::float8_e5m2:
+      return find_float<from, DType::float8_e5m2>(rule);
+    case DType::float6_e2m3fn:
+      return find_float<from, DType::float6_e2m3fn>(rule);
+    case DType::float6_e3m2fn:
+      return find_float<from, DType::float6_e3m2fn>(rule);
+    case DType::float4_e2m1fn:
+      return find_float<from, DType::float4_e2m1fn>(rule);
+    default:
+      return rule.bits == 8 ? find_integer<from, 8>(rule) : find_integer<from, 4>(rule);
   }
 }
 
 }  // namespace
 
 EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept {
-  switch (rule.element) {
-    case DType::float8_e4m3fn:
-      return encode_runs<FloatCodes<DType::float8_e4m3fn>, false>;
-    case DType::float8_e5m2:
-      return encode_runs<FloatCodes<DType::float8_e5m2>, false>;
-    case DType::float6_e2m3fn:
-      return encode_runs<FloatCodes<DType::float6_e2m3fn>, false>;
-    case DType::float6_e3m2fn:
-      return encode_runs<FloatCodes<DType::float6_e3m2fn>, false>;
-    case DType::float4_e2m1fn:
-      return encode_runs<FloatCodes<DType::float4_e2m1fn>, false>;
-    default:
-      return rule.bits == 8 ? encode_runs<IntegerCodes<8>, true> : encode_runs<IntegerCodes<4>, true>;
-  }
-}
-
-void largest_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, std::uint32_t* largest) {
-  for_each_run(count, run_shift, [&](std::size_t index, std::size_t first, std::size_t end) SIMD_INLINE_LAMBDA {
-    I32 most = {};
-    for (std::size_t at = first; at < end; at += kLanes) {
-      most = max(most, load<I32>(numbers + at * sizeof(float)) & INT32_MAX);
-    }
-    const auto found = static_cast<std::uint32_t>(max_of_all(most)[0]);
-    largest[index] = found > largest[index] ? found : largest[index];
-  });
-}
-
-void range_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low, float* high) {
-  for_each_run(count, run_shift, [&](std::size_t index, std::size_t first, std::size_t end) SIMD_INLINE_LAMBDA {
-    F32 least = splat(low[index]), most = splat(high[index]);
-    for (std::size_t at = first; at < end; at += kLanes) {
-      const F32 x = load_floats(numbers, at);
-      least = select(less(x, least), x, least);
-      most = select(less(most, x), x, most);
-    }
-    low[index] = reduce_min(least);
-    high[index] = reduce_max(most);
-  });
+  return rule.numbers == DType::bfloat16 ? find_of<DType::bfloat16>(rule) : find_of<DType::float32>(rule);
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -30,11 +30,16 @@ void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t coun
 void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const byte_table::SplitTable& table);
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
-void largest_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, std::uint32_t* largest);
-void range_of_runs(const std::byte* numbers, std::size_t count, unsigned run_shift, float* low, float* high);
+void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
+                     std::uint32_t* largest);
+void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,
+                   float* high);
+[[nodiscard]] bool scale_blocks(const std::uint32_t* largest, std::size_t count, const ScaleSteps& steps,
+                                std::uint8_t* codes, RunOperand* operands);
 void fit_offset_runs(const float* numbers, const float* weights, std::size_t runs, const ScaleSearch& search,
                      const OffsetFit& fit);
 void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
+[[nodiscard]] EncodeGgufFn find_encode_gguf(GgufBlock block) noexcept;
 [[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept;
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 

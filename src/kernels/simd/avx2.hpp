@@ -10,6 +10,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 SIMD_INLINE bool any(Mask32 mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
 
+inline constexpr bool has_fused_float32 = true;
 // x * y + z and x * y - z, rounded once.
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z); }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm256_fmsub_ps((__m256)x, (__m256)y, (__m256)z); }

@@ -77,6 +77,7 @@ SIMD_INLINE F64 clamp(F64 x, F64 low, F64 high) {
   return (F64)_mm512_min_pd((__m512d)high, _mm512_max_pd((__m512d)low, (__m512d)x));
 }
 
+inline constexpr bool has_fused_float32 = true;
 // x * y + z and x * y - z, rounded once.
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) { return (F32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
 SIMD_INLINE F32 multiply_subtract(F32 x, F32 y, F32 z) { return (F32)_mm512_fmsub_ps((__m512)x, (__m512)y, (__m512)z); }

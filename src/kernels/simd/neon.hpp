@@ -11,6 +11,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 SIMD_INLINE bool any(Mask32 mask) { return vmaxvq_u32((uint32x4_t)mask) != 0; }
 SIMD_INLINE bool any_64(Mask64 mask) { return any(as<Mask32>(mask)); }
 
+inline constexpr bool has_fused_float32 = true;
 // x * y + z and x * y - z, rounded once.
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {
   return (F32)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);

@@ -132,6 +132,7 @@ SIMD_INLINE F64x2 widen(F32 x) {
 SIMD_INLINE F32 narrow(F64x2 x) {
   return __builtin_shufflevector(__builtin_convertvector(x.lo, F32h), __builtin_convertvector(x.hi, F32h), 0, 1, 2, 3);
 }
+inline constexpr bool has_fused_float32 = false;
 // Rounded twice: the product is exact in float64, where the sum is rounded, and then to float32. That keeps the sum's
 // sign and never makes it zero.
 SIMD_INLINE F32 multiply_add(F32 x, F32 y, F32 z) {

@@ -12,7 +12,7 @@
 //   any any_of all_of count_where                            tests and counts of masks
 //   min max clamp                                            clamp(NaN) is NaN
 //   negated_where                                            modulo the lane
-//   multiply_add multiply_subtract                           rounded once; portable rounds float32 twice, see there
+//   multiply_add multiply_subtract                           rounded once; float32 only if has_fused_float32
 //   add_square                                               sum + x * x, for an exact square
 //   multiply_odd                                             rounded to odd; right for normal products
 //   copy_and_pad copy_front                                  less than a block

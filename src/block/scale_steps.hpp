@@ -1,0 +1,14 @@
+// Rules of scales that kernels apply to many blocks at once.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
+#include "block/scale_rule.hpp"
+#include "kernels/runs.hpp"
+
+namespace tensorcast::block {
+
+// The steps that give the scales of this rule for ordinary numbers; empty if it has none in this context.
+[[nodiscard]] std::optional<kernels::ScaleSteps> steps_of(ScaleRule rule, const ScaleContext& context) noexcept;
+
+}  // namespace tensorcast::block
