@@ -17,6 +17,7 @@
 #include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/platform.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/ops.hpp"
 
@@ -192,7 +193,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   context_.element = recipe.element.element;
   context_.is_power_of_two = options.power_of_two_scales;
   context_.zeros_have_scale_one = is_default_;
-  steps_ = steps_of(scale_, context_);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) steps_ = steps_of(scale_, context_);
   layout.scales_dtype = recipe.scales;
   band_rows_ = layout.block_rows <= 1 ? 1 : static_cast<std::size_t>(layout.block_rows);
   block_columns_ =
@@ -200,7 +201,8 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   grid_columns_ = ceil_div(columns_, block_columns_);
   run_shift_ =
       layout.block_columns == 0 ? kernels::shift_of_all : static_cast<unsigned>(std::countr_zero(block_columns_));
-  const bool reads_source = source_ == DType::bfloat16 && context_.weights != DType::float16;
+  const bool reads_source =
+      TENSORCAST_HAS_QUICK_BLOCKS && source_ == DType::bfloat16 && context_.weights != DType::float16;
   read_ = reads_source && recipe.element.search == Search::none ? DType::bfloat16 : DType::float32;
   encoder_ = RunEncoder(recipe.element, context_.weights,
                         {.numbers = read_, .is_offset = layout.coding.element == DType::uint8});
@@ -293,7 +295,7 @@ void Quantizer::set_maximum(float largest) noexcept {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
     layout_.global_scale = context_.global;
   }
-  steps_ = steps_of(scale_, context_);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) steps_ = steps_of(scale_, context_);
   const Extent whole{.largest = largest};
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
 }
@@ -354,14 +356,14 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
 // Returns false, and nothing counts, if the scales of a stretch need their rule.
 bool Quantizer::put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const {
   constexpr std::size_t least_runs = 16;  // fewer are faster one by one
-  if (!steps_ || clip_ || runs < least_runs) return false;
+  const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;
+  if (!TENSORCAST_HAS_QUICK_BLOCKS || !steps_ || clip_ || runs < least_runs) return false;
   const std::size_t room = ceil_div(runs, kernels::run_step) * kernels::run_step;
   std::fill(work.largest.begin() + static_cast<std::ptrdiff_t>(runs),
             work.largest.begin() + static_cast<std::ptrdiff_t>(room), work.largest.front());
   work.operands.resize(room);
   work.scale_codes.resize(room);
   work.cleared.clear();
-  const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;
   if (!scale_blocks(work.largest.data(), room, *steps_, work.scale_codes.data(), work.operands.data())) return false;
   std::memcpy(work.out.scales + index, work.scale_codes.data(), runs);
   return true;

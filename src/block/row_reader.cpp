@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "block/gguf_block.hpp"
+#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -28,6 +29,10 @@ constexpr std::size_t least_table_width = 64;
 RowReader::RowReader(const Checked& checked) : checked_(checked) {
   const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
   if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) choose_products(checked, is_table);
+}
+
+void RowReader::choose_products(const Checked& checked, bool is_table) {
   const BlockCoding& coding = checked.coding();
   if (checked.codes.has_nibbles() && coding.factor == 1.0F && checked.block_columns % 16 == 0 &&
       (checked.block_columns >= 32 || has_scale_codes())) {
@@ -49,9 +54,10 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
                      std::byte* out) {
   const BlockCoding& coding = checked_.coding();
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
-  if (!nibbles_.empty() && to != DType::float32) return look_up_nibbles(matrix, row, column, count, to, out);
+  if (TENSORCAST_HAS_QUICK_BLOCKS && !nibbles_.empty() && to != DType::float32)
+    return look_up_nibbles(matrix, row, column, count, to, out);
   load_scales(matrix, checked_.grid_row(row), column, count);
-  if (to == DType::bfloat16 && look_up_products(matrix, row, column, count, out)) return;
+  if (TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && look_up_products(matrix, row, column, count, out)) return;
   const DType from = read_numbers(matrix, row, column, count);
   if (coding.factor == 1.0F) return scale(from, column, count, to, out);
   alignas(64) std::array<float, max_elements> products;
@@ -211,7 +217,8 @@ void RowReader::expand(std::size_t column, std::size_t count) {
 void RowReader::scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out) {
   const std::size_t width = checked_.block_columns;
   const auto* const numbers = reinterpret_cast<const std::byte*>(&numbers_);
-  if (are_powers_ && from == DType::bfloat16 && to == DType::bfloat16 && !has_zeros_ && biases_.empty()) {
+  const bool adds_exponents = TENSORCAST_HAS_QUICK_BLOCKS && are_powers_ && !has_zeros_ && biases_.empty();
+  if (adds_exponents && from == DType::bfloat16 && to == DType::bfloat16) {
     return ops_.scale_runs_by_powers(numbers, out, up_to_step(count), parameters(0));
   }
   if (width == 1 || width == 16 || width == 32) {

@@ -54,6 +54,8 @@ class RowReader {
  private:
   void read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out);
   [[nodiscard]] DType read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count);
+  // Tables of products, where they are faster.
+  void choose_products(const Checked& checked, bool is_table);
   void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count);
   void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
   [[nodiscard]] bool look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,

@@ -42,10 +42,10 @@ struct Ops {
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;
   RangeOfRunsFn range_of_runs;
-  ScaleBlocksFn scale_blocks;
+  ScaleBlocksFn scale_blocks;  // null: as TENSORCAST_HAS_QUICK_BLOCKS
   FitOffsetRunsFn fit_offset_runs;
   FitSignedRunsFn fit_signed_runs;
-  // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others.
+  // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others. The pointer is null as TENSORCAST_HAS_QUICK_BLOCKS.
   EncodeGgufFn (*find_encode_gguf)(GgufBlock block) noexcept;
   // Null for GgufBlock::none.
   UnpackGgufFn (*find_unpack_gguf)(GgufBlock block) noexcept;

@@ -1,6 +1,7 @@
 // Quantization: the codes of runs of numbers, once their scales are known.
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
@@ -196,7 +197,7 @@ bool set_factors(const RunOperand* operands, std::size_t runs, bool allows_under
 // x / divisor, rounded once; -0 becomes +0. Neither step may underflow. The remainder of the approximate quotient is
 // exact, or so nearly that the sum rounds right: tried for each divisor and all quotients that are nearly halfway
 // between two numbers. Instruction sets without fused operations divide.
-SIMD_INLINE F32 divide(F32 x, F32 inverse, F32 negative_divisor) {
+[[maybe_unused]] SIMD_INLINE F32 divide(F32 x, F32 inverse, F32 negative_divisor) {
   if constexpr (!has_fused_float32) return x / -negative_divisor + 0.0F;
   const F32 quotient = x * inverse;
   return multiply_add(multiply_add(quotient, negative_divisor, x), inverse, quotient);
@@ -311,23 +312,27 @@ EncodeRunsFn any_runs() {
 
 template <DType from, DType to>
 EncodeRunsFn find_float(const CodeRule& rule) {
-  const bool is_short = rule.ties == Ties::even && rule.rounds_to == DType::undefined;
-  if (is_short && rule.multiplies && rule.zeros == Zeros::sign_kept) {
-    return encode_ordinary_runs<ShortFloatCodes<to>, from, true>;
-  }
-  if (is_short && !rule.multiplies && (rule.zeros == Zeros::sign_kept || rule.zeros == Zeros::negative_numbers)) {
-    return encode_ordinary_runs<ShortFloatCodes<to>, from, false>;
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    const bool is_short = rule.ties == Ties::even && rule.rounds_to == DType::undefined;
+    if (is_short && rule.multiplies && rule.zeros == Zeros::sign_kept) {
+      return encode_ordinary_runs<ShortFloatCodes<to>, from, true>;
+    }
+    if (is_short && !rule.multiplies && (rule.zeros == Zeros::sign_kept || rule.zeros == Zeros::negative_numbers)) {
+      return encode_ordinary_runs<ShortFloatCodes<to>, from, false>;
+    }
   }
   return any_runs<from, FloatCodes<to>, false>();
 }
 
 template <DType from, int bits>
 EncodeRunsFn find_integer(const CodeRule& rule) {
-  if (!rule.multiplies && rule.rounds_to == DType::undefined) {
-    return encode_ordinary_runs<ShortIntegerCodes<bits, DType::undefined>, from, false>;
-  }
-  if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
-    return encode_ordinary_runs<ShortIntegerCodes<bits, DType::bfloat16>, from, false>;
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    if (!rule.multiplies && rule.rounds_to == DType::undefined) {
+      return encode_ordinary_runs<ShortIntegerCodes<bits, DType::undefined>, from, false>;
+    }
+    if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
+      return encode_ordinary_runs<ShortIntegerCodes<bits, DType::bfloat16>, from, false>;
+    }
   }
   return any_runs<from, IntegerCodes<bits>, true>();
 }
@@ -353,7 +358,10 @@ EncodeRunsFn find_of(const CodeRule& rule) {
 }  // namespace
 
 EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept {
-  return rule.numbers == DType::bfloat16 ? find_of<DType::bfloat16>(rule) : find_of<DType::float32>(rule);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    if (rule.numbers == DType::bfloat16) return find_of<DType::bfloat16>(rule);
+  }
+  return find_of<DType::float32>(rule);
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

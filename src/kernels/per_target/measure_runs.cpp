@@ -1,6 +1,7 @@
 // Quantization: the extent of runs of numbers, which scales are made from.
-#include "kernels/encode/blocks.hpp"
+#include "dtype/platform.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/encode/blocks.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/largest_lanes.hpp"
@@ -71,13 +72,17 @@ void find_range(const std::byte* numbers, std::size_t count, unsigned run_shift,
 
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                      std::uint32_t* largest) {
-  if (dtype == DType::bfloat16) return find_largest<DType::bfloat16>(numbers, count, run_shift, largest);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    if (dtype == DType::bfloat16) return find_largest<DType::bfloat16>(numbers, count, run_shift, largest);
+  }
   find_largest<DType::float32>(numbers, count, run_shift, largest);
 }
 
 void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,
                    float* high) {
-  if (dtype == DType::bfloat16) return find_range<DType::bfloat16>(numbers, count, run_shift, low, high);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    if (dtype == DType::bfloat16) return find_range<DType::bfloat16>(numbers, count, run_shift, low, high);
+  }
   find_range<DType::float32>(numbers, count, run_shift, low, high);
 }
 

@@ -1,6 +1,8 @@
+#include "dtype/platform.hpp"
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 extern constexpr Ops ops = {
@@ -11,16 +13,16 @@ extern constexpr Ops ops = {
     .table_loops = table_loops,
     .find_multiply = find_multiply,
     .find_scale_runs = find_scale_runs,
-    .scale_runs_by_powers = scale_runs_by_powers,
+    .scale_runs_by_powers = TENSORCAST_HAS_QUICK_BLOCKS ? scale_runs_by_powers : nullptr,
     .look_up_split = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split : nullptr,
     .look_up_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_nibbles : nullptr,
     .find_encode_runs = find_encode_runs,
     .largest_of_runs = largest_of_runs,
     .range_of_runs = range_of_runs,
-    .scale_blocks = scale_blocks,
+    .scale_blocks = TENSORCAST_HAS_QUICK_BLOCKS ? scale_blocks : nullptr,
     .fit_offset_runs = fit_offset_runs,
     .fit_signed_runs = fit_signed_runs,
-    .find_encode_gguf = find_encode_gguf,
+    .find_encode_gguf = TENSORCAST_HAS_QUICK_BLOCKS ? find_encode_gguf : nullptr,
     .find_unpack_gguf = find_unpack_gguf,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
