@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "block/code_packing.hpp"
+#include "block/convert_numbers.hpp"
 #include "block/gguf_block.hpp"
 #include "dtype/formatted.hpp"
-#include "kernels/kernel.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -14,19 +14,10 @@ namespace {
 constexpr std::size_t word_bits = 32;
 constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
 
-void decode(DType from, const std::byte* src, DType to, std::byte* out, std::size_t count) noexcept {
-  static const codec::Policy policy{};
-  kernels::find_kernel(active_target(), from, to)->run(src, out, count, policy);
-}
-
 template <class Number>
 void convert(DType from, const std::byte* src, std::span<Number> out) noexcept {
   constexpr DType to = sizeof(Number) == 1 ? DType::int8 : sizeof(Number) == 2 ? DType::bfloat16 : DType::float32;
-  if (from == to) {
-    std::memcpy(out.data(), src, out.size_bytes());
-    return;
-  }
-  decode(from, src, to, reinterpret_cast<std::byte*>(out.data()), out.size());
+  convert_numbers(from, src, to, reinterpret_cast<std::byte*>(out.data()), out.size());
 }
 
 using Word = std::uint32_t;
@@ -170,7 +161,7 @@ std::array<float, 16> CodeMatrices::numbers_of_nibbles() const noexcept {
   for (unsigned i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>(2 * i | (2 * i + 1) << 4);
   std::array<float, 16> numbers;
   auto* const out = reinterpret_cast<std::byte*>(numbers.data());
-  decode(stream_type(element, bits), all.data(), DType::float32, out, numbers.size());
+  convert_numbers(stream_type(element, bits), all.data(), DType::float32, out, numbers.size());
   return numbers;
 }
 

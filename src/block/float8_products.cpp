@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "block/convert_numbers.hpp"
 #include "dtype/dtype_table.hpp"
-#include "kernels/kernel.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -27,9 +27,7 @@ Float8Products::Float8Products(const kernels::Ops& ops, DType element, std::size
     codes[i] = static_cast<std::byte>(i < 8 ? i : i + 112);
     codes[i + half_codes] = static_cast<std::byte>(i + half_codes);
   }
-  static const codec::Policy policy{};
-  kernels::find_kernel(active_target(), element, DType::float32)
-      ->run(codes.data(), reinterpret_cast<std::byte*>(numbers_.data()), codes.size(), policy);
+  convert_numbers(element, codes.data(), DType::float32, reinterpret_cast<std::byte*>(numbers_.data()), codes.size());
   kept_.resize(std::clamp<std::size_t>(scales, 1, most_kept));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "block/convert_numbers.hpp"
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
 #include "block/scale_steps.hpp"
@@ -18,7 +19,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/platform.hpp"
-#include "kernels/kernel.hpp"
+
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -26,15 +27,6 @@ namespace {
 
 constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
-
-void convert(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count) {
-  if (from == to) {
-    std::memcpy(dst, src, storage_bytes(from, count));
-    return;
-  }
-  static const codec::Policy policy{};
-  kernels::find_kernel(active_target(), from, to)->run(src, dst, count, policy);
-}
 
 // Small weights stay on this thread.
 template <class Task>
@@ -193,7 +185,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   context_.element = recipe.element.element;
   context_.is_power_of_two = options.power_of_two_scales;
   context_.zeros_have_scale_one = is_default_;
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) steps_ = steps_of(scale_, context_);
+  steps_ = steps_of(scale_, context_);
   layout.scales_dtype = recipe.scales;
   band_rows_ = layout.block_rows <= 1 ? 1 : static_cast<std::size_t>(layout.block_rows);
   block_columns_ =
@@ -234,14 +226,14 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
   auto* const floats = reinterpret_cast<std::byte*>(out);
   const std::byte* const from = numbers + storage_bytes(source_, first);
   if (context_.weights == source_ || context_.weights == DType::float32) {
-    convert(source_, from, DType::float32, floats, count);
+    convert_numbers(source_, from, DType::float32, floats, count);
     return;
   }
   std::array<std::byte, chunk * 2> rounded;
   for (std::size_t done = 0; done < count; done += chunk) {
     const std::size_t n = std::min(chunk, count - done);
-    convert(source_, from + storage_bytes(source_, done), context_.weights, rounded.data(), n);
-    convert(context_.weights, rounded.data(), DType::float32, floats + done * sizeof(float), n);
+    convert_numbers(source_, from + storage_bytes(source_, done), context_.weights, rounded.data(), n);
+    convert_numbers(context_.weights, rounded.data(), DType::float32, floats + done * sizeof(float), n);
   }
 }
 
@@ -295,7 +287,7 @@ void Quantizer::set_maximum(float largest) noexcept {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
     layout_.global_scale = context_.global;
   }
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) steps_ = steps_of(scale_, context_);
+  steps_ = steps_of(scale_, context_);
   const Extent whole{.largest = largest};
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
 }
@@ -357,7 +349,7 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
 bool Quantizer::put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const {
   constexpr std::size_t least_runs = 16;  // fewer are faster one by one
   const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;
-  if (!TENSORCAST_HAS_QUICK_BLOCKS || !steps_ || clip_ || runs < least_runs) return false;
+  if (!steps_ || clip_ || runs < least_runs) return false;
   const std::size_t room = ceil_div(runs, kernels::run_step) * kernels::run_step;
   std::fill(work.largest.begin() + static_cast<std::ptrdiff_t>(runs),
             work.largest.begin() + static_cast<std::ptrdiff_t>(room), work.largest.front());

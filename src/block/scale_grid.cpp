@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "block/convert_numbers.hpp"
 #include "dtype/formatted.hpp"
-#include "kernels/kernel.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -22,18 +22,8 @@ std::size_t swizzled_place(std::size_t row, std::size_t column, std::size_t colu
   return tile * tile_rows * tile_columns + r % 32 * 16 + r / 32 * tile_columns + column % tile_columns;
 }
 
-void decode(DType from, const std::byte* src, std::span<float> out) noexcept {
-  static const codec::Policy policy{};
-  kernels::find_kernel(active_target(), from, DType::float32)
-      ->run(src, reinterpret_cast<std::byte*>(out.data()), out.size(), policy);
-}
-
 void to_float(DType from, const std::byte* src, std::span<float> out) noexcept {
-  if (from == DType::float32) {
-    std::memcpy(out.data(), src, out.size_bytes());
-    return;
-  }
-  decode(from, src, out);
+  convert_numbers(from, src, DType::float32, reinterpret_cast<std::byte*>(out.data()), out.size());
 }
 
 }  // namespace
@@ -95,7 +85,7 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
 void ScaleGrid::numbers_of_codes(std::span<float, 256> out) const noexcept {
   std::array<std::byte, 256> codes;
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
-  decode(dtype_, codes.data(), out);
+  to_float(dtype_, codes.data(), out);
 }
 
 Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType read_as, bool swizzled,

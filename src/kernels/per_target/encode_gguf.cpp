@@ -26,20 +26,18 @@ struct Range {
   F32 low, high;
 };
 SIMD_INLINE Range range_of(const float* numbers) {
-  const auto each = [&](bool is_low) SIMD_INLINE_LAMBDA {
-    return as<F32>(ordered(max_of_each(0,
-                                       [&](std::size_t block) SIMD_INLINE_LAMBDA {
-                                         const I32 flip = splat(is_low ? -1 : 0);
-                                         I32 most = splat(INT32_MIN);
-                                         for (std::size_t i = 0; i < run; i += kLanes) {
-                                           most =
-                                               max(most, ordered(as<I32>(load_at(numbers + block * run + i))) ^ flip);
-                                         }
-                                         return most;
-                                       }) ^
-                           splat(is_low ? -1 : 0)));
+  // The greatest of each block; with all bits flipped, the least.
+  const auto greatest = [&](I32 flip) SIMD_INLINE_LAMBDA {
+    const I32 found = max_of_each(0, [&](std::size_t block) SIMD_INLINE_LAMBDA {
+      I32 most = splat(INT32_MIN);
+      for (std::size_t i = 0; i < run; i += kLanes) {
+        most = max(most, ordered(as<I32>(load_at(numbers + block * run + i))) ^ flip);
+      }
+      return most;
+    });
+    return as<F32>(ordered(found ^ flip));
   };
-  return {each(true), each(false)};
+  return {greatest(splat(-1)), greatest(I32{})};
 }
 
 SIMD_INLINE F32 magnitude(F32 x) { return as<F32>(as<I32>(x) & INT32_MAX); }
