@@ -41,7 +41,6 @@ nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) 
       {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
   if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
-  if (quantizing.rotation != 0) json["rotation"] = quantizing.rotation;
   if (!quantizing.importance.file.empty()) {
     const quantized::ImportanceEntry& entry = quantizing.importance;
     json["importance"] = {{"file", entry.file}, {"name", entry.name}, {"row", entry.row}, {"version", entry.version}};
@@ -70,7 +69,6 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   quantizing.numbers = *numbers;
   quantizing.compute = *compute;
   if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;
-  if (json.contains("rotation")) quantizing.rotation = json.at("rotation").get<std::int64_t>();
   if (json.contains("importance")) {
     quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
                              .name = json.at("importance").at("name").get<std::string>(),

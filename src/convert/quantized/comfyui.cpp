@@ -75,10 +75,10 @@ void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv,
 
 // ConvRot turned groups of inputs before the codes were made.
 void read_rotation(const Json& description, LayerBuilder& builder) {
-  constexpr std::int64_t usual = 256, largest = std::int64_t{1} << 16;
+  constexpr std::int64_t usual = 256;
   Layer& layer = builder.layer();
   const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
-  if (!is_group_turned(size) || size > largest || layer.shape.empty() || layer.shape.back() % size != 0) {
+  if (!is_group_turned(size) || size > largest_turned_back || layer.shape.empty() || layer.shape.back() % size != 0) {
     return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
   }
   layer.coding.rotation = size;

@@ -19,6 +19,9 @@ namespace tensorcast::quantized {
          std::countr_zero(static_cast<std::uint64_t>(size)) % 2 == 0;
 }
 
+// Sums of a group's codes of 8 bits are under 2^24, and so exact in float32.
+inline constexpr std::int64_t largest_turned_back = std::int64_t{1} << 16;
+
 // What sums of a group are multiplied by: a power of two.
 [[nodiscard]] inline double group_norm(std::int64_t size) noexcept {
   return std::ldexp(1.0, -std::countr_zero(static_cast<std::uint64_t>(size)) / 2);

@@ -61,8 +61,7 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
-bool can_turn(const Quantizing& quantizing, const Shape& shape) noexcept {
-  const std::int64_t size = quantizing.rotation;
+bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
   const bool holds = quantizing.numbers == DType::float32 || quantizing.compute == DType::undefined ||
                      quantizing.compute == quantizing.numbers;
@@ -143,7 +142,7 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
-      quantizing.rotation != content.rotation || !can_turn(quantizing, Shape(content.shape))) {
+      !can_turn(content.rotation, quantizing, Shape(content.shape))) {
     return Error{
         .code = ErrorCode::parse, .message = "its plan does not fit what the scheme makes", .tensor = content.name};
   }

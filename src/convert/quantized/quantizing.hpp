@@ -28,7 +28,6 @@ struct Quantizing {
   bool symmetric = true;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
-  std::int64_t rotation = 0;  // groups of so many columns are turned first, as Coding::rotation; in the type `compute`
   ImportanceEntry importance = {};
 
   // As TensorOutcome::search.
@@ -42,8 +41,8 @@ struct Quantizing {
 
 inline constexpr std::int64_t most_turned = 4096;  // columns that are turned together
 
-// Whether the rotation fits the scheme, the types and the columns; true without one.
-[[nodiscard]] bool can_turn(const Quantizing& quantizing, const Shape& shape) noexcept;
+// Whether groups of `size` columns, as Coding::rotation, can be turned before a weight is quantized; true for 0.
+[[nodiscard]] bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);

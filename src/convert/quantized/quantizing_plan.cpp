@@ -132,9 +132,8 @@ Error no_gguf(const std::string& layouts) {
           .hint = "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
 }
 
-Error cannot_turn(const Layer& layer, const Quantizing& quantizing) {
+Error cannot_turn(std::int64_t size, const Layer& layer, const Quantizing& quantizing) {
   Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
-  const std::int64_t size = quantizing.rotation;
   if (!is_group_turned(size) || size > most_turned) {
     error.message =
         fmt::format("`convrot` turns groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}", most_turned, size);
@@ -190,7 +189,6 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .symmetric = !has_groups || targets.symmetric,
                         .nonfinite = targets.nonfinite,
                         .clip = targets.clip,
-                        .rotation = static_cast<std::int64_t>(targets.convrot),
                         .importance = request.importance_of(layer.name)};
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", weight.scheme)};
@@ -199,7 +197,8 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
     quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
   }
-  if (!can_turn(quantizing, Shape(layer.shape))) return cannot_turn(layer, quantizing);
+  const auto rotation = static_cast<std::int64_t>(targets.convrot);
+  if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
   Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape), request.importance.get());
   if (!quantizer) return std::move(quantizer).error();
   if (quantizer->layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
@@ -207,7 +206,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   LayerContent becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
-  becomes.rotation = quantizing.rotation;
+  becomes.rotation = rotation;
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),

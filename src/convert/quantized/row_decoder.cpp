@@ -106,8 +106,8 @@ class RowDecoder final : public PieceDecoder {
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    if (is_group_turned(coding_.rotation) && size <= most_rotation && columns_ % size == 0 && one_scale &&
-        coding_.element == Element::integer && coding_.packing == Packing::bytes &&
+    if (is_group_turned(coding_.rotation) && coding_.rotation <= largest_turned_back && columns_ % size == 0 &&
+        one_scale && coding_.element == Element::integer && coding_.packing == Packing::bytes &&
         reader_.find(PartRole::zero_points) == no_part) {
       return {};
     }
@@ -423,7 +423,6 @@ class RowDecoder final : public PieceDecoder {
   }
 
   static constexpr std::uint64_t tile_rows = 128, tile_columns = 4;
-  static constexpr std::uint64_t most_rotation = std::uint64_t{1} << 16;  // of bytes, sums are then under 2^24
 
   const Coding coding_;
   std::vector<float> numbers_;  // of codes

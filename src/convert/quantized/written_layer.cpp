@@ -20,7 +20,7 @@ constexpr auto writers = std::to_array<SpellingWriter>({
     {"compressed-tensors", spell_compressed_tensors, describe_compressed_tensors},
     {"modelopt", spell_modelopt, describe_modelopt},
     {"gpt-oss", spell_gpt_oss, describe_gpt_oss},
-    {"comfyui", spell_comfyui, describe_comfyui},
+    {"comfyui", spell_comfyui, describe_comfyui, true},
     {"gguf", spell_gguf, nullptr},
 });
 
@@ -103,7 +103,7 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
     written.refusal = "its shape is too large";
     return written;
   }
-  if (content.rotation != 0 && writer.name != "comfyui") {
+  if (content.rotation != 0 && !writer.has_rotations) {
     written.refusal = "its inputs are turned by ConvRot, which the spelling comfyui alone has";
     return written;
   }

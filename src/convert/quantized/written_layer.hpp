@@ -70,6 +70,7 @@ struct SpellingWriter {
   void (*spell)(const LayerContent& content, WrittenLayer& written) = nullptr;
   // Makes the configuration. Null: the tensors say all.
   void (*describe)(const struct WrittenModel& model, struct WrittenConfig& config) = nullptr;
+  bool has_rotations = false;  // LayerContent::rotation
 };
 [[nodiscard]] std::span<const SpellingWriter> all_writers() noexcept;
 [[nodiscard]] const SpellingWriter* find_writer(std::string_view spelling) noexcept;
