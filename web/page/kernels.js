@@ -35,7 +35,7 @@ export async function kernelEngine(engine) {
   return kernels;
 }
 
-// A worker with the kernels: call(request, values, {progress, transfer}) returns the answer.
+// A worker with the kernels: call(request, values, {progress}) returns the answer.
 export async function startWorker(source, kernels, description) {
   const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   const waiting = new Map();
@@ -46,9 +46,9 @@ export async function startWorker(source, kernels, description) {
     waiting.delete(data.id);
     return data.error === undefined ? resolve(data.result) : reject(new Error(data.error));
   };
-  const call = (request, values = {}, { progress, transfer = [] } = {}) => new Promise((resolve, reject) => {
+  const call = (request, values = {}, { progress } = {}) => new Promise((resolve, reject) => {
     waiting.set(++last, { resolve, reject, progress });
-    worker.postMessage({ id: last, request, ...values }, transfer);
+    worker.postMessage({ id: last, request, ...values });
   });
   await call("start", { source, kernels, description });
   return call;
