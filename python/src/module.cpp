@@ -17,6 +17,7 @@
 #include "array_types.hpp"
 #include "blocks.hpp"
 #include "bound_arguments.hpp"
+#include "cast/parallel.hpp"
 #include "cast_doc.hpp"
 #include "checkpoint.hpp"
 #include "dlpack.hpp"
@@ -256,6 +257,7 @@ void bind_cast(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_core, module) {
+  tensorcast::set_up_process();
   if (_import_array() < 0 || tensorcast::python::load_array_types() != 0) throw nb::python_error();
   const nb::object errors = nb::module_::import_("tensorcast._errors");
   if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();

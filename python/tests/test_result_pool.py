@@ -159,7 +159,7 @@ def test_tracemalloc_sees_the_arrays():
 
 def in_a_process(code, **environment):
     return subprocess.run([sys.executable, "-c", f"import numpy as np, tensorcast as tc\n{code}"], capture_output=True,
-                          text=True, env={**os.environ, **environment})  # fmt: skip
+                          text=True, env={**os.environ, **environment}, timeout=120)  # fmt: skip
 
 
 def test_a_forked_child_has_a_pool_of_its_own():
@@ -172,7 +172,7 @@ def work():
     while not stop.is_set():
         tc.cast(x, "float32", threads=1)
 thread = threading.Thread(target=work)
-thread.start()
+thread.start()  # its first call may be going on when the first child is made
 for _ in range(5):
     child = os.fork()
     if child == 0:

@@ -15,14 +15,11 @@ namespace {
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 constexpr std::size_t huge_buffer_bytes = std::size_t{4} << 20;
 
-std::size_t page_bytes() noexcept {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 // The page of an address inside a buffer.
 std::byte* page_at(std::byte* inside) noexcept {
-  return inside - reinterpret_cast<std::uintptr_t>(inside) % page_bytes();
+  return inside - reinterpret_cast<std::uintptr_t>(inside) % page_bytes;
 }
 
 bool is_absent(std::byte* page) noexcept {
@@ -32,7 +29,7 @@ bool is_absent(std::byte* page) noexcept {
 
 // The whole pages of a buffer.
 void advise(std::byte* buffer, std::size_t bytes, int advice) noexcept {
-  std::byte* const first = page_at(buffer + page_bytes() - 1);
+  std::byte* const first = page_at(buffer + page_bytes - 1);
   std::byte* const end = page_at(buffer + bytes);
   if (first < end) ::madvise(first, static_cast<std::size_t>(end - first), advice);
 }
@@ -42,16 +39,16 @@ bool is_huge(std::byte* buffer, std::size_t bytes) noexcept {
   if (bytes < huge_buffer_bytes) return false;
   std::byte* const middle = buffer + bytes / 2;
   std::byte* const page = middle - reinterpret_cast<std::uintptr_t>(middle) % huge_page_bytes;
-  if (!is_absent(page) || !is_absent(page + page_bytes())) return false;
+  if (!is_absent(page) || !is_absent(page + page_bytes)) return false;
   *static_cast<volatile std::byte*>(page) = std::byte{};
-  return !is_absent(page + page_bytes());
+  return !is_absent(page + page_bytes);
 }
 
 }  // namespace
 
 Pages pages_of(std::byte* buffer, std::size_t bytes, bool may_advise) noexcept {
   constexpr std::size_t asked = 3;  // odd
-  if (bytes < 2 * asked * page_bytes()) return Pages::there;
+  if (bytes < 2 * asked * page_bytes) return Pages::there;
   std::size_t absent = 0;
   for (std::size_t i = 0; i < asked; ++i) {
     // In the middle of equal parts: malloc has written the first page.

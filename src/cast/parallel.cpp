@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "dtype/platform.hpp"
+#include "kernels/byte_table/six_bit_table.hpp"
+#include "tensorcast/target.hpp"
 
 #if TENSORCAST_HAS_THREADS
 
@@ -47,12 +49,13 @@ void run_on_own_threads(std::size_t tasks, int threads, const Task& task) {
 int core_count() noexcept { return oneapi::tbb::info::default_concurrency(); }
 
 // After fork(), the child has none of oneTBB's threads but all of its state, locks that other threads held included: a
-// child that used it would hang. It starts threads of its own. The first cast that uses threads says so.
+// child that used it would hang. It starts threads of its own.
 std::atomic<bool> is_forked_child = false;
 
+const bool hears_of_forks = ::pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; }) == 0;
+
 void run_on_threads(std::size_t tasks, int threads, const Task& task) {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
-  if (is_forked_child || registered != 0) {
+  if (is_forked_child || !hears_of_forks) {
     run_on_own_threads(tasks, threads, task);
     return;
   }
@@ -125,3 +128,15 @@ void run_tasks(std::size_t tasks, const Execution&, const std::function<void(std
 }  // namespace tensorcast
 
 #endif
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+void set_up_process() {
+  static_cast<void>(active_target());
+  static_cast<void>(may_use_threads({}));
+  static_cast<void>(kernels::byte_table::hub_codes(DType::float6_e2m3fn));
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -30,11 +30,12 @@ bool is_intel() noexcept {
 #endif
 }
 
+const bool has_slow_bypass = is_intel();
+
 }  // namespace
 
 bool stores_bypass_cache(std::size_t read_bytes, std::size_t written_bytes, Pages pages) noexcept {
   if (read_bytes + written_bytes < bypass_cache_min_bytes || pages == Pages::new_small) return false;
-  static const bool has_slow_bypass = is_intel();
   return !has_slow_bypass || (pages == Pages::there && read_bytes < 2 * written_bytes);
 }
 
