@@ -4,6 +4,7 @@
 
 #include "dtype/platform.hpp"
 #include "kernels/byte_table/six_bit_table.hpp"
+#include "kernels/kernel.hpp"
 #include "tensorcast/target.hpp"
 
 #if TENSORCAST_HAS_THREADS
@@ -133,7 +134,7 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 void set_up_process() {
-  static_cast<void>(active_target());
+  static_cast<void>(kernels::kernels(active_target()));
   static_cast<void>(may_use_threads({}));
   static_cast<void>(kernels::byte_table::hub_codes(DType::float6_e2m3fn));
 }
