@@ -90,7 +90,7 @@ struct VerifyOutcome {
 
 // Reads a checkpoint again. Its files must have the hashes of SHA256SUMS; with `against`, every tensor must equal a
 // conversion of the source's tensor, and none may be missing. Of a weight that was quantized, a recipe must make every
-// code and scale, as detect_recipes() finds it. Without SHA256SUMS only tensors are compared.
+// code and scale, as detect_recipes() finds it. Without SHA256SUMS only tensors are compared, as of a GGUF file.
 // Errors: io, parse, internal (naming the file, tensor and element that differ), invalid_argument (nothing to compare).
 [[nodiscard]] TENSORCAST_API Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request);
 

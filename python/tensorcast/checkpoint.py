@@ -130,7 +130,7 @@ def verify(
     """Reads a checkpoint again and compares it with its ``SHA256SUMS``, and with its source.
 
     Args:
-        path: the converted folder, an index or a safetensors file.
+        path: the converted folder, an index, a safetensors file or, with ``against``, a GGUF file.
         against: what it was converted from: every tensor is converted again and compared.
         importance: the file of importance that weights were quantized with.
         progress: as in :func:`tensorcast.convert`.

@@ -8,14 +8,12 @@
 
 namespace tensorcast::checkpoint {
 
-void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader,
-               const std::set<std::string>& left_out) {
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
   for (const std::size_t index : model.shards) {
     const SourceShard& shard = checkpoint.shards[index];
     const std::size_t file = reader.add_file(
         {.folder = checkpoint.folder, .name = shard.name, .bytes = shard.bytes, .version = shard.version});
     for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
-      if (left_out.contains(shard.header.tensors[i].name)) continue;
       reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
     }
     reader.add_metadata(shard.header.metadata);
@@ -78,8 +76,9 @@ void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::Tenso
   std::ranges::fill(layers.layer_of, SIZE_MAX);
   for (quantized::Layer& layer : layers.layers) {
     const auto scales = std::ranges::find(layer.parts, quantized::PartRole::scales, &quantized::Part::role);
-    if (!layer.problem.empty() || scales == layer.parts.end()) continue;
-    if (!is_there(layer.name) || is_there(tensors[scales->tensor].name)) continue;
+    const bool inside = layer.coding.packing == quantized::Packing::gguf;  // its scales are
+    if (!layer.problem.empty() || (scales == layer.parts.end() && !inside)) continue;
+    if (!is_there(layer.name) || (!inside && is_there(tensors[scales->tensor].name))) continue;
     for (const quantized::Part& part : layer.parts) layers.layer_of[part.tensor] = decoded.size();
     decoded.push_back(std::move(layer));
   }

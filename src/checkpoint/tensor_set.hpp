@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +16,7 @@
 namespace tensorcast::checkpoint {
 
 // Adds the tensors of one model to `reader`, in the order of its shards.
-void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader,
-               const std::set<std::string>& left_out = {});
+void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
 
 // What the configurations beside models and the metadata of their files say about quantization
 // (convert/quantization_claim.hpp). The configurations of a folder are read once, for all its models.
@@ -44,7 +42,7 @@ class Claims {
 
 // Chooses what another checkpoint, which was converted from this one, has of each layer: the weight, or the tensors of
 // the layer. The weight is decoded there if its tensors are not there. Without decoded layers `layers` is left empty.
-// `is_there` tells whether it has a tensor, by its name here.
+// `is_there` tells whether it has a tensor of numbers, by its name here.
 void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::TensorInfo> tensors,
                   const std::function<bool(const std::string& name)>& is_there);
 

@@ -3,18 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
+#include "checkpoint/compare_model.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/verify_quantized.hpp"
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantized/respelled_reader.hpp"
-#include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -97,28 +94,48 @@ class Verification {
     if (!request_.against.empty()) {
       if (Result<void> same = check_tensors(); !same) return std::move(same).error();
     }
-    add_warnings();
+    for (const SourceModel& model : output_.models) {
+      OpenedModel opened = opened_model(output_, model);
+      add_warnings(opened, name_prefix(model));
+    }
     return outcome_;
   }
 
-  // Scales that loaders stumble over, of what is quantized in the output.
-  void add_warnings() {
-    const Claims claims(output_);
-    for (const SourceModel& model : output_.models) {
-      ShardReader reader;
-      add_model(output_, model, reader);
-      const quantized::FoundLayers found = layers_of(claims, model, reader);
-      if (!found.any() && !found.refusal.empty()) continue;
-      if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
-        outcome_.warnings.push_back(name_prefix(model) + problem);
-      }
-      for (std::string& warning : quantized::scale_warnings(found, reader)) {
-        outcome_.warnings.push_back(name_prefix(model) + std::move(warning));
-      }
+  // A GGUF file, whose original is a file or a checkpoint of one model.
+  Result<VerifyOutcome> run_file() {
+    if (request_.against.empty()) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = "a GGUF file has no hashes to compare with",
+                   .hint = "`against` compares its tensors with those that it was converted from",
+                   .file = request_.checkpoint};
     }
+    Result<OpenedModel> output = open_model(request_.checkpoint);
+    if (!output) return std::move(output).error();
+    Result<OpenedModel> source = open_model(request_.against);
+    if (!source) return std::move(source).error();
+    Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
+    if (!written) return std::move(written).error();
+    Result<ComparedModel> compared = compare_model(request_, *output, *source, *written);
+    if (!compared) return at_file(std::move(compared).error());
+    count(*compared, "");
+    if (Result<void> told = find_recipes(*written); !told) return at_file(std::move(told).error());
+    add_warnings(*output, "");
+    return outcome_;
   }
 
  private:
+  // Scales that loaders stumble over, of what is quantized in the output.
+  void add_warnings(OpenedModel& output, const std::string& prefix) {
+    const quantized::FoundLayers found = output.layers();
+    if (!found.any() && !found.refusal.empty()) return;
+    if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
+      outcome_.warnings.push_back(prefix + problem);
+    }
+    for (std::string& warning : quantized::scale_warnings(found, *output.reader)) {
+      outcome_.warnings.push_back(prefix + std::move(warning));
+    }
+  }
+
   Result<void> check_hashes(const std::string& path) {
     const Result<std::unique_ptr<StoredFile>> file = open_source(output_.folder, "SHA256SUMS");
     if (!file) return file.error();
@@ -189,12 +206,16 @@ class Verification {
       }
       if (Result<void> same = check_model(model, *of, *written); !same) return same;
     }
+    return find_recipes(*written);
+  }
+
+  Result<void> find_recipes(const file_conversion::OutputNames& written) {
     if (!quantized_.empty()) {
       Result<std::vector<std::string>> recipes = verify_quantized(request_, quantized_);
       if (!recipes) return std::move(recipes).error();
       outcome_.recipes = *std::move(recipes);
     }
-    return written->check_all_matched();
+    return written.check_all_matched();
   }
 
   // Reports whether the output has a tensor of the model, or the model never had any.
@@ -221,146 +242,29 @@ class Verification {
     return only;
   }
 
-  // The tensors of the source as the output should have them: layers decoded, or in another spelling.
-  struct Expected {
-    std::unique_ptr<formats::Reader> reader;
-    std::unordered_map<std::string, std::size_t> by_name;  // in the output
-    std::size_t first_decoded = SIZE_MAX;
-  };
-
-  // Returns the spelling of the output's layers if it is another than that of the source's; else "".
-  [[nodiscard]] std::string new_spelling(const SourceModel& model, const quantized::FoundLayers& layers,
-                                         ShardReader& output) const {
-    const quantized::FoundLayers found = layers_of(Claims(output_), model, output);
-    if (!layers.any() || !found.any()) return {};
-    const std::string_view spelling = found.layers[0].spelling;
-    const bool other =
-        std::ranges::none_of(layers.layers, [&](const auto& layer) { return layer.spelling == spelling; });
-    return other && quantized::find_writer(spelling) != nullptr ? std::string(spelling) : std::string();
-  }
-
-  Result<Expected> respelled(const std::string& spelling, const SourceModel& model,
-                             const quantized::FoundLayers& layers, ShardReader& encoded,
-                             file_conversion::OutputNames& written) const {
-    const quantized::RespellRequest request{
-        .spelling = spelling, .writes = [&written](const std::string& name) { return written.writes(name); }};
-    Result<quantized::Respelling> plan =
-        quantized::plan_respelling(layers, Claims(source_).texts_of(model), encoded, request);
-    if (!plan) return std::move(plan).error();
-    Expected expected;
-    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
-    for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
-      const std::string& name = encoded.tensors()[i].name;
-      if (layers.layer_of[i] == SIZE_MAX && written.writes(name)) expected.by_name.emplace(name, i);
-    }
-    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
-      for (const std::size_t kept : plan->layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
-      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan->layers[i]));
-      for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
-        expected.by_name.emplace(layer->written.tensors[tensor].info.name,
-                                 reader->add(layers.layers[i], {}, layer, tensor));
-      }
-    }
-    expected.reader = std::move(reader);
-    return expected;
-  }
-
-  Result<Expected> expected_of(const SourceModel& model, const SourceModel& source_model, ShardReader& encoded,
-                               ShardReader& output, file_conversion::OutputNames& written) const {
-    quantized::FoundLayers layers = layers_of(Claims(source_), source_model, encoded);
-    const std::string spelling = new_spelling(model, layers, output);
-    if (!spelling.empty()) return respelled(spelling, source_model, layers, encoded, written);
-    if (layers.any()) {
-      std::set<std::string_view> names;
-      for (const formats::TensorInfo& tensor : output.tensors()) names.insert(tensor.name);
-      keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
-        const Result<std::string> new_name = written.new_name(name);
-        return new_name && names.contains(*new_name);
-      });
-    }
-    Expected expected;
-    expected.first_decoded = encoded.tensors().size();
-    expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
-    for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
-      if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
-      const std::string& name = expected.reader->tensors()[i].name;
-      if (!written.writes(name)) continue;
-      Result<std::string> new_name = written.new_name(name);
-      if (!new_name) return std::move(new_name).error();
-      expected.by_name.emplace(std::move(new_name).value(), i);
-    }
-    return expected;
-  }
-
-  // Notes the output's layers whose weights the source has as plain numbers: recipes made them. Returns the names of
-  // their tensors, and takes the weights from `expected`.
-  std::set<std::string> take_quantized(const SourceModel& model, Expected& expected, ShardReader& output) {
-    std::set<std::string> names;
-    const quantized::FoundLayers found = layers_of(Claims(output_), model, output);
-    for (const quantized::Layer& layer : found.layers) {
-      const auto source = expected.by_name.find(layer.name);
-      if (source == expected.by_name.end() || source->second >= expected.first_decoded) continue;
-      const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
-      if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
-      for (const quantized::Part& part : layer.parts) names.insert(output.tensors()[part.tensor].name);
-      quantized_.insert(name_prefix(model) + layer.name);
-      expected.by_name.erase(source);
-      ++outcome_.tensors;
-    }
-    return names;
-  }
-
   Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
                            file_conversion::OutputNames& written) {
-    ShardReader encoded;
-    add_model(source_, source_model, encoded);
-    ShardReader output;
-    add_model(output_, model, output);
-    Result<Expected> expected = expected_of(model, source_model, encoded, output, written);
-    if (!expected) return std::move(expected).error();
-    formats::Reader& input = *expected->reader;
-    std::unordered_map<std::string, std::size_t>& sources = expected->by_name;
-    ShardReader unquantized;
-    add_model(output_, model, unquantized, take_quantized(model, *expected, output));
-    file_conversion::Plan plan;
-    for (const formats::TensorInfo& tensor : unquantized.tensors()) {
-      const auto found = sources.find(tensor.name);
-      if (found == sources.end()) {
-        return differs("the source does not have the tensor", tensor.name, output_, model);
-      }
-      const formats::TensorInfo& of = input.tensors()[found->second];
-      if (of.shape != tensor.shape)
-        return differs("the source's tensor has another shape", tensor.name, output_, model);
-      if (of.foreign_dtype != tensor.foreign_dtype) {
-        return differs("the source's tensor has another type", tensor.name, output_, model);
-      }
-      const bool decoded = found->second >= expected->first_decoded;
-      const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
-      plan.layout.push_back(plan.tensors.size());
-      plan.tensors.push_back({.target = tensor,
-                              .source = found->second,
-                              .from = of.dtype,
-                              .bytes_in = of.bytes,
-                              .converts = of.dtype != tensor.dtype || scaled || decoded,
-                              .scale = request_.options.scale});
-      sources.erase(found);
-    }
-    if (!sources.empty()) return differs("the tensor is missing", sources.begin()->first, output_, model);
-    const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
-    file_conversion::ProgressMeter meter(run.on_progress, plan.bytes_in() + plan.bytes_out());
-    Result<bool> same = file_conversion::verify(run, plan.in_layout(), input, unquantized, meter);
-    if (!same) {
-      Error& error = same.error();
+    OpenedModel output = opened_model(output_, model);
+    OpenedModel source = opened_model(source_, source_model);
+    Result<ComparedModel> compared = compare_model(request_, output, source, written);
+    if (!compared) {
+      Error& error = compared.error();
       if (error.file.empty()) error.file = file_of(error.tensor, output_, model);
-      if (error.code == ErrorCode::internal) {
-        error.hint = "the file was changed, or converted with other options: give verify the same ones";
-      }
-      return std::move(same).error();
+      return std::move(error);
     }
-    if (!*same) return cancelled();
-    outcome_.tensors += plan.tensors.size();
-    outcome_.bytes_read += plan.bytes_in() + plan.bytes_out();
+    count(*compared, name_prefix(model));
     return {};
+  }
+
+  void count(const ComparedModel& compared, const std::string& prefix) {
+    outcome_.tensors += compared.tensors;
+    outcome_.bytes_read += compared.bytes_read;
+    for (const std::string& weight : compared.quantized) quantized_.insert(prefix + weight);
+  }
+
+  Error at_file(Error error) const {
+    if (error.file.empty()) error.file = request_.checkpoint;
+    return error;
   }
 
   Error cancelled() const { return {.code = ErrorCode::cancelled, .message = "cancelled", .file = output_.folder}; }
@@ -374,15 +278,6 @@ class Verification {
     return checkpoint.folder;
   }
 
-  static Error differs(std::string message, std::string tensor, const SourceCheckpoint& checkpoint,
-                       const SourceModel& model) {
-    std::string file = file_of(tensor, checkpoint, model);
-    return Error{.code = ErrorCode::internal,
-                 .message = std::move(message),
-                 .tensor = std::move(tensor),
-                 .file = std::move(file)};
-  }
-
   const VerifyRequest& request_;
   SourceCheckpoint output_;
   SourceCheckpoint source_;
@@ -394,13 +289,8 @@ class Verification {
 
 Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
   return guarded(request.checkpoint, [&]() -> Result<VerifyOutcome> {
-    if (request.checkpoint.ends_with(".gguf")) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "only checkpoints of safetensors are verified",
-                   .hint = "`tcast inspect OUT --against IN` compares the quantized weights of GGUF",
-                   .file = request.checkpoint};
-    }
-    return Verification(request).run();
+    Verification verification(request);
+    return request.checkpoint.ends_with(".gguf") ? verification.run_file() : verification.run();
   });
 }
 

@@ -22,6 +22,7 @@ constexpr const char* verify_examples = R"(Examples:
   tcast verify OUT --against DIR       also convert every tensor of DIR again, and compare it with OUT's
   tcast verify OUT --against DIR --scale 0.5
       give the conversion options that OUT was made with
+  tcast verify small-q8_0.gguf --against wide.gguf
 Without SHA256SUMS, --against alone compares the tensors.)";
 
 struct VerifyArguments {

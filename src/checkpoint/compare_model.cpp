@@ -1,0 +1,239 @@
+#include "checkpoint/compare_model.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "checkpoint/tensor_set.hpp"
+#include "convert/open_input.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized/respelled_reader.hpp"
+#include "convert/verify.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+Error differs(std::string message, std::string tensor) {
+  return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
+}
+
+// The tensors of another reader, without some.
+class RemainingTensors final : public formats::Reader {
+ public:
+  RemainingTensors(formats::Reader& inner, const std::set<std::string>& left_out) : inner_(inner) {
+    for (std::size_t i = 0; i < inner.tensors().size(); ++i) {
+      if (left_out.contains(inner.tensors()[i].name)) continue;
+      tensors_.push_back(inner.tensors()[i]);
+      places_.push_back(i);
+    }
+  }
+
+  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
+  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return inner_.read(places_[index], offset, out);
+  }
+  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
+                                                  std::size_t block_bytes) override {
+    return inner_.read_strings(places_[index], first, block_bytes);
+  }
+
+ private:
+  formats::Reader& inner_;
+  std::vector<formats::TensorInfo> tensors_;
+  std::vector<std::size_t> places_;  // in `inner_`
+};
+
+class Comparison {
+ public:
+  Comparison(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
+             file_conversion::OutputNames& written)
+      : request_(request), output_(output), source_(source), written_(written), quantized_(output.layers()) {}
+
+  Result<ComparedModel> run() {
+    Result<Expected> expected = expected_tensors();
+    if (!expected) return std::move(expected).error();
+    RemainingTensors unquantized(*output_.reader, take_quantized(*expected));
+    Result<file_conversion::Plan> plan = plan_of(*expected, unquantized);
+    if (!plan) return std::move(plan).error();
+    const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
+    const std::uint64_t bytes = plan->bytes_in() + plan->bytes_out();
+    file_conversion::ProgressMeter meter(run.on_progress, bytes);
+    Result<bool> same = file_conversion::verify(run, plan->in_layout(), *expected->reader, unquantized, meter);
+    if (!same) {
+      if (same.error().code == ErrorCode::internal) {
+        same.error().hint = "the file was changed, or converted with other options: give verify the same ones";
+      }
+      return std::move(same).error();
+    }
+    if (!*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    outcome_.tensors += plan->tensors.size();
+    outcome_.bytes_read += bytes;
+    return outcome_;
+  }
+
+ private:
+  // The tensors of the source as the output should have them: layers decoded, or in another spelling.
+  struct Expected {
+    std::unique_ptr<formats::Reader> reader;
+    std::unordered_map<std::string, std::size_t> by_name;  // in the output
+    std::size_t first_decoded = SIZE_MAX;
+  };
+
+  // Returns the spelling of the output's layers if it is another than that of the source's; else "".
+  [[nodiscard]] std::string new_spelling(const quantized::FoundLayers& layers) const {
+    if (!layers.any() || !quantized_.any()) return {};
+    const std::string_view spelling = quantized_.layers[0].spelling;
+    const bool other =
+        std::ranges::none_of(layers.layers, [&](const auto& layer) { return layer.spelling == spelling; });
+    return other && quantized::find_writer(spelling) != nullptr ? std::string(spelling) : std::string();
+  }
+
+  Result<Expected> respelled(const std::string& spelling, const quantized::FoundLayers& layers) const {
+    formats::Reader& encoded = *source_.reader;
+    const quantized::RespellRequest request{
+        .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
+    Result<quantized::Respelling> plan = quantized::plan_respelling(layers, source_.texts, encoded, request);
+    if (!plan) return std::move(plan).error();
+    Expected expected;
+    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
+    for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
+      const std::string& name = encoded.tensors()[i].name;
+      if (layers.layer_of[i] == SIZE_MAX && written_.writes(name)) expected.by_name.emplace(name, i);
+    }
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      for (const std::size_t kept : plan->layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan->layers[i]));
+      for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
+        expected.by_name.emplace(layer->written.tensors[tensor].info.name,
+                                 reader->add(layers.layers[i], {}, layer, tensor));
+      }
+    }
+    expected.reader = std::move(reader);
+    return expected;
+  }
+
+  Result<Expected> expected_tensors() const {
+    formats::Reader& encoded = *source_.reader;
+    quantized::FoundLayers layers = source_.layers();
+    const std::string spelling = new_spelling(layers);
+    if (!spelling.empty()) return respelled(spelling, layers);
+    if (layers.any()) {
+      std::set<std::string_view> names;  // of numbers, which blocks of GGUF are not
+      for (const formats::TensorInfo& tensor : output_.reader->tensors()) {
+        if (tensor.dtype != DType::undefined) names.insert(tensor.name);
+      }
+      keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
+        const Result<std::string> new_name = written_.new_name(name);
+        return new_name && names.contains(*new_name);
+      });
+    }
+    Expected expected;
+    expected.first_decoded = encoded.tensors().size();
+    expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
+    for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
+      if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
+      const std::string& name = expected.reader->tensors()[i].name;
+      if (!written_.writes(name)) continue;
+      Result<std::string> new_name = written_.new_name(name);
+      if (!new_name) return std::move(new_name).error();
+      expected.by_name.emplace(std::move(new_name).value(), i);
+    }
+    return expected;
+  }
+
+  // Notes the output's layers whose weights the source has as plain numbers: recipes made them. Returns the names of
+  // their tensors, and takes the weights from `expected`.
+  std::set<std::string> take_quantized(Expected& expected) {
+    std::set<std::string> names;
+    for (const quantized::Layer& layer : quantized_.layers) {
+      const auto source = expected.by_name.find(layer.name);
+      if (source == expected.by_name.end() || source->second >= expected.first_decoded) continue;
+      const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
+      if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
+      for (const quantized::Part& part : layer.parts) names.insert(output_.reader->tensors()[part.tensor].name);
+      outcome_.quantized.insert(layer.name);
+      expected.by_name.erase(source);
+      ++outcome_.tensors;
+    }
+    return names;
+  }
+
+  // Plans to make the tensors of the output again.
+  Result<file_conversion::Plan> plan_of(Expected& expected, const formats::Reader& output) const {
+    file_conversion::Plan plan;
+    for (const formats::TensorInfo& tensor : output.tensors()) {
+      const auto found = expected.by_name.find(tensor.name);
+      if (found == expected.by_name.end()) return differs("the source does not have the tensor", tensor.name);
+      const formats::TensorInfo& of = expected.reader->tensors()[found->second];
+      if (of.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
+      if (of.foreign_dtype != tensor.foreign_dtype) {
+        Error error = differs("the source's tensor has another type", tensor.name);
+        const bool both = of.dtype == DType::undefined && tensor.dtype == DType::undefined;
+        if (both) error.hint = "if both are quantized: compare with the source as `--to float32` writes it";
+        return error;
+      }
+      const bool decoded = found->second >= expected.first_decoded;
+      const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
+      plan.layout.push_back(plan.tensors.size());
+      plan.tensors.push_back({.target = tensor,
+                              .source = found->second,
+                              .from = of.dtype,
+                              .bytes_in = of.bytes,
+                              .converts = of.dtype != tensor.dtype || scaled || decoded,
+                              .scale = request_.options.scale});
+      expected.by_name.erase(found);
+    }
+    if (!expected.by_name.empty()) return differs("the tensor is missing", expected.by_name.begin()->first);
+    return plan;
+  }
+
+  const VerifyRequest& request_;
+  const OpenedModel& output_;
+  const OpenedModel& source_;
+  file_conversion::OutputNames& written_;
+  const quantized::FoundLayers quantized_;  // of the output
+  ComparedModel outcome_;
+};
+
+}  // namespace
+
+quantized::FoundLayers OpenedModel::layers() const {
+  return quantized::find_layers(reader->tensors(), texts, quantized::read_with(*reader));
+}
+
+OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model) {
+  auto reader = std::make_unique<ShardReader>();
+  add_model(checkpoint, model, *reader);
+  return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model)};
+}
+
+Result<OpenedModel> open_model(const std::string& path) {
+  if (is_checkpoint(path) || !is_local(path)) {
+    Result<SourceCheckpoint> checkpoint = read_source(path);
+    if (!checkpoint) return std::move(checkpoint).error();
+    if (checkpoint->models.size() != 1) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("a file has one model, and this folder has {}", checkpoint->models.size()),
+                   .file = path};
+    }
+    return opened_model(*checkpoint, checkpoint->models[0]);
+  }
+  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
+  if (!input) return std::move(input).error();
+  OpenedModel model{.file = std::move(input->file),
+                    .reader = std::move(input->reader),
+                    .texts = file_conversion::config_texts_beside(path)};
+  file_conversion::add_config_texts(model.reader->metadata(), model.texts);
+  return model;
+}
+
+Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
+                                    file_conversion::OutputNames& written) {
+  return Comparison(request, output, source, written).run();
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,44 @@
+// Compares a model with the one that it was converted from.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoint/source.hpp"
+#include "convert/output_names.hpp"
+#include "convert/quantized/config_text.hpp"
+#include "convert/quantized/spelling.hpp"
+#include "formats/format.hpp"
+#include "io/input_file.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast::checkpoint {
+
+// The tensors of a model, and what its files say about quantization.
+struct OpenedModel {
+  std::unique_ptr<io::InputFile> file = {};  // of a single file: the reader refers to it
+  std::unique_ptr<formats::Reader> reader = {};
+  std::vector<quantized::ConfigText> texts = {};
+
+  [[nodiscard]] quantized::FoundLayers layers() const;
+};
+
+[[nodiscard]] OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model);
+// Opens a file of tensors, or a checkpoint that has one model. Errors: those of reading; unsupported: several models.
+[[nodiscard]] Result<OpenedModel> open_model(const std::string& path);
+
+struct ComparedModel {
+  std::size_t tensors = 0;  // that are equal, and those of `quantized`
+  std::uint64_t bytes_read = 0;
+  std::set<std::string> quantized = {};  // weights that some recipe made; nobody has looked which
+};
+
+// Compares every tensor of `output` with what a conversion makes of `source`; `written` is told what was there.
+// Errors: io, parse; internal: a tensor differs, is missing or is too much; cancelled. Error::file may be empty.
+[[nodiscard]] Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output,
+                                                  OpenedModel& source, file_conversion::OutputNames& written);
+
+}  // namespace tensorcast::checkpoint
