@@ -3,9 +3,6 @@
 #include <algorithm>
 
 #include "dtype/platform.hpp"
-#include "kernels/byte_table/six_bit_table.hpp"
-#include "kernels/kernel.hpp"
-#include "tensorcast/target.hpp"
 
 #if TENSORCAST_HAS_THREADS
 
@@ -47,7 +44,10 @@ void run_on_own_threads(std::size_t tasks, int threads, const Task& task) {
 
 #if TENSORCAST_HAS_TBB
 
-int core_count() noexcept { return oneapi::tbb::info::default_concurrency(); }
+// Asked for when the library is loaded: a child forked while oneTBB first counts would wait for it for ever.
+const int cores_of_tbb = oneapi::tbb::info::default_concurrency();
+
+int core_count() noexcept { return cores_of_tbb; }
 
 // After fork(), the child has none of oneTBB's threads but all of its state, locks that other threads held included: a
 // child that used it would hang. It starts threads of its own.
@@ -129,15 +129,3 @@ void run_tasks(std::size_t tasks, const Execution&, const std::function<void(std
 }  // namespace tensorcast
 
 #endif
-
-namespace tensorcast {
-inline namespace TENSORCAST_ABI {
-
-void set_up_process() {
-  static_cast<void>(kernels::kernels(active_target()));
-  static_cast<void>(may_use_threads({}));
-  static_cast<void>(kernels::byte_table::hub_codes(DType::float6_e2m3fn));
-}
-
-}  // namespace TENSORCAST_ABI
-}  // namespace tensorcast

@@ -16,8 +16,5 @@ inline namespace TENSORCAST_ABI {
 // If a task throws, some later tasks are left out, and the caller gets the exception.
 void run_tasks(std::size_t tasks, const Execution& execution, const std::function<void(std::size_t)>& task);
 
-// Does now what the first cast would: a child that another thread forks in the middle of it waits for its end for ever.
-void set_up_process();
-
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
