@@ -253,19 +253,9 @@ void bind_cast(nb::module_& module) {
       "The limit in bytes, the bytes that are idle now, and how many results got memory of another.");
 }
 
-// Makes all that the first cast sets up: a child that another thread forks in the middle of that waits for its end for
-// ever. Six bits have a table of their own.
-void make_first_cast() {
-  const std::byte code[1] = {};
-  std::byte number[sizeof(float)];
-  const std::int64_t shape[] = {1};
-  static_cast<void>(tc::cast({tc::DType::float6_e2m3fn, shape, code}, {tc::DType::float32, shape, number}));
-}
-
 }  // namespace
 
 NB_MODULE(_core, module) {
-  make_first_cast();
   if (_import_array() < 0 || tensorcast::python::load_array_types() != 0) throw nb::python_error();
   const nb::object errors = nb::module_::import_("tensorcast._errors");
   if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();

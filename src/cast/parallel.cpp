@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "dtype/platform.hpp"
+#include "kernels/byte_table/six_bit_table.hpp"
+#include "kernels/kernel.hpp"
+#include "tensorcast/target.hpp"
 
 #if TENSORCAST_HAS_THREADS
 
@@ -13,10 +16,13 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 #if TENSORCAST_HAS_TBB
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
-#include <pthread.h>
 
 #include "tensorcast/tbb.hpp"
 #endif
@@ -44,10 +50,7 @@ void run_on_own_threads(std::size_t tasks, int threads, const Task& task) {
 
 #if TENSORCAST_HAS_TBB
 
-// Asked for when the library is loaded: a child forked while oneTBB first counts would wait for it for ever.
-const int cores_of_tbb = oneapi::tbb::info::default_concurrency();
-
-int core_count() noexcept { return cores_of_tbb; }
+int core_count() noexcept { return oneapi::tbb::info::default_concurrency(); }
 
 // After fork(), the child has none of oneTBB's threads but all of its state, locks that other threads held included: a
 // child that used it would hang. It starts threads of its own.
@@ -77,6 +80,18 @@ int thread_count(int requested) noexcept {
   const int cores = std::max(1, core_count());
   return requested > 0 ? std::min(requested, cores) : cores;
 }
+
+#if defined(__linux__) || defined(__APPLE__)
+// Sets up before a fork what the first cast would: a child forked by one thread while another is in the middle of that
+// would wait for its end for ever.
+[[maybe_unused]] const int fork_error = ::pthread_atfork(
+    [] {
+      static_cast<void>(kernels::kernels(active_target()));
+      static_cast<void>(kernels::byte_table::hub_codes(DType::float6_e2m3fn));
+      static_cast<void>(core_count());
+    },
+    nullptr, nullptr);
+#endif
 
 }  // namespace
 
