@@ -73,10 +73,28 @@ TEST(Pages, PopulatedOnesAreZero) {
 }
 
 TEST(Pages, StoresBypassTheCacheForLargeTargetsThatExist) {
-  EXPECT_TRUE(stores_bypass_cache(32 * mib, 32 * mib, Pages::there));
-  EXPECT_TRUE(stores_bypass_cache(8 * mib, 32 * mib, Pages::there));
-  EXPECT_FALSE(stores_bypass_cache(8 * mib, 8 * mib, Pages::there));
-  EXPECT_FALSE(stores_bypass_cache(32 * mib, 32 * mib, Pages::new_small));
+  const auto bypasses = [](DType from, DType to, std::size_t count, Pages pages) {
+    return stores_bypass_cache(Target::avx2, from, to, count, pages);
+  };
+  EXPECT_TRUE(bypasses(DType::int32, DType::float32, 8 * mib, Pages::there));
+  EXPECT_TRUE(bypasses(DType::int8, DType::float32, 8 * mib, Pages::there));
+  EXPECT_TRUE(bypasses(DType::int8, DType::uint8, 32 * mib, Pages::there));
+  EXPECT_FALSE(bypasses(DType::int8, DType::float32, mib, Pages::there));
+  EXPECT_FALSE(bypasses(DType::int32, DType::float32, 8 * mib, Pages::new_small));
+  const bool narrows = bypasses(DType::float32, DType::int8, 32 * mib, Pages::there);
+  EXPECT_EQ(bypasses(DType::float8_e4m3fn, DType::float8_e5m2, 32 * mib, Pages::there), narrows);  // both as on Zen 4
+  EXPECT_EQ(bypasses(DType::int32, DType::float32, 8 * mib, Pages::new_huge), narrows);
+}
+
+TEST(Pages, OnlyShortLoopsPrefetch) {
+  const auto prefetched = [](Target target, DType from, DType to) {
+    return converted_pieces(target, from, to, true).prefetch_pieces;
+  };
+  EXPECT_EQ(prefetched(Target::avx2, DType::float32, DType::int32), 2);
+  EXPECT_EQ(prefetched(Target::avx2, DType::float16, DType::float32), 4);
+  EXPECT_EQ(prefetched(Target::avx2, DType::float8_e4m3fn, DType::float32), 0);
+  EXPECT_EQ(prefetched(Target::avx2, DType::float32, DType::int8), 0);
+  EXPECT_EQ(converted_pieces(Target::avx2, DType::float32, DType::int32, false).prefetch_pieces, 0);
 }
 
 TEST(Pages, NewAndOldTargetsGetTheSameBytes) {

@@ -80,12 +80,13 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
 }
 
 void Pieces::choose_stores(const Conversion& whole, Stores stores) {
-  const std::size_t read = storage_bytes(whole.from, whole.count), written = storage_bytes(whole.to, whole.count);
+  const std::size_t written = storage_bytes(whole.to, whole.count);
   if (whole.is_in_place() || written < asked_pages_min_bytes) return;
   const Pages pages = pages_of(whole.dst, written, stores == Stores::tuned);
   populates_ = pages == Pages::new_small && stores != Stores::bypass_cache;
-  bypasses_cache_ =
-      stores == Stores::tuned ? stores_bypass_cache(read, written, pages) : stores == Stores::bypass_cache;
+  bypasses_cache_ = stores == Stores::tuned
+                        ? stores_bypass_cache(active_target(), whole.from, whole.to, whole.count, pages)
+                        : stores == Stores::bypass_cache;
 }
 
 Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* accumulator) const {
