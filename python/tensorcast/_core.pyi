@@ -77,302 +77,137 @@ _Out = TypeVar("_Out")
 _Tensor = TypeVar("_Tensor", bound=_SupportsDLPack)
 _Order = Literal["C", "K"] | None
 
+class _OfMappings(CastOptions, total=False):
+    rules: Rules
+    include: Patterns
+    exclude: Patterns
+    keep_rank: int | Iterable[int]
+    keep_smaller: int
+    preset: Preset | None
+    raw_codes: bool
+    copy: bool
+    order: _Order
+
+class _OfPacked(ArrayCastOptions, total=False):
+    from_: DTypeLike | None
+    shape: int | Sequence[int] | None
+    order: _Order
+
+class _OfTensors(ArrayCastOptions, total=False):
+    out: None
+    copy: bool
+    order: _Order
+
+class _OfArrays(_OfTensors, total=False):
+    packed: Literal[False]
+
+class _OfForeign(_OfTensors, total=False):
+    packed: bool
+
+class _OfAny(_OfPacked, total=False):
+    copy: bool
+    packed: bool
+
+_Not = Literal[False]
+_Yes = Literal[True]
+_Mapping = Mapping[str, Any]
+_Reports = dict[str, CastReport]
+_Bytes = npt.NDArray[Any] | np.generic | Buffer
+_Single = np.generic | Buffer
+_NumPyType = type[_Scalar] | np.dtype[_Scalar]
+_Array = npt.NDArray[Any]
+
 # Mappings, such as a state_dict.
 @overload
 def cast(
-    x: Mapping[str, Any],
-    /,
-    to: DTypeLike | None,
-    *,
-    rules: Rules = (),
-    include: Patterns = (),
-    exclude: Patterns = (),
-    keep_rank: int | Iterable[int] = (),
-    keep_smaller: int = 0,
-    preset: Preset | None = None,
-    raw_codes: bool = False,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[False] = False,
-    **options: Unpack[CastOptions],
+    x: _Mapping, /, to: DTypeLike | None, *, report: _Not = False, **options: Unpack[_OfMappings]
 ) -> dict[str, Any]: ...
 @overload
 def cast(
-    x: Mapping[str, Any],
-    /,
-    to: DTypeLike | None,
-    *,
-    rules: Rules = (),
-    include: Patterns = (),
-    exclude: Patterns = (),
-    keep_rank: int | Iterable[int] = (),
-    keep_smaller: int = 0,
-    preset: Preset | None = None,
-    raw_codes: bool = False,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[True],
-    **options: Unpack[CastOptions],
-) -> tuple[dict[str, Any], dict[str, CastReport]]: ...
+    x: _Mapping, /, to: DTypeLike | None, *, report: _Yes, **options: Unpack[_OfMappings]
+) -> tuple[dict[str, Any], _Reports]: ...
 
 # Packed bytes.
 @overload
-def cast(
-    x: npt.NDArray[Any] | np.generic | Buffer,
-    /,
-    to: DTypeLike,
-    *,
-    packed: Literal[True],
-    from_: DTypeLike | None = None,
-    shape: int | Sequence[int] | None = None,
-    order: _Order = None,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
-) -> npt.NDArray[Any]: ...
+def cast(x: _Bytes, /, to: DTypeLike, *, packed: _Yes, report: _Not = False, **options: Unpack[_OfPacked]) -> _Array: ...
 @overload
 def cast(
-    x: npt.NDArray[Any] | np.generic | Buffer,
-    /,
-    to: DTypeLike,
-    *,
-    packed: Literal[True],
-    from_: DTypeLike | None = None,
-    shape: int | Sequence[int] | None = None,
-    order: _Order = None,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
-) -> tuple[npt.NDArray[Any], CastReport]: ...
+    x: _Bytes, /, to: DTypeLike, *, packed: _Yes, report: _Yes, **options: Unpack[_OfPacked]
+) -> tuple[_Array, CastReport]: ...
 
 # Into an array or tensor of the caller.
 @overload
 def cast(
-    x: object,
-    /,
-    to: DTypeLike,
-    *,
-    out: _Out,
-    copy: bool = True,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
+    x: object, /, to: DTypeLike, *, out: _Out, copy: bool = True, report: _Not = False, **options: Unpack[ArrayCastOptions]
 ) -> _Out: ...
 @overload
 def cast(
-    x: object,
-    /,
-    to: DTypeLike,
-    *,
-    out: _Out,
-    copy: bool = True,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
+    x: object, /, to: DTypeLike, *, out: _Out, copy: bool = True, report: _Yes, **options: Unpack[ArrayCastOptions]
 ) -> tuple[_Out, CastReport]: ...
 
 # Arrays: a NumPy type gives an array of it.
 @overload
 def cast(
-    x: np.ndarray[_Shape, Any],
-    /,
-    to: type[_Scalar] | np.dtype[_Scalar],
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
+    x: np.ndarray[_Shape, Any], /, to: _NumPyType[_Scalar], *, report: _Not = False, **options: Unpack[_OfArrays]
 ) -> np.ndarray[_Shape, np.dtype[_Scalar]]: ...
 @overload
 def cast(
-    x: np.ndarray[_Shape, Any],
-    /,
-    to: type[_Scalar] | np.dtype[_Scalar],
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
+    x: np.ndarray[_Shape, Any], /, to: _NumPyType[_Scalar], *, report: _Yes, **options: Unpack[_OfArrays]
 ) -> tuple[np.ndarray[_Shape, np.dtype[_Scalar]], CastReport]: ...
 @overload
 def cast(
-    x: np.ndarray[_Shape, Any],
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
+    x: np.ndarray[_Shape, Any], /, to: DTypeLike, *, report: _Not = False, **options: Unpack[_OfArrays]
 ) -> np.ndarray[_Shape, np.dtype[Any]]: ...
 @overload
 def cast(
-    x: np.ndarray[_Shape, Any],
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
+    x: np.ndarray[_Shape, Any], /, to: DTypeLike, *, report: _Yes, **options: Unpack[_OfArrays]
 ) -> tuple[np.ndarray[_Shape, np.dtype[Any]], CastReport]: ...
 
 # Tensors of other libraries.
 @overload
-def cast(
-    x: _Tensor,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
-) -> _Tensor: ...
+def cast(x: _Tensor, /, to: DTypeLike, *, report: _Not = False, **options: Unpack[_OfTensors]) -> _Tensor: ...
 @overload
 def cast(
-    x: _Tensor,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
+    x: _Tensor, /, to: DTypeLike, *, report: _Yes, **options: Unpack[_OfTensors]
 ) -> tuple[_Tensor, CastReport]: ...
 
 # Scalars and buffers.
 @overload
 def cast(
-    x: np.generic | Buffer,
-    /,
-    to: type[_Scalar] | np.dtype[_Scalar],
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
+    x: _Single, /, to: _NumPyType[_Scalar], *, report: _Not = False, **options: Unpack[_OfArrays]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def cast(
-    x: np.generic | Buffer,
-    /,
-    to: type[_Scalar] | np.dtype[_Scalar],
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
+    x: _Single, /, to: _NumPyType[_Scalar], *, report: _Yes, **options: Unpack[_OfArrays]
 ) -> tuple[npt.NDArray[_Scalar], CastReport]: ...
 @overload
-def cast(
-    x: np.generic | Buffer,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
-) -> npt.NDArray[Any]: ...
+def cast(x: _Single, /, to: DTypeLike, *, report: _Not = False, **options: Unpack[_OfArrays]) -> _Array: ...
 @overload
 def cast(
-    x: np.generic | Buffer,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: Literal[False] = False,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
-) -> tuple[npt.NDArray[Any], CastReport]: ...
+    x: _Single, /, to: DTypeLike, *, report: _Yes, **options: Unpack[_OfArrays]
+) -> tuple[_Array, CastReport]: ...
 
 # report= that is only known at run time.
 @overload
 def cast(
-    x: Mapping[str, Any],
-    /,
-    to: DTypeLike | None,
-    *,
-    rules: Rules = (),
-    include: Patterns = (),
-    exclude: Patterns = (),
-    keep_rank: int | Iterable[int] = (),
-    keep_smaller: int = 0,
-    preset: Preset | None = None,
-    raw_codes: bool = False,
-    copy: bool = True,
-    order: _Order = None,
-    report: bool,
-    **options: Unpack[CastOptions],
-) -> dict[str, Any] | tuple[dict[str, Any], dict[str, CastReport]]: ...
+    x: _Mapping, /, to: DTypeLike | None, *, report: bool, **options: Unpack[_OfMappings]
+) -> dict[str, Any] | tuple[dict[str, Any], _Reports]: ...
 @overload
 def cast(
-    x: npt.NDArray[Any] | np.generic | Buffer,
-    /,
-    to: DTypeLike,
-    *,
-    copy: bool = True,
-    order: _Order = None,
-    packed: bool = False,
-    from_: DTypeLike | None = None,
-    shape: int | Sequence[int] | None = None,
-    report: bool,
-    **options: Unpack[ArrayCastOptions],
-) -> npt.NDArray[Any] | tuple[npt.NDArray[Any], CastReport]: ...
+    x: _Bytes, /, to: DTypeLike, *, report: bool, **options: Unpack[_OfAny]
+) -> _Array | tuple[_Array, CastReport]: ...
 @overload
 def cast(
-    x: _Tensor,
-    /,
-    to: DTypeLike,
-    *,
-    copy: bool = True,
-    order: _Order = None,
-    report: bool,
-    **options: Unpack[ArrayCastOptions],
+    x: _Tensor, /, to: DTypeLike, *, report: bool, **options: Unpack[_OfTensors]
 ) -> _Tensor | tuple[_Tensor, CastReport]: ...
 
 # Series, tensors of OpenVINO, TensorProtos.
 @overload
-def cast(
-    x: _Foreign,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: bool = False,
-    report: Literal[False] = False,
-    **options: Unpack[ArrayCastOptions],
-) -> npt.NDArray[Any]: ...
+def cast(x: _Foreign, /, to: DTypeLike, *, report: _Not = False, **options: Unpack[_OfForeign]) -> _Array: ...
 @overload
 def cast(
-    x: _Foreign,
-    /,
-    to: DTypeLike,
-    *,
-    out: None = None,
-    copy: bool = True,
-    order: _Order = None,
-    packed: bool = False,
-    report: Literal[True],
-    **options: Unpack[ArrayCastOptions],
-) -> tuple[npt.NDArray[Any], CastReport]: ...
+    x: _Foreign, /, to: DTypeLike, *, report: _Yes, **options: Unpack[_OfForeign]
+) -> tuple[_Array, CastReport]: ...
 def set_general_cast(function: Callable[..., Any]) -> None: ...
 def load_torch(parts: dict[str, Any]) -> None: ...
 def make_torch_operator(dispatched: Callable[..., Any]) -> Callable[..., Any]: ...

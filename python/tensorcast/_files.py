@@ -32,8 +32,6 @@ from ._results import (
     TensorStats,
     cut,
     html_table,
-    layers_from,
-    stats_from,
 )
 from ._slices import TensorSlice
 
@@ -159,7 +157,7 @@ def inspect(
         if _remote.is_url(name) and name.endswith(".safetensors") and not stats:
             return _remote_info(name)
         with _remote.copy_of(name) as here:
-            return _file_info(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
+            return FileInfo._of(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
     info = _checkpoint_info(name)
     if not stats:
         return info
@@ -168,15 +166,10 @@ def inspect(
     _requests.refuse_distributed(info)
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
-        found = _file_info(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
+        found = FileInfo._of(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
         numbers.update({(shard.name, _name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
     tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
     return dataclasses.replace(info, tensors=tensors)
-
-
-def _file_info(found: dict[str, Any]) -> FileInfo:
-    tensors = tuple(TensorInfo(stats=stats_from(row.pop("stats", None)), **row) for row in found["tensors"])
-    return FileInfo(format=found["format"], tensors=tensors, metadata=found["metadata"], **layers_from(found))
 
 
 def _remote_info(url: str) -> FileInfo:
@@ -191,15 +184,7 @@ def _checkpoint_info(path: str) -> CheckpointInfo:
     found = _core.inspect_checkpoint(path)
     shards = tuple(CheckpointFile(**row) for row in found["shards"])
     metadata = {key: text for shard in reversed(shards) for key, text in shard.metadata.items()}
-    return CheckpointInfo(
-        format="checkpoint",
-        tensors=tuple(CheckpointTensor(**row) for row in found["tensors"]),
-        metadata=metadata,
-        shards=shards,
-        other_files=tuple(CheckpointFile(**row) for row in found["other_files"]),
-        indexes=found["indexes"],
-        **layers_from(found),
-    )
+    return CheckpointInfo._of(found, format="checkpoint", metadata=metadata, shards=shards)
 
 
 def _shard_path(checkpoint: str, shard: str) -> str:
@@ -243,7 +228,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
     ) -> None:
         self._core: _core.TensorFile | None = core
         self._path, self._as_torch = path, as_torch
-        self._info = _file_info(core.summary())
+        self._info = FileInfo._of(core.summary())
         self._index = {tensor.name: index for index, tensor in enumerate(self._info.tensors)}
         self._here = here if self._info.format in ("safetensors", "gguf", "npz", "pytorch") else None
         if dequantize is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from ._errors import CastError, LossWarning, UnsupportedError, in_python
 from ._option_list import REQUEST_DEFAULTS
 from ._options import DTypeLike
-from ._results import ConvertedShard, ConvertedTensor, ConvertResult, Requirements
+from ._results import ConvertedTensor, ConvertResult
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Pattern: TypeAlias = "str | re.Pattern[str]"
@@ -241,7 +241,4 @@ def convert_result(done: dict[str, Any], stacklevel: int) -> ConvertResult:
             )
     for words in done["warnings"]:
         warnings.warn(in_python(words), UserWarning, stacklevel=stacklevel + 1)
-    shards = tuple(ConvertedShard(**row) for row in done.pop("shards"))
-    needs = done.pop("requirements")
-    requirements = None if needs is None else Requirements(**needs)
-    return ConvertResult(tensors=tuple(tensors), shards=shards, requirements=requirements, **done)
+    return ConvertResult._of(done, tensors=tensors)

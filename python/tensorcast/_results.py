@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ._core import CastReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _plain(value: Any) -> Any:
@@ -69,8 +74,37 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and isinstance(value[0], Result)
 
 
+_KINDS: dict[str, type[Result]] = {}
+
+
+@functools.cache
+def _nested(kind: Any) -> dict[str, type[Result]]:
+    """The fields of a result that are results themselves, or tables of them."""
+    return {
+        field.name: _KINDS[word]
+        for field in dataclasses.fields(kind)
+        for word in re.findall(r"\w+", str(field.type))
+        if word in _KINDS
+    }
+
+
 class Result:
     """What all results can do."""
+
+    def __init_subclass__(cls) -> None:
+        _KINDS[cls.__name__] = cls
+
+    @classmethod
+    def _of(cls, row: Mapping[str, Any], **more: Any) -> Self:
+        """What the library says, in dictionaries and lists, and ``more``, as a result."""
+        fields = {**row, **more}
+        for name, kind in _nested(cls).items():  # type: ignore[arg-type]
+            value = fields.get(name)
+            if isinstance(value, Mapping):
+                fields[name] = kind._of(value)
+            elif value is not None:
+                fields[name] = tuple(each if isinstance(each, Result) else kind._of(each) for each in value)
+        return cls(**fields)
 
     def _fields(self) -> list[tuple[str, Any]]:
         """The fields that say something: a default says nothing."""
@@ -181,13 +215,6 @@ class TensorStats(Result):
     schemes: tuple[SchemeFit, ...] = ()  # of floating-point tensors, in the order of ``candidates=``
 
 
-def stats_from(numbers: dict[str, Any] | None) -> TensorStats | None:
-    """What the library says of a tensor."""
-    if numbers is None:
-        return None
-    return TensorStats(**{**numbers, "schemes": tuple(SchemeFit(**fit) for fit in numbers["schemes"])})
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorInfo(Result):
     """A tensor in a file."""
@@ -217,11 +244,6 @@ class LayerInfo(Result):
     tensors: tuple[str, ...] = ()  # the codes are first
     problem: str = ""  # why it is not decoded: a contradiction, or a method that is known and not decoded
     problem_tensor: str = ""  # the tensor that `problem` is about
-
-
-def layers_from(found: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a FileInfo that are about quantized layers."""
-    return {"layers": tuple(LayerInfo(**row) for row in found["layers"]), "warnings": found["warnings"]}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

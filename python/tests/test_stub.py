@@ -48,6 +48,7 @@ def test_options_of_cast():
     overloads = [node.args for node in STUB.body if isinstance(node, ast.FunctionDef) and node.name == "cast"]
     assert all([argument.arg for argument in (*each.posonlyargs, *each.args)] == ["x", "to"] for each in overloads)
     described = {argument.arg for each in overloads for argument in each.kwonlyargs}
+    described |= {node.target.id for each in CLASSES.values() if each.name.startswith("_Of") for node in each.body}
     assert described | set(tc.CastOptions.__annotations__) == set(defaults)
     assert {name: defaults[name] for name in _options.DEFAULTS} == _options.DEFAULTS
     array = np.float32([1.5, 1e9])

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._arguments import plain_errors
 from .._errors import CastError
-from .._results import TensorDifference, TensorInfo
+from .._results import TensorInfo
 from ._model_files import Path, as_file, read_model
-from ._results import (
-    CastInfo,
-    CleanResult,
-    DiffResult,
-    OperatorDifference,
-    OpsetDifference,
-    RemovedNode,
-    ValueDifference,
-)
+from ._results import CastInfo, CleanResult, DiffResult
 
 if TYPE_CHECKING:
     from ..graph import ModelProto
@@ -93,12 +85,10 @@ def clean(
         made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
         row = _core.onnx_clean(source, made, allow_lossy_cast_elision, dry_run, overwrite)
         is_read = output is None and not dry_run
-        removed = tuple(RemovedNode(**node) for node in row.pop("removed"))
-        return CleanResult(
-            removed=removed,
+        return CleanResult._of(
+            row,
             path=None if dry_run or output is None else made,
             model=read_model(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
-            **row,
         )
 
 
@@ -122,14 +112,4 @@ def diff(
     """
     with as_file(a) as path_a, as_file(b) as path_b:
         row: dict[str, Any] = _core.onnx_diff(path_a, path_b, headers_only)
-    return DiffResult(
-        equal=row["equal"],
-        ir_version_a=row["ir_version_a"],
-        ir_version_b=row["ir_version_b"],
-        opsets=tuple(OpsetDifference(**each) for each in row["opsets"]),
-        operators=tuple(OperatorDifference(**each) for each in row["operators"]),
-        values=tuple(ValueDifference(**each) for each in row["values"]),
-        casts_only_a=tuple(CastInfo(**each) for each in row["casts_only_a"]),
-        casts_only_b=tuple(CastInfo(**each) for each in row["casts_only_b"]),
-        initializers=tuple(TensorDifference(**each) for each in row["initializers"]),
-    )
+    return DiffResult._of(row)

@@ -17,15 +17,7 @@ from .._options import shows
 from ._model_files import Path, read_model, unnamed, write_model
 from ._option_list import DEFAULTS, ConvertOptions, Opset
 from ._option_table import settled
-from ._results import (
-    ConvertResult,
-    InitializerChange,
-    KeptNode,
-    NodeDecision,
-    OutputDifference,
-    Validation,
-    ValueDecision,
-)
+from ._results import ConvertResult, OutputDifference, Validation
 from ._validate import compare_models
 
 if TYPE_CHECKING:
@@ -122,7 +114,7 @@ def _convert_file(
                 rows = _core.onnx_convert(upgraded, target, to, overwrite, {**options, "opset": "keep"}, wanted)
             rows.update(opset_before=here, rewritten_by_onnx=True)
     path = None if dry_run else target
-    return dataclasses.replace(_result(rows, path), validated=checks is not None, outputs=outputs)
+    return ConvertResult._of(rows, path=path, validated=checks is not None, outputs=outputs)
 
 
 def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folder: str) -> tuple[str, int]:
@@ -144,13 +136,3 @@ def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folde
     path = os.path.join(folder, "upgraded.onnx")
     write_model(upgraded, path)
     return path, here
-
-
-def _result(row: dict[str, Any], path: str | None) -> ConvertResult:
-    kept = tuple(KeptNode(**node) for node in row.pop("kept"))
-    initializers = tuple(InitializerChange(**change) for change in row.pop("initializers"))
-    explained = tuple(
-        NodeDecision(**{**node, "values": tuple(ValueDecision(**value) for value in node["values"])})
-        for node in row.pop("explained")
-    )
-    return ConvertResult(kept=kept, initializers=initializers, explained=explained, path=path, **row)
