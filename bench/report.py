@@ -4,6 +4,7 @@
 
     bench/report.py FOLDER [OUT]    summarizes the run whose raw files are in FOLDER, and draws, below OUT if it is given
     bench/report.py                 draws again
+    bench/report.py --peers FILE... takes "beside others" from these files of peers.py, a later run in parts, and draws
     bench/report.py --check         fails if the page or README does not show what bench/results.json has
 
 Needs nothing but Python. Raw files have every pair of every run; bench/results.json has what the page shows.
@@ -108,6 +109,13 @@ def summarize(folder):
     return rounded(results | {key: raw[key] for key in ("peers", "text") if key in raw} | as_called(raw, results))
 
 
+def later_peers(paths):
+    """One section of a run in parts, for a machine that is idle only for short times."""
+    parts = [json.loads(pathlib.Path(path).read_text()) for path in paths]
+    rows = [row for part in parts for row in part["rows"]]
+    return rounded(parts[0] | {"rows": rows, "date": datetime.date.today().isoformat()})
+
+
 def is_usual(row, target):
     """A run over pairs in memory that is neither of all cores nor of another target than this machine's best."""
     return row["size"] == "memory" and row["threads"] == 1 and row["target"] == target
@@ -205,12 +213,18 @@ def peers_section(peers):
     names = ["tensorcast", *peers["versions"]]
     rows = [(row["from"], row["to"], *contest([row["peers"].get(name) for name in names], min)) for row in peers["rows"]]
     versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
+    later = f"Of {peers['date']}, {peers['rounds']} times. " if "date" in peers else ""
+    ours = [row["peers"]["tensorcast"]["median"] for row in peers["rows"]]
+    bests = [min((entry["median"] for name, entry in row["peers"].items() if name in peers["versions"]), default=math.inf) for row in peers["rows"]]
+    behind = [f"{row['from']} to {row['to']}" for row, own, best in zip(peers["rows"], ours, bests) if own > 1.05 * best]
     return f"""## Beside others
 
-{peers["mib"]} MiB of source and target, one thread each, the same memory, allocation excluded.
+{later}{peers["mib"]} MiB of source and target, one thread each, the same memory, allocation excluded.
 {versions}.
 \\*: differs from tensorcast on some of 65,536 inputs; [differences.md](differences.md) says where and why.
 –: does not have the conversion, or not on packed elements.
+
+tensorcast: a mean of {mean(ours):.2f} over {len(ours)} pairs; more than 5 % behind another: {", ".join(behind) or "none"}.
 
 {table(["from", "to", *names], rows)}
 """
@@ -265,7 +279,7 @@ def as_called_section(runs):
 
 def other_machines(target):
     """A line on the pages of earlier runs that are kept because their machines had other instruction sets."""
-    other = (target, "stores", "blocks")  # this run, and pages of other measurements
+    other = (target, "stores", "blocks", "neon")  # this run, and pages of other measurements
     kept = [path.stem for path in sorted((ROOT / "docs/benchmarks").glob("*.md")) if path.stem not in other]
     links = ", ".join(f"[{name}](benchmarks/{name}.md)" for name in kept)
     return f"\nEarlier runs, of machines with other instruction sets: {links}.\n" if kept else ""
@@ -355,10 +369,11 @@ def readme_table(results):
     worst = dict(zip(("from", "to", "median", "low", "high"), worst))
     machine = results["machine"]
     mib = results["peers"]["mib"] if rows else pairs["mib"]
+    later = f", the table of pairs {results['peers']['date']}" if "date" in results.get("peers", {}) else ""
     return f"""{as_called_table(results)}{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
 
 All {len(pairs["rows"])} pairs with {pairs["mib"]} MiB: a mean of {mean(row[2] for row in pairs["rows"]):.2f} of memcpy's time, at worst {pair_and(worst)}. In brackets the lowest and the
-highest of {results["rounds"]} measurements. {machine["cpu"]}, {machine["target"]}, {results["date"]}; [everything measured](docs/benchmarks.md).
+highest of {results["rounds"]} measurements. {machine["cpu"]}, {machine["target"]}, {results["date"]}{later}; [everything measured](docs/benchmarks.md).
 """
 
 
@@ -384,8 +399,12 @@ def main():
     if arguments == ["--check"]:
         stale = ", ".join(stale_files())
         sys.exit(f"not what {RESULTS} has: {stale}; run scripts/bench --draw" if stale else 0)
-    out = pathlib.Path(arguments[1]) if len(arguments) > 1 else ROOT
-    if arguments:
+    later = arguments[1:] if arguments[:1] == ["--peers"] else []
+    out = pathlib.Path(arguments[1]) if len(arguments) > 1 and not later else ROOT
+    if later:
+        results = json.loads((ROOT / RESULTS).read_text()) | {"peers": later_peers(later)}
+        (ROOT / RESULTS).write_text(json.dumps(results, indent=0) + "\n")
+    elif arguments:
         (out / RESULTS).parent.mkdir(parents=True, exist_ok=True)
         (out / RESULTS).write_text(json.dumps(summarize(pathlib.Path(arguments[0])), indent=0) + "\n")
     for name, text in files(json.loads((out / RESULTS).read_text())).items():

@@ -22,7 +22,7 @@ from library import Library
 
 COMPARED = 1 << 16
 USUAL = (
-    r"^(float32->(float16|bfloat16|float8_.*|float4_e2m1fn|int8|uint8|int4|int32|bool|float64)|"
+    r"^(float32->(float16|bfloat16|float8_(e4m3fn(uz)?|e5m2(fnuz)?|e8m0fnu)|float4_e2m1fn|int8|uint8|int4|int32|bool|float64)|"
     r"(float16|bfloat16|float8_e4m3fn|float8_e5m2|int4|int8|uint8|int32|int64|float64)->float32|"
     r"(float8_e4m3fn|int4|int8|bfloat16)->float16|float8_e4m3fn->bfloat16|float16->(bfloat16|float8_e4m3fn|int8|uint8)|int64->int32|int32->int64)$"
 )

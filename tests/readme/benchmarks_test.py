@@ -82,3 +82,26 @@ def test_summaries_are_those_of_the_raw_files(report, tmp_path):
     narrow, others = results["groups"]
     assert (narrow["pairs"], narrow["limit"], narrow["above"], narrow["worst"]["median"]) == (2, 2.5, 1, 3.0)
     assert (others["pairs"], others["group"], others["above"]) == (1, "every other pair", 0)
+
+
+def test_a_later_run_of_peers_comes_in_parts(report, tmp_path):
+    paths = []
+    for name in ("float16", "int8"):
+        part = {"versions": {"Other": "1"}, "mib": 128, "rounds": 3, "rows": [{"from": "float32", "to": name, "peers": {}}]}
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(part))
+    peers = report.later_peers(paths)
+    assert [row["to"] for row in peers["rows"]] == ["float16", "int8"]
+    assert peers["date"]
+
+
+def test_the_section_names_who_is_behind(report):
+    def spread(median):
+        return {"median": median, "low": median, "high": median}
+
+    rows = [
+        {"from": "float32", "to": "int8", "peers": {"tensorcast": spread(1.0), "memcpy": spread(0.1), "Other": spread(0.9)}},
+        {"from": "float32", "to": "bool", "peers": {"tensorcast": spread(1.0), "memcpy": spread(0.1)}},
+    ]
+    text = report.peers_section({"versions": {"Other": "1"}, "mib": 128, "rounds": 3, "rows": rows})
+    assert "a mean of 1.00 over 2 pairs; more than 5 % behind another: float32 to int8." in text
