@@ -168,6 +168,23 @@ TEST(Quantize, ThreadsAndShapesChangeNothing) {
   }
 }
 
+// Blocks do not know of others, however far rows reach.
+TEST(Quantize, LongRowsOfBlocksAreThoseOfTheirParts) {
+  constexpr std::size_t rows = 130, left = 8192, right = 200, columns = left + right;
+  const std::vector<float> numbers = random_weights(rows * columns);
+  std::vector<float> part(rows * right);
+  for (std::size_t i = 0; i < rows; ++i) std::copy_n(&numbers[i * columns + left], right, &part[i * right]);
+  for (const std::string_view scheme : {"fp8-block", "mxfp8"}) {
+    const QuantizedTensor whole = made(numbers, {rows, columns}, scheme);
+    const QuantizedTensor alone = made(part, {rows, right}, scheme);
+    for (std::size_t i = 0; i < rows; ++i) {
+      ASSERT_TRUE(
+          std::equal(&alone.codes[i * right], &alone.codes[i * right] + right, &whole.codes[i * columns + left]))
+          << scheme << " row " << i;
+    }
+  }
+}
+
 // A shorter last block is one that zeros fill up.
 TEST(Quantize, EdgesAreAsIfPaddedWithZeros) {
   constexpr std::size_t rows = 130, columns = 203, wide = 256;

@@ -19,6 +19,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/platform.hpp"
+#include "dtype/prefetch.hpp"
 
 #include "kernels/ops.hpp"
 
@@ -28,10 +29,22 @@ namespace {
 constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
+// Memory is idle while scales and codes are computed, so what is read next is prefetched then. At a time: more is more
+// than the CPU waits for at once.
+constexpr std::size_t prefetched_bytes = 4096;
+// Of rows that share scales: the second-level cache keeps few lines of rows that lie a power of two apart, so a stretch
+// is as wide as the prefetching of the next rows needs.
+constexpr std::size_t band_columns = 8192;
+constexpr std::size_t gguf_part = 1024;  // numbers at a time
+
 // Small weights stay on this thread.
+bool uses_threads(std::size_t tasks, const Execution& execution) {
+  return tasks > 1 && execution.threads != 1 && may_use_threads(execution);
+}
+
 template <class Task>
 void for_each_task(std::size_t tasks, const Execution& execution, const Task& task) {
-  if (tasks > 1 && execution.threads != 1 && may_use_threads(execution)) return run_tasks(tasks, execution, task);
+  if (uses_threads(tasks, execution)) return run_tasks(tasks, execution, task);
   for (std::size_t t = 0; t < tasks; ++t) task(t);
 }
 
@@ -55,6 +68,7 @@ bool is_weights_type(DType dtype) noexcept {
 struct Quantizer::Work {
   const std::byte* numbers = nullptr;  // of row `first`
   std::size_t first = 0;
+  std::size_t end = 0;  // of the rows that this thread goes on with
   QuantizedRows out = {};
   bool has_nonzero = false;
   std::vector<float> buffer = {};
@@ -392,11 +406,31 @@ BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretc
                      {.numbers = block, .importance = importance_of(stretch.row, column), .width = width});
 }
 
+// Prefetches the numbers that the next stretch has in the place of these.
+void Quantizer::prefetch_next(const Stretch& stretch, std::size_t row, std::size_t column, std::size_t count,
+                              const Work& work) const {
+  if (stretch.column + stretch.columns < columns_) {
+    column += stretch.columns;
+  } else {
+    row += stretch.rows;
+    column -= stretch.column;
+  }
+  if (row >= work.end || column >= columns_) return;
+  const std::size_t at = (row - work.first) * columns_ + column;
+  prefetch(work.numbers + storage_bytes(source_, at), storage_bytes(source_, std::min(count, columns_ - column)));
+}
+
 void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
   const auto width = static_cast<std::size_t>(recipe_->element.bits);
+  const std::size_t most = prefetched_bytes / storage_bytes(source_, 1);
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
-    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8;
-    encoder_.run(numbers, count, operands + ((column - stretch.column) >> run_shift_), run_shift_, codes);
+    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
+    for (std::size_t done = 0; done < count; done += most) {
+      const std::size_t n = std::min(most, count - done), at = column + done;
+      if (!is_per_tensor()) prefetch_next(stretch, row, at, n, work);
+      encoder_.run(numbers + storage_bytes(read_, done), n, operands + ((at - stretch.column) >> run_shift_),
+                   run_shift_, codes + at * width / 8);
+    }
   });
   for (const std::size_t run : work.cleared) {
     const std::size_t begin = stretch.column + run * block_columns_;
@@ -415,7 +449,8 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
     std::fill(codes + used, codes + codes_row_bytes_, std::byte{0});
   }
-  const std::size_t most = std::max(block_columns_, chunk / block_columns_ * block_columns_);
+  const std::size_t wanted = count > 1 ? band_columns : chunk;
+  const std::size_t most = std::max(block_columns_, wanted / block_columns_ * block_columns_);
   for (std::size_t column = 0; column < columns_; column += most) {
     const Stretch stretch{first, count, column, std::min(most, columns_ - column)};
     if (is_per_tensor()) {
@@ -434,10 +469,17 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
   const bool is_weighed = !importance_.empty() && weighs_importance(recipe_->gguf);
   const std::byte* const numbers = work.numbers + storage_bytes(source_, (first - work.first) * columns_);
   auto* to = reinterpret_cast<std::uint8_t*>(work.out.codes + (first - work.first) * codes_row_bytes_);
-  std::array<float, chunk> part, importance;
-  for (std::size_t done = 0; done < count * columns_; done += chunk) {
-    const std::size_t n = std::min(chunk, count * columns_ - done), blocks = n / size.elements;
+  // Numbers of 32 bits are copied as fast as memory gives them; those of 16 bits take longer to convert.
+  const bool prefetches = source_ == DType::float32;
+  const std::size_t total = count * columns_, most = prefetches ? gguf_part / 2 : gguf_part;
+  std::array<float, gguf_part> part, importance;
+  for (std::size_t done = 0; done < total; done += most) {
+    const std::size_t n = std::min(most, total - done), blocks = n / size.elements;
     load(numbers, done, n, part.data());
+    const std::size_t next = done + n;
+    if (prefetches) {
+      prefetch(numbers + storage_bytes(source_, next), storage_bytes(source_, std::min(n, total - next)));
+    }
     const bool is_all_finite =
         largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
     if (!is_all_finite && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
@@ -469,12 +511,13 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
   const std::size_t unit = band_rows_ == 1 ? 1 : matrix_rows_ % band_rows_ == 0 ? band_rows_ : matrix_rows_;
   const std::size_t each = std::max(unit, task_elements / columns_ / unit * unit);
   const std::size_t tasks = ceil_div(count, each);
+  const bool is_split = uses_threads(tasks, execution);
   std::vector<Result<void>> results(tasks);
   std::vector<std::uint8_t> nonzero(tasks);
   const auto task = [&](std::size_t t) {
-    Work work{.numbers = numbers, .first = first, .out = out};
-    const std::size_t begin = first + t * each;
-    results[t] = run_bands(begin, std::min(each, first + count - begin), work);
+    const std::size_t begin = first + t * each, end = std::min(begin + each, first + count);
+    Work work{.numbers = numbers, .first = first, .end = is_split ? end : first + count, .out = out};
+    results[t] = run_bands(begin, end - begin, work);
     nonzero[t] = work.has_nonzero ? 1 : 0;
   };
   for_each_task(tasks, execution, task);

@@ -85,6 +85,8 @@ class Quantizer {
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
   void keep_scales(std::size_t index, Work& work) const;
+  void prefetch_next(const Stretch& stretch, std::size_t row, std::size_t column, std::size_t count,
+                     const Work& work) const;
   void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
   [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);

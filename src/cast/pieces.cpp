@@ -8,6 +8,7 @@
 #include "cast/pages.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/prefetch.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -16,11 +17,6 @@ namespace {
 constexpr std::size_t line_bytes = 64;
 
 static_assert(piece_granule % report::piece_multiple == 0, "pieces are what reports take");
-
-// Prefetches into the second-level cache.
-void prefetch(const std::byte* data, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at, 0, 2);
-}
 
 // Elements before the target's first whole cache line: 0 if an element crosses its start, or if they do not end at a
 // whole byte of the source. Pieces that begin at a line take 0.8 to 0.9 of the time to store.
