@@ -4,6 +4,7 @@
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 
@@ -23,9 +24,8 @@ Result<TensorView> view_of(const tc_array& array) {
   if (array.data == nullptr) return TensorView{};
   if (array.rank > most_dimensions || (array.rank != 0 && array.shape == nullptr)) return invalid("a shape is null");
   TensorView view{static_cast<DType>(array.dtype), tensorcast::Shape(array.shape, array.rank), {}};
-  const Result<std::size_t> count = element_count(view.shape);
-  if (!count) return count.error();
-  const std::size_t bytes = tensorcast::storage_bytes(view.dtype, *count);
+  const std::size_t count = TRY(element_count(view.shape));
+  const std::size_t bytes = tensorcast::storage_bytes(view.dtype, count);
   if (bytes > PTRDIFF_MAX) return invalid("no memory has so many elements");
   view.bytes = {static_cast<const std::byte*>(array.data), bytes};
   return view;
@@ -42,13 +42,11 @@ struct ReadTensor {
 };
 
 Result<std::vector<float>> read_table(const tc_array& array) {
-  const Result<TensorView> view = view_of(array);
-  if (!view) return view.error();
+  const TensorView view = TRY(view_of(array));
   std::vector<float> numbers;
-  if (view->dtype == DType::undefined) return numbers;
-  numbers.resize(*element_count(view->shape));
-  Result<void> done = cast(*view, {DType::float32, view->shape, std::as_writable_bytes(std::span(numbers))});
-  if (!done) return std::move(done).error();
+  if (view.dtype == DType::undefined) return numbers;
+  numbers.resize(*element_count(view.shape));
+  TRY(cast(view, {DType::float32, view.shape, std::as_writable_bytes(std::span(numbers))}));
   return numbers;
 }
 
@@ -72,13 +70,9 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
        {Field{given.codes, tensor.codes}, Field{given.scales, tensor.scales},
         Field{given.global_scale, tensor.global_scale}, Field{given.zero_points, tensor.zero_points},
         Field{given.biases, tensor.biases}, Field{given.group_index, tensor.group_index}}) {
-    Result<TensorView> view = view_of(field.from);
-    if (!view) return std::move(view).error();
-    field.to = *std::move(view);
+    field.to = TRY(view_of(field.from));
   }
-  Result<std::vector<float>> table = read_table(given.table);
-  if (!table) return std::move(table).error();
-  read.table = *std::move(table);
+  read.table = TRY(read_table(given.table));
   if (!read.table.empty()) {
     tensor.table = read.table;
   } else if (format->coding.element == DType::undefined) {
@@ -88,8 +82,7 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
 }
 
 Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
-  const Result<tensorcast::Clip> clip = clip_of(given.clip);
-  if (!clip) return clip.error();
+  const tensorcast::Clip clip = TRY(clip_of(given.clip));
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
   tensorcast::QuantizeOptions options{.recipe = given.recipe == nullptr ? "" : given.recipe,
                                       .group_size = given.group_size,
@@ -98,7 +91,7 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
                                       .compute_dtype = static_cast<DType>(given.compute_dtype),
                                       .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
                                                                                : tensorcast::NonFiniteWeights::error};
-  options.clip = *clip;
+  options.clip = clip;
   if (given.importance != nullptr) options.importance = {given.importance, given.importance_count};
   return options;
 }
@@ -126,19 +119,15 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
       given = read_struct(tc_quantize_options{}, options, first_quantize_options, "tc_quantize_options");
       if (!given) return given.error();
     }
-    const Result<TensorView> view = view_of(*weight);
-    if (!view) return view.error();
+    const TensorView view = TRY(view_of(*weight));
     const BlockFormat* format = given->to_gguf == 0 ? nullptr : tensorcast::find_block_format(scheme, "gguf");
     if (given->to_gguf != 0 && format == nullptr) return invalid("GGUF has no such scheme");
     const tensorcast::Execution execution{.threads = given->threads};
-    const Result<tensorcast::QuantizeOptions> chosen = quantize_options(*given);
-    if (!chosen) return chosen.error();
-    Result<tensorcast::QuantizedTensor> made = format == nullptr
-                                                   ? tensorcast::quantize(*view, scheme, *chosen, execution)
-                                                   : tensorcast::quantize(*view, *format, *chosen, execution);
-    if (!made) return std::move(made).error();
-    const std::string recipe(made->recipe->recipe);
-    *quantized = new tc_quantized{*std::move(made), recipe};
+    const tensorcast::QuantizeOptions chosen = TRY(quantize_options(*given));
+    tensorcast::QuantizedTensor made = TRY(format == nullptr ? tensorcast::quantize(view, scheme, chosen, execution)
+                                                             : tensorcast::quantize(view, *format, chosen, execution));
+    const std::string recipe(made.recipe->recipe);
+    *quantized = new tc_quantized{std::move(made), recipe};
     return {};
   });
 }
@@ -149,7 +138,7 @@ tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* pa
   return run([&]() -> Result<void> {
     if (quantized == nullptr || parts == nullptr) return invalid("a pointer is null");
     const std::size_t size = parts->struct_size;
-    if (Result<void> known = check_size(size, sizeof(tc_quantized_parts), "tc_quantized_parts"); !known) return known;
+    TRY(check_size(size, sizeof(tc_quantized_parts), "tc_quantized_parts"));
     const tensorcast::QuantizedTensor& tensor = quantized->tensor;
     tc_quantized_parts filled{};
     filled.recipe = quantized->recipe.c_str();
@@ -175,19 +164,16 @@ tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t ro
     const Result<tc_block_tensor> given =
         read_struct(tc_block_tensor{}, tensor, sizeof(tc_block_tensor), "tc_block_tensor");
     if (!given) return given.error();
-    const Result<ReadTensor> read = read_tensor(*given);
-    if (!read) return read.error();
-    const Result<tc_cast_options> read_options_of = read_options(options);
-    if (!read_options_of) return read_options_of.error();
-    const tensorcast::Shape shape{rows, read->tensor.shape.empty() ? 1 : read->tensor.shape.back()};
-    const Result<std::size_t> count = element_count(shape);
-    if (!count) return count.error();
-    if (dst == nullptr && *count != 0) return invalid("a buffer is null");
+    const ReadTensor read = TRY(read_tensor(*given));
+    const tc_cast_options read_options_of = TRY(read_options(options));
+    const tensorcast::Shape shape{rows, read.tensor.shape.empty() ? 1 : read.tensor.shape.back()};
+    const std::size_t count = TRY(element_count(shape));
+    if (dst == nullptr && count != 0) return invalid("a buffer is null");
     const auto target = static_cast<DType>(to);
-    CallersPool pool(*read_options_of);
+    CallersPool pool(read_options_of);
     return tensorcast::dequantize(
-        read->tensor, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *count)}},
-        options_of(*read_options_of), nullptr, pool.execution());
+        read.tensor, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}},
+        options_of(read_options_of), nullptr, pool.execution());
   });
 }
 

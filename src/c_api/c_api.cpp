@@ -10,6 +10,7 @@
 
 #include "c_api/c_call.hpp"
 #include "cast/conversion.hpp"
+#include "dtype/try.hpp"
 #include "options/promote_options.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
@@ -54,8 +55,8 @@ Result<tensorcast::PromoteOptions> read_promotion(const tc_promote_options* opti
 
 Result<void> cast_as(const tensorcast::Conversion& conversion, const tensorcast::CastOptions& options,
                      const tensorcast::Execution& execution, tensorcast::CastReport* report) {
-  if (Result<void> checked = tensorcast::check(conversion, options); !checked) return checked;
-  if (Result<void> checked = tensorcast::check_execution(execution); !checked) return checked;
+  TRY(tensorcast::check(conversion, options));
+  TRY(tensorcast::check_execution(execution));
   return tensorcast::run(conversion, tensorcast::codec::policy_of(options, conversion.from, conversion.to), execution,
                          report);
 }
@@ -63,10 +64,9 @@ Result<void> cast_as(const tensorcast::Conversion& conversion, const tensorcast:
 Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options,
                           tensorcast::CastReport* report = nullptr) {
   if (options == nullptr) return cast_as(conversion, {}, {}, report);
-  const Result<tc_cast_options> read = read_options(options);
-  if (!read) return read.error();
-  CallersPool pool(*read);
-  return cast_as(conversion, options_of(*read), pool.execution(), report);
+  const tc_cast_options read = TRY(read_options(options));
+  CallersPool pool(read);
+  return cast_as(conversion, options_of(read), pool.execution(), report);
 }
 
 // A block of `tc_free`. Throws std::bad_alloc, as std::vector does.
@@ -131,10 +131,9 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
   return run([&]() -> Result<void> {
     if (count > 0 && (offsets == nullptr || dst == nullptr)) return invalid("a buffer is null");
     if (count >= PTRDIFF_MAX / sizeof(int64_t)) return invalid("no memory has so many offsets");
-    if (Result<void> numeric = tensorcast::check_numeric(DType::float32, target); !numeric) return numeric;
+    TRY(tensorcast::check_numeric(DType::float32, target));
     if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
-    const Result<tc_cast_options> read = read_options(options);
-    if (!read) return read.error();
+    const tc_cast_options read = TRY(read_options(options));
     const int64_t no_offsets[1] = {0};
     const std::span<const int64_t> all_offsets = count > 0 ? std::span(offsets, count + 1) : std::span(no_offsets, 1);
     // Ends come from the caller's offsets; cast_from_strings() checks that they ascend from zero or above.
@@ -144,7 +143,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::MutableTensorView view{
         target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}};
-    return tensorcast::cast_from_strings({text, all_offsets}, view, options_of(*read));
+    return tensorcast::cast_from_strings({text, all_offsets}, view, options_of(read));
   });
 }
 
@@ -153,15 +152,13 @@ tc_status tc_cast_to_strings(const void* src, tc_dtype from, size_t count, char*
   const auto source = static_cast<DType>(from);
   return run([&]() -> Result<void> {
     if (data == nullptr || offsets == nullptr || (count > 0 && src == nullptr)) return invalid("a buffer is null");
-    if (Result<void> numeric = tensorcast::check_numeric(source, DType::float32); !numeric) return numeric;
-    const Result<tc_cast_options> read = read_options(options);
-    if (!read) return read.error();
+    TRY(tensorcast::check_numeric(source, DType::float32));
+    const tc_cast_options read = TRY(read_options(options));
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::TensorView view{
         source, shape, {static_cast<const std::byte*>(src), tensorcast::storage_bytes(source, count)}};
-    const Result<tensorcast::StringBuffer> strings = tensorcast::cast_to_strings(view, options_of(*read));
-    if (!strings) return strings.error();
-    return hand_over(*strings, data, offsets);
+    const tensorcast::StringBuffer strings = TRY(tensorcast::cast_to_strings(view, options_of(read)));
+    return hand_over(strings, data, offsets);
   });
 }
 
@@ -171,12 +168,10 @@ tc_status tc_promote(tc_dtype a, int a_is_scalar, tc_dtype b, int b_is_scalar, c
                      tc_dtype* common) {
   return run([&]() -> Result<void> {
     if (common == nullptr) return invalid("the result pointer is null");
-    const Result<tensorcast::PromoteOptions> read = read_promotion(options);
-    if (!read) return read.error();
-    const Result<DType> promoted = tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},
-                                                             {static_cast<DType>(b), b_is_scalar != 0}, *read);
-    if (!promoted) return promoted.error();
-    *common = static_cast<tc_dtype>(*promoted);
+    const tensorcast::PromoteOptions read = TRY(read_promotion(options));
+    const DType promoted = TRY(tensorcast::promote_types({static_cast<DType>(a), a_is_scalar != 0},
+                                                         {static_cast<DType>(b), b_is_scalar != 0}, read));
+    *common = static_cast<tc_dtype>(promoted);
     return {};
   });
 }
@@ -187,10 +182,9 @@ tc_status tc_cast_with_report(const void* src, tc_dtype from, void* dst, tc_dtyp
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
   return run([&]() -> Result<void> {
     if (report == nullptr) return invalid("the report is null");
-    Result<tensorcast::CastReport> total = read_report(*report);
-    if (!total) return std::move(total).error();
-    if (Result<void> done = cast_checked(conversion, options, &*total); !done) return done;
-    return write_report(*total, report);
+    tensorcast::CastReport total = TRY(read_report(*report));
+    TRY(cast_checked(conversion, options, &total));
+    return write_report(total, report);
   });
 }
 
@@ -201,8 +195,7 @@ tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_str
     constexpr size_t most = 1024;
     if (rank > most) return invalid("more than 1024 dimensions");
     if (shape == nullptr && rank != 0) return invalid("the shape is null");
-    const Result<tc_cast_options> read = read_options(options);
-    if (!read) return read.error();
+    const tc_cast_options read = TRY(read_options(options));
     const auto strides_of = [&](const int64_t* strides) {
       return strides == nullptr ? tensorcast::Shape() : tensorcast::Shape(strides, rank);
     };
@@ -210,8 +203,8 @@ tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_str
                                          strides_of(src_strides), static_cast<const std::byte*>(src)};
     const tensorcast::MutableStridedView target{static_cast<DType>(to), source.shape, strides_of(dst_strides),
                                                 static_cast<std::byte*>(dst)};
-    CallersPool pool(*read);
-    return tensorcast::cast_strided(source, target, options_of(*read), pool.execution());
+    CallersPool pool(read);
+    return tensorcast::cast_strided(source, target, options_of(read), pool.execution());
   });
 }
 
@@ -220,11 +213,10 @@ tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, in
                              const tc_cast_options* options, tc_dtype* common, void** a_result, void** b_result) {
   return run([&]() -> Result<void> {
     if (common == nullptr || a_result == nullptr || b_result == nullptr) return invalid("a result pointer is null");
-    const Result<tensorcast::PromoteOptions> read = read_promotion(promotion);
-    if (!read) return read.error();
+    const tensorcast::PromoteOptions read = TRY(read_promotion(promotion));
     const auto a_type = static_cast<DType>(a_dtype), b_type = static_cast<DType>(b_dtype);
     const Result<DType> promoted =
-        tensorcast::promote_types({a_type, a_is_scalar != 0}, {b_type, b_is_scalar != 0}, *read);
+        tensorcast::promote_types({a_type, a_is_scalar != 0}, {b_type, b_is_scalar != 0}, read);
     if (!promoted) return promoted.error();
     const auto converted = [&](const void* src, DType from, size_t count, Block& block) -> Result<void> {
       const size_t bytes = tensorcast::storage_bytes(*promoted, count);
@@ -233,8 +225,8 @@ tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, in
       return cast_checked({static_cast<const std::byte*>(src), from, block.get(), *promoted, count}, options);
     };
     Block first, second;
-    if (Result<void> done = converted(a, a_type, a_count, first); !done) return done;
-    if (Result<void> done = converted(b, b_type, b_count, second); !done) return done;
+    TRY(converted(a, a_type, a_count, first));
+    TRY(converted(b, b_type, b_count, second));
     *common = static_cast<tc_dtype>(*promoted);
     *a_result = first.release();
     *b_result = second.release();
@@ -246,7 +238,7 @@ tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* result) {
   return run([&]() -> Result<void> {
     if (result == nullptr) return invalid("the result pointer is null");
     const size_t size = result->struct_size;
-    if (Result<void> checked = check_size(size, first_facts, "tc_dtype_facts"); !checked) return checked;
+    TRY(check_size(size, first_facts, "tc_dtype_facts"));
     const tensorcast::DTypeFacts& facts = tensorcast::facts(static_cast<DType>(dtype));
     if (facts.dtype == DType::undefined) return invalid("no type has this number");
     tc_dtype_facts values = {};
@@ -286,9 +278,8 @@ tc_dtype tc_dtype_parse(const char* spelling) {
   tc_dtype dtype = 0;
   if (spelling == nullptr) return dtype;
   run([&]() -> Result<void> {
-    const Result<DType> parsed = tensorcast::parse_dtype(spelling);
-    if (!parsed) return parsed.error();
-    dtype = static_cast<tc_dtype>(*parsed);
+    const DType parsed = TRY(tensorcast::parse_dtype(spelling));
+    dtype = static_cast<tc_dtype>(parsed);
     return {};
   });
   return dtype;

@@ -4,6 +4,8 @@
 #include <string>
 #include <type_traits>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "options/cast_options.hpp"
 #include "options/cast_report.hpp"
 
@@ -52,9 +54,8 @@ tc_status status_of(const Result<void>& outcome) noexcept {
 
 Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
   if (size >= first_size && size <= largest_struct) return {};
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = formatted("{}.struct_size is {}, expected {} or more", name, size, first_size),
-               .hint = formatted("set it to sizeof({}), as {}_init does", name, name)};
+  return invalid(formatted("{}.struct_size is {}, expected {} or more", name, size, first_size),
+                 formatted("set it to sizeof({}), as {}_init does", name, name));
 }
 
 Result<tc_cast_options> read_options(const tc_cast_options* options) {
@@ -78,9 +79,7 @@ void CallersPool::run(std::size_t count, const Task& task) {
 }
 
 Result<CastReport> read_report(const tc_cast_report& report) {
-  if (Result<void> checked = check_size(report.struct_size, first_report, "tc_cast_report"); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_size(report.struct_size, first_report, "tc_cast_report"));
   CastReport result;
   options::for_each(options::cast_report, [&](const auto& number) { result.*number.member = report.*number.c_member; });
   return result;
@@ -89,7 +88,7 @@ Result<CastReport> read_report(const tc_cast_report& report) {
 Result<void> write_report(const CastReport& report, tc_cast_report* caller) {
   if (caller == nullptr) return invalid("the report is null");
   const std::size_t size = caller->struct_size;
-  if (Result<void> checked = check_size(size, first_report, "tc_cast_report"); !checked) return checked;
+  TRY(check_size(size, first_report, "tc_cast_report"));
   tc_cast_report result = {};
   result.struct_size = size;
   options::for_each(options::cast_report, [&](const auto& number) { result.*number.c_member = report.*number.member; });

@@ -9,6 +9,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"
@@ -58,16 +59,14 @@ template <class Struct>
                                          const char* name) {
   Struct read = defaults;
   const std::size_t size = caller->struct_size;
-  if (Result<void> checked = check_size(size, first_size, name); !checked) return std::move(checked).error();
+  TRY(check_size(size, first_size, name));
   const std::size_t known = size < sizeof(Struct) ? first_size : sizeof(Struct);
   std::memcpy(static_cast<void*>(&read), caller, known);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(caller);
   for (std::size_t i = known; i < size; ++i) {
     if (bytes[i] == 0) continue;
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = formatted("{} has a field, at byte {}, that tensorcast {} does not know", name, i, version()),
-        .hint = "leave it zero, or install the version whose header was compiled"};
+    return invalid(formatted("{} has a field, at byte {}, that tensorcast {} does not know", name, i, version()),
+                   "leave it zero, or install the version whose header was compiled");
   }
   return read;
 }

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
 #include "c_api/json_text.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/explain.hpp"
@@ -59,10 +60,9 @@ Result<JsonText> explanations(std::string_view literal, DType from, DType to, co
   if (from != DType::undefined) {
     CastOptions unscaled = options;
     unscaled.scale = 1.0;
-    const Result<Explanation> source = tensorcast::explain(literal, from, from, unscaled);
-    if (!source) return source.error();
+    const Explanation source = TRY(tensorcast::explain(literal, from, from, unscaled));
     json.key("source");
-    append_explanation(json, *source);
+    append_explanation(json, source);
   }
   json.key("results");
   json.open('[');
@@ -70,10 +70,9 @@ Result<JsonText> explanations(std::string_view literal, DType from, DType to, co
   const std::vector<DType> targets =
       to == DType::undefined ? std::vector<DType>(all.begin(), all.end()) : std::vector<DType>{to};
   for (const DType target : targets) {
-    const Result<Explanation> result = tensorcast::explain(literal, from, target, options);
-    if (!result) return result.error();
+    const Explanation result = TRY(tensorcast::explain(literal, from, target, options));
     json.next();
-    append_explanation(json, *result);
+    append_explanation(json, result);
   }
   json.close(']');
   json.close('}');
@@ -87,10 +86,9 @@ extern "C" tc_status tc_explain(const char* literal, tc_dtype from, tc_dtype to,
                                 char** json) {
   return run([&]() -> Result<void> {
     if (literal == nullptr || json == nullptr) return invalid("the literal or the result pointer is null");
-    const Result<tc_cast_options> read = read_options(options);
-    if (!read) return read.error();
+    const tc_cast_options read = TRY(read_options(options));
     const Result<JsonText> text =
-        explanations(literal, static_cast<DType>(from), static_cast<DType>(to), options_of(*read));
+        explanations(literal, static_cast<DType>(from), static_cast<DType>(to), options_of(read));
     if (!text) return text.error();
     return text->hand_over(json);
   });

@@ -1,17 +1,18 @@
 // The C interface to files.
 #include "tensorcast/c_files.h"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "c_api/c_call.hpp"
 #include "convert/convert_options.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 
 struct tc_convert_request {
@@ -66,16 +67,14 @@ tc_status add_pattern(tc_convert_request* request, std::vector<std::string> Conv
 Result<DType> castable(tc_dtype number) {
   const auto dtype = static_cast<DType>(number);
   if (tensorcast::is_castable(dtype)) return dtype;
-  return tensorcast::Error{.code = tensorcast::ErrorCode::invalid_argument,
-                           .message = tensorcast::formatted("dtype number {} does not exist", number)};
+  return invalid(tensorcast::formatted("dtype number {} does not exist", number));
 }
 
 tc_status add_rule(tc_convert_request* request, const char* pattern, tc_dtype to, std::optional<double> scale) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     if (pattern == nullptr) return invalid("a string is null");
-    const Result<DType> dtype = castable(to);
-    if (!dtype) return dtype.error();
-    changed.request.rules.push_back({.pattern = pattern, .to = *dtype, .scale = scale});
+    const DType dtype = TRY(castable(to));
+    changed.request.rules.push_back({.pattern = pattern, .to = dtype, .scale = scale});
     return {};
   });
 }
@@ -114,19 +113,16 @@ tc_status tc_convert_request_add_exclude(tc_convert_request* request, const char
 
 tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    const Result<DType> dtype = castable(to);
-    if (!dtype) return dtype.error();
-    changed.request.to = *dtype;
+    changed.request.to = TRY(castable(to));
     return {};
   });
 }
 
 tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    const Result<tc_cast_options> read = read_options(options);
-    if (!read) return read.error();
-    changed.request.options = options_of(*read);
-    changed.pool = CallersPool(*read);
+    const tc_cast_options read = TRY(read_options(options));
+    changed.request.options = options_of(read);
+    changed.pool = CallersPool(read);
     return {};
   });
 }
@@ -143,21 +139,19 @@ tc_status tc_convert_request_add_scaled_rule(tc_convert_request* request, const 
 tc_status tc_convert_request_set_raw(tc_convert_request* request, tc_dtype dtype, const int64_t* shape, size_t rank) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     if (shape == nullptr && rank != 0) return invalid("the shape is null");
-    const Result<DType> known = castable(dtype);
-    if (!known) return known.error();
-    changed.request.raw = tensorcast::RawLayout{*known, std::vector<std::int64_t>(shape, shape + rank)};
+    const DType known = TRY(castable(dtype));
+    changed.request.raw = tensorcast::RawLayout{known, std::vector<std::int64_t>(shape, shape + rank)};
     return {};
   });
 }
 
 tc_status tc_convert_request_set_from(tc_convert_request* request, const char* tensor, tc_dtype dtype) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    const Result<DType> known = castable(dtype);
-    if (!known) return known.error();
+    const DType known = TRY(castable(dtype));
     if (tensor == nullptr) {
-      changed.request.from.all = *known;
+      changed.request.from.all = known;
     } else {
-      changed.request.from.named.emplace_back(tensor, *known);
+      changed.request.from.named.emplace_back(tensor, known);
     }
     return {};
   });
@@ -194,11 +188,8 @@ tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     changed.request.budget = bits;
     changed.request.candidates.clear();
-    std::string_view left = candidates == nullptr ? "" : candidates;
-    while (!left.empty()) {
-      const std::size_t end = std::min(left.find(','), left.size());
-      changed.request.candidates.emplace_back(left.substr(0, end));
-      left.remove_prefix(std::min(end + 1, left.size()));
+    for (const std::string_view part : tensorcast::split(candidates == nullptr ? "" : candidates, ',')) {
+      changed.request.candidates.emplace_back(part);
     }
     changed.request.spelling = spelling == nullptr ? "" : spelling;
     return {};
@@ -207,9 +198,7 @@ tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits
 
 tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    const Result<tensorcast::Clip> chosen = clip_of(clip);
-    if (!chosen) return chosen.error();
-    changed.request.clip = *chosen;
+    changed.request.clip = TRY(clip_of(clip));
     changed.request.importance = importance == nullptr ? "" : importance;
     return {};
   });
@@ -256,9 +245,7 @@ tc_status tc_convert(const tc_convert_request* request, tc_convert_outcome** out
       };
     }
     auto kept = std::make_unique<tc_convert_outcome>();
-    Result<tensorcast::ConvertOutcome> done = tensorcast::convert_file(work);
-    if (!done) return std::move(done).error();
-    kept->outcome = *std::move(done);
+    kept->outcome = TRY(tensorcast::convert_file(work));
     if (outcome != nullptr) *outcome = kept.release();
     return {};
   });
@@ -295,7 +282,7 @@ tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t in
     if (tensor == nullptr) return invalid("the result pointer is null");
     if (index >= tc_convert_outcome_tensor_count(outcome)) return invalid("the outcome has no such tensor");
     const size_t size = tensor->struct_size;
-    if (Result<void> checked = check_size(size, first_tensor_outcome, "tc_tensor_outcome"); !checked) return checked;
+    TRY(check_size(size, first_tensor_outcome, "tc_tensor_outcome"));
     const tensorcast::TensorOutcome& done = outcome->outcome.tensors[index];
     write_struct(tensor, size, first_tensor_outcome,
                  {.struct_size = size,

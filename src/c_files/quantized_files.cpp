@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "c_api/c_call.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/c_files.h"
 #include "tensorcast/quantized_file.hpp"
 
@@ -31,7 +32,7 @@ Result<void> check_layer(const tc_quantized_file* file, size_t layer) {
 }
 
 Result<void> check_part(const tc_quantized_file* file, size_t layer, size_t part) {
-  if (Result<void> right = check_layer(file, layer); !right) return right;
+  TRY(check_layer(file, layer));
   if (part >= file->file.parts(layer).size()) return invalid("the layer has no tensor of this index");
   return {};
 }
@@ -43,9 +44,8 @@ extern "C" {
 tc_status tc_quantized_file_open(const char* path, tc_quantized_file** file) {
   return run([&]() -> Result<void> {
     if (path == nullptr || file == nullptr) return invalid("a pointer is null");
-    Result<tensorcast::QuantizedFile> opened = tensorcast::QuantizedFile::open(path);
-    if (!opened) return std::move(opened).error();
-    *file = std::make_unique<tc_quantized_file>(tc_quantized_file{std::move(opened).value()}).release();
+    tensorcast::QuantizedFile opened = TRY(tensorcast::QuantizedFile::open(path));
+    *file = std::make_unique<tc_quantized_file>(tc_quantized_file{std::move(opened)}).release();
     return {};
   });
 }
@@ -58,10 +58,10 @@ size_t tc_quantized_file_layer_count(const tc_quantized_file* file) {
 
 tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, tc_quantized_layer* description) {
   return run([&]() -> Result<void> {
-    if (Result<void> right = check_layer(file, layer); !right) return right;
+    TRY(check_layer(file, layer));
     if (description == nullptr) return invalid("the description is null");
     const size_t size = description->struct_size;
-    if (auto fits = check_size(size, first_quantized_layer, "tc_quantized_layer"); !fits) return fits;
+    TRY(check_size(size, first_quantized_layer, "tc_quantized_layer"));
     const QuantizedLayer& found = file->file.layers()[layer];
     write_struct(description, size, first_quantized_layer,
                  tc_quantized_layer{.struct_size = size,
@@ -81,10 +81,10 @@ tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, t
 tc_status tc_quantized_file_part(const tc_quantized_file* file, size_t layer, size_t part,
                                  tc_quantized_part* description) {
   return run([&]() -> Result<void> {
-    if (Result<void> right = check_part(file, layer, part); !right) return right;
+    TRY(check_part(file, layer, part));
     if (description == nullptr) return invalid("the description is null");
     const size_t size = description->struct_size;
-    if (auto fits = check_size(size, first_quantized_part, "tc_quantized_part"); !fits) return fits;
+    TRY(check_size(size, first_quantized_part, "tc_quantized_part"));
     const QuantizedPart& found = file->file.parts(layer)[part];
     write_struct(description, size, first_quantized_part,
                  tc_quantized_part{.struct_size = size,
@@ -100,10 +100,9 @@ tc_status tc_quantized_file_part(const tc_quantized_file* file, size_t layer, si
 
 tc_status tc_quantized_file_read_part(tc_quantized_file* file, size_t layer, size_t part, void* dst) {
   return run([&]() -> Result<void> {
-    if (Result<void> right = check_part(file, layer, part); !right) return right;
-    Result<tensorcast::Tensor> read = file->file.read_part(layer, part);
-    if (!read) return std::move(read).error();
-    const tensorcast::Tensor tensor = std::move(read).value();
+    TRY(check_part(file, layer, part));
+    tensorcast::Tensor read = TRY(file->file.read_part(layer, part));
+    const tensorcast::Tensor tensor = std::move(read);
     if (tensor.bytes().empty()) return {};
     if (dst == nullptr) return invalid("a buffer is null");
     std::memcpy(dst, tensor.bytes().data(), tensor.bytes().size());
@@ -114,19 +113,17 @@ tc_status tc_quantized_file_read_part(tc_quantized_file* file, size_t layer, siz
 tc_status tc_quantized_file_dequantize(tc_quantized_file* file, size_t layer, uint64_t first, uint64_t count, void* dst,
                                        tc_dtype to, const tc_cast_options* options) {
   return run([&]() -> Result<void> {
-    if (Result<void> right = check_layer(file, layer); !right) return right;
-    const Result<tc_cast_options> given = read_options(options);
-    if (!given) return given.error();
+    TRY(check_layer(file, layer));
+    const tc_cast_options given = TRY(read_options(options));
     if (dst == nullptr && count != 0) return invalid("a buffer is null");
     const auto target = static_cast<DType>(to);
     if (!tensorcast::is_castable(target)) return invalid("no type has this number");
     const tensorcast::Shape shape{static_cast<int64_t>(count)};
-    const Result<std::size_t> elements = element_count(shape);
-    if (!elements) return elements.error();
-    CallersPool pool(*given);
+    const std::size_t elements = TRY(element_count(shape));
+    CallersPool pool(given);
     return file->file.dequantize(
-        layer, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, *elements)}},
-        options_of(*given), pool.execution());
+        layer, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, elements)}},
+        options_of(given), pool.execution());
   });
 }
 

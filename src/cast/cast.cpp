@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "cast/conversion.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -13,15 +15,14 @@ namespace {
 Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
                         const Execution& execution, CastReport* report) {
   if (!std::equal(src.shape.begin(), src.shape.end(), dst.shape.begin(), dst.shape.end())) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "source and target have different shapes"};
+    return invalid("source and target have different shapes");
   }
-  const Result<std::size_t> count = element_count(src.shape);
-  if (!count) return count.error();
-  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, *count};
-  if (Result<void> checked = check(conversion, options); !checked) return checked;
-  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) return size;
-  if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
-  if (Result<void> threads = check_execution(execution); !threads) return threads;
+  const std::size_t count = TRY(element_count(src.shape));
+  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, count};
+  TRY(check(conversion, options));
+  TRY(check_size("source", src.dtype, count, src.bytes.size()));
+  TRY(check_size("target", dst.dtype, count, dst.bytes.size()));
+  TRY(check_execution(execution));
   return run(conversion, codec::policy_of(options, src.dtype, dst.dtype), execution, report);
 }
 

@@ -4,8 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cast/conversion.hpp"
 #include "cast/tensor_memory.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast {
@@ -16,20 +18,17 @@ constexpr std::size_t line_bytes = 64;
 
 Result<Tensor> cast_tensor(const Tensor& src, DType to, const CastOptions& options, const Execution& execution,
                            CastReport* report) {
-  if (!src.defined()) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "the tensor is not defined"};
-  }
-  if (Result<void> threads = check_execution(execution); !threads) return std::move(threads).error();
+  if (!src.defined()) return invalid("the tensor is not defined");
+  TRY(check_execution(execution));
   if (src.dtype() == to && options.scale == 1.0 && report == nullptr) {
     // Checks the options; the codes stay as they are.
-    if (Result<void> checked = codec::check_options(options, to, to); !checked) return std::move(checked).error();
+    TRY(codec::check_options(options, to, to));
     return src;
   }
   if (to == DType::string) {
     if (src.dtype() == DType::string) return src;
-    Result<StringBuffer> strings = cast_to_strings(src.view(), options);
-    if (!strings) return std::move(strings).error();
-    return Tensor::own(src.shape(), *std::move(strings));
+    StringBuffer strings = TRY(cast_to_strings(src.view(), options));
+    return Tensor::own(src.shape(), std::move(strings));
   }
   const std::size_t bytes = storage_bytes(to, src.count());
   if (bytes == std::numeric_limits<std::size_t>::max()) {

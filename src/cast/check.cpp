@@ -4,6 +4,7 @@
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -31,7 +32,7 @@ namespace {
 
 [[gnu::cold]] Error not_numeric(DType from, DType to) {
   for (const DType dtype : {from, to}) {
-    if (Result<void> castable = check_castable(dtype); !castable) return std::move(castable).error();
+    TRY(check_castable(dtype));
   }
   return {.code = ErrorCode::unsupported,
           .message = "strings are not dense numbers",
@@ -69,8 +70,8 @@ Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t 
 }
 
 Result<void> check(const Conversion& conversion, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(conversion.from, conversion.to); !numeric) return numeric;
-  if (Result<void> fits = codec::check_options(options, conversion.from, conversion.to); !fits) return fits;
+  TRY(check_numeric(conversion.from, conversion.to));
+  TRY(codec::check_options(options, conversion.from, conversion.to));
   return check_buffers(conversion);
 }
 

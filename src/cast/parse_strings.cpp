@@ -14,7 +14,9 @@
 #include "codec/integer_codec.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_codec.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -91,9 +93,8 @@ class WideFloatReader {
   bool read(std::string_view text, Float& value) const { return policy_.scale == 1.0 && read_finite(text, value); }
   Result<Float> read_exactly(std::string_view text) const {
     using Bits = std::conditional_t<sizeof(Float) == 8, std::uint64_t, std::uint32_t>;
-    const Result<std::uint64_t> code = codec::cast_text(text, to_, policy_);
-    if (!code) return code.error();
-    return std::bit_cast<Float>(static_cast<Bits>(*code));
+    const std::uint64_t code = TRY(codec::cast_text(text, to_, policy_));
+    return std::bit_cast<Float>(static_cast<Bits>(code));
   }
 
  private:
@@ -116,13 +117,11 @@ class NarrowReader {
   }
   Result<double> read_exactly(std::string_view text) const {
     if (to_ == DType::boolean) {
-      const Result<std::uint64_t> code = codec::cast_text(text, to_, policy_);
-      if (!code) return code.error();
-      return static_cast<double>(*code);
+      const std::uint64_t code = TRY(codec::cast_text(text, to_, policy_));
+      return static_cast<double>(code);
     }
-    const Result<Real> exact = codec::decode_text(text, policy_.scale);
-    if (!exact) return exact.error();
-    return round_to_odd(*exact);
+    const Real exact = TRY(codec::decode_text(text, policy_.scale));
+    return round_to_odd(exact);
   }
 
  private:
@@ -236,9 +235,8 @@ Result<void> check_offsets(const StringView& strings) {
   std::int64_t previous = 0;
   for (std::size_t i = 0; i < strings.offsets.size(); ++i) {
     if (strings.offsets[i] < previous || static_cast<std::uint64_t>(strings.offsets[i]) > strings.data.size()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = formatted("offset {} is {}, but offsets ascend from 0 to the {} bytes of text", i,
-                                        strings.offsets[i], strings.data.size())};
+      return invalid(formatted("offset {} is {}, but offsets ascend from 0 to the {} bytes of text", i,
+                               strings.offsets[i], strings.data.size()));
     }
     previous = strings.offsets[i];
   }
@@ -248,19 +246,14 @@ Result<void> check_offsets(const StringView& strings) {
 }  // namespace
 
 Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(DType::float32, dst.dtype); !numeric) return numeric;
-  const Result<std::size_t> count = element_count(dst.shape);
-  if (!count) return count.error();
+  TRY(check_numeric(DType::float32, dst.dtype));
+  const std::size_t count = TRY(element_count(dst.shape));
   const std::size_t strings = src.offsets.empty() ? 0 : src.offsets.size() - 1;
-  if (strings != *count) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("{} strings do not fill a target of {} elements", strings, *count)};
-  }
-  if (Result<void> size = check_size("target", dst.dtype, *count, dst.bytes.size()); !size) return size;
-  if (Result<void> offsets = check_offsets(src); !offsets) return offsets;
-  const Result<Policy> policy = codec::resolve_policy(options, DType::string, dst.dtype);
-  if (!policy) return policy.error();
-  return parse(src, dst, *count, options, *policy);
+  if (strings != count) return invalid(formatted("{} strings do not fill a target of {} elements", strings, count));
+  TRY(check_size("target", dst.dtype, count, dst.bytes.size()));
+  TRY(check_offsets(src));
+  const Policy policy = TRY(codec::resolve_policy(options, DType::string, dst.dtype));
+  return parse(src, dst, count, options, policy);
 }
 
 }  // namespace TENSORCAST_ABI

@@ -8,6 +8,7 @@
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -57,9 +58,7 @@ Result<StringBuffer> print_as(DType wide_type, const TensorView& src, std::size_
     const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(size)};
     const auto part = src.bytes.subspan(storage_bytes(src.dtype, first), storage_bytes(src.dtype, size));
     const auto wide = std::as_writable_bytes(std::span(block).first(size));
-    if (Result<void> widened = cast({src.dtype, shape, part}, {wide_type, shape, wide}); !widened) {
-      return std::move(widened).error();
-    }
+    TRY(cast({src.dtype, shape, part}, {wide_type, shape, wide}));
     for (std::size_t i = 0; i < size; ++i) {
       text.append([&](char* out) { return write(block[i], style, out); });
     }
@@ -96,15 +95,11 @@ Result<StringBuffer> print(const TensorView& src, std::size_t count, FloatString
 }  // namespace
 
 Result<StringBuffer> cast_to_strings(const TensorView& src, const CastOptions& options) {
-  if (Result<void> numeric = check_numeric(src.dtype, DType::float32); !numeric) return std::move(numeric).error();
-  const Result<std::size_t> count = element_count(src.shape);
-  if (!count) return count.error();
-  if (Result<void> size = check_size("source", src.dtype, *count, src.bytes.size()); !size) {
-    return std::move(size).error();
-  }
-  const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype, DType::string);
-  if (!policy) return policy.error();
-  return guarded([&] { return print(src, *count, policy->float_string); });
+  TRY(check_numeric(src.dtype, DType::float32));
+  const std::size_t count = TRY(element_count(src.shape));
+  TRY(check_size("source", src.dtype, count, src.bytes.size()));
+  const codec::Policy policy = TRY(codec::resolve_policy(options, src.dtype, DType::string));
+  return guarded([&] { return print(src, count, policy.float_string); });
 }
 
 }  // namespace TENSORCAST_ABI

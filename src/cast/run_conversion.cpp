@@ -9,7 +9,9 @@
 #include "cast/pieces.hpp"
 #include "cast/tuning.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/platform.hpp"
+#include "dtype/try.hpp"
 #include "kernels/kernel.hpp"
 #include "report/reporter.hpp"
 #if TENSORCAST_HAS_THREADS
@@ -46,7 +48,7 @@ class Tasks {
   Result<void> run_in_order(ReportAccumulator* total) const {
     for (std::size_t task = 0; task < count(); ++task) {
       ReportAccumulator accumulator;
-      if (Result<void> done = run(task, total == nullptr ? nullptr : &accumulator); !done) return done;
+      TRY(run(task, total == nullptr ? nullptr : &accumulator));
       if (total != nullptr) total->merge(accumulator);
     }
     return {};
@@ -123,7 +125,7 @@ Result<void> run(const Conversion& whole, const codec::Policy& policy, const Exe
 #else
 
 Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution&, CastReport* report) {
-  if (report != nullptr) return Error{.code = ErrorCode::unsupported, .message = "this build has no reports"};
+  if (report != nullptr) return unsupported("this build has no reports");
   return codec::reference_cast(whole.src, whole.from, whole.dst, whole.to, whole.count, policy);
 }
 

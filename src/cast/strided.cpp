@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cast/conversion.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -268,9 +270,7 @@ class Block {
       packing_of(src_.dtype)(gathered_.data(), packed_.data(), count);
       source = packed_.data();
     }
-    if (Result<void> done = cast_block(src_.dtype, source, dst_.dtype, converted_.data(), count, work); !done) {
-      return done.error();
-    }
+    TRY(cast_block(src_.dtype, source, dst_.dtype, converted_.data(), count, work));
     if (!dst_.one_per_byte) return converted_.data();
     unpacking_of(dst_.dtype)(converted_.data(), unpacked_.data(), count);
     return unpacked_.data();
@@ -296,9 +296,8 @@ Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::
         fill += static_cast<std::int64_t>(length) * src_item;
       });
     }
-    const Result<const std::byte*> converted = block.convert(piece, work);
-    if (!converted) return converted.error();
-    const std::byte* drain = *converted;
+    const std::byte* converted = TRY(block.convert(piece, work));
+    const std::byte* drain = converted;
     const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
     if (piece > 0) {
       to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
@@ -354,9 +353,8 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
         const std::size_t height = std::min(tile_rows, row_count - row);
         gather_tile(from + at(src, rows, row) + at(src, last, column), src.strides[rows], src.strides[last],
                     block.gathered(), height, columns, src.item_bytes(), src.swapped);
-        const Result<const std::byte*> converted = block.convert(height * columns, work);
-        if (!converted) return converted.error();
-        const std::byte* drain = *converted;
+        const std::byte* converted = TRY(block.convert(height * columns, work));
+        const std::byte* drain = converted;
         for (std::size_t i = 0; i < height; ++i, drain += columns * dst.item_bytes()) {
           copy_run(drain, static_cast<std::int64_t>(dst.item_bytes()),
                    to + at(dst, rows, row + i) + at(dst, last, column), dst.strides[last], columns, dst.item_bytes(),
@@ -397,9 +395,6 @@ bool is_dense(const StridedView& view) {
 }
 
 Result<void> check_strides(const char* which, const StridedView& view, std::size_t count) {
-  const auto invalid = [](std::string message) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
-  };
   if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
     return invalid(formatted("the {} has {} strides for {} dimensions", which, view.strides.size(), view.shape.size()));
   }
@@ -433,29 +428,26 @@ StridedArray squeezed(const StridedView& view) {
 }
 
 Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, const Work& work) {
-  if (src.shape != dst.shape) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "source and target have different shapes"};
-  }
-  const Result<std::size_t> count = element_count(src.shape);
-  if (!count) return count.error();
-  if (Result<void> numeric = check_numeric(src.dtype, dst.dtype); !numeric) return numeric;
-  if (Result<void> strides = check_strides("source", src, *count); !strides) return strides;
-  if (Result<void> strides = check_strides("target", dst, *count); !strides) return strides;
+  if (src.shape != dst.shape) return invalid("source and target have different shapes");
+  const std::size_t count = TRY(element_count(src.shape));
+  TRY(check_numeric(src.dtype, dst.dtype));
+  TRY(check_strides("source", src, count));
+  TRY(check_strides("target", dst, count));
   if (is_dense(src) && is_dense(dst)) {
-    const std::size_t piece = work.stop == nullptr ? std::max<std::size_t>(1, *count) : dense_elements;
-    return in_pieces(*count, piece, work.stop, [&](std::size_t first, std::size_t elements) {
+    const std::size_t piece = work.stop == nullptr ? std::max<std::size_t>(1, count) : dense_elements;
+    return in_pieces(count, piece, work.stop, [&](std::size_t first, std::size_t elements) {
       return cast_block(src.dtype, src.data + storage_bytes(src.dtype, first), dst.dtype,
                         dst.data + storage_bytes(dst.dtype, first), elements, work);
     });
   }
   const StridedArray from = squeezed(src), to = squeezed(dst);
-  if (const std::optional<std::size_t> rows = tile_axis(from, *count)) {
+  if (const std::optional<std::size_t> rows = tile_axis(from, count)) {
     Result<void> done = cast_tiles(from, to, *rows, work);
     // Tiles are not in C order, so another error may come first.
     if (done || !done.error().element) return done;
     if (work.report != nullptr) *work.report = {};
   }
-  return cast_blocks(from, to, *count, work);
+  return cast_blocks(from, to, count, work);
 }
 
 // Adds to the report only if all goes well.

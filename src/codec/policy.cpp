@@ -3,8 +3,10 @@
 #include <type_traits>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/number_range.hpp"
+#include "dtype/try.hpp"
 #include "options/cast_options.hpp"
 
 namespace tensorcast::codec {
@@ -16,13 +18,10 @@ constexpr int int4_since = 21;  // up to round_mode_since, real numbers saturate
 
 static_assert(newest_known_opset == options::newest_known_opset);
 
-[[gnu::cold]] Error invalid(std::string message) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
-}
+[[gnu::cold]] Error invalid(std::string message) { return tensorcast::invalid(std::move(message)); }
 
 [[gnu::cold]] Error newer_than(std::string_view what, int since, int opset) {
-  return Error{.code = ErrorCode::unsupported,
-               .message = formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset)};
+  return unsupported(formatted("{} of Cast since opset {}; opset {} was asked for", what, since, opset));
 }
 
 [[gnu::cold]] Error newer_type(DType dtype, int opset) {
@@ -116,7 +115,7 @@ int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_kn
 Result<void> check_options(const CastOptions& options, DType from, DType to) {
   if (!are_right(options)) return wrong_value(options);
   const int opset = opset_of(options);
-  if (Result<void> types = check_types(from, to, opset); !types) return types;
+  TRY(check_types(from, to, opset));
   if (!has_attributes(options, opset)) return newer_attribute(options, opset);
   if (to == DType::string && options.scale != 1.0) return invalid("a cast to string has no scale");
   return {};
@@ -145,7 +144,7 @@ Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
 }
 
 Result<Policy> resolve_policy(const CastOptions& options, DType from, DType to) {
-  if (Result<void> checked = check_options(options, from, to); !checked) return std::move(checked).error();
+  TRY(check_options(options, from, to));
   return policy_of(options, from, to);
 }
 

@@ -4,8 +4,10 @@
 
 #include "codec/decimal.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::codec {
 namespace {
@@ -93,7 +95,7 @@ std::string quotable(std::string_view trimmed) {
 namespace {
 
 Error not_a_number(std::string_view trimmed) {
-  return Error{.code = ErrorCode::parse, .message = formatted("\"{}\" is not a number", quotable(trimmed))};
+  return parse_error(formatted("\"{}\" is not a number", quotable(trimmed)));
 }
 
 Real to_real(const NumberText& number, double scale) {
@@ -125,9 +127,8 @@ Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& p
   if (to == DType::boolean) {
     if (const std::optional<bool> truth = scan_bool_word(trimmed)) return *truth && policy.scale != 0.0 ? 1u : 0u;
   }
-  const Result<Real> value = decode_text(trimmed, policy.scale);
-  if (!value) return value.error();
-  const Encoded encoded = encode(*value, to, policy);
+  const Real value = TRY(decode_text(trimmed, policy.scale));
+  const Encoded encoded = encode(value, to, policy);
   if ((encoded.events & event_error) == 0) return encoded.bits;
   std::string factor = policy.scale == 1.0 ? "" : formatted(" times scale {}", policy.scale);
   return Error{.code = ErrorCode::out_of_range,

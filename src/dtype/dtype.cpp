@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/number_range.hpp"
 #include "dtype/spellings.hpp"
@@ -102,11 +103,8 @@ bool is_onnx(DType dtype) noexcept { return since_opset(dtype) != 0; }
 
 Result<void> check_castable(DType dtype) {
   if (is_castable(dtype)) return {};
-  if (dtype == DType::uint1) {
-    return Error{.code = ErrorCode::unsupported, .message = "uint1 can be promoted but not cast"};
-  }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = formatted("dtype number {} does not exist", static_cast<std::int32_t>(dtype))};
+  if (dtype == DType::uint1) return unsupported("uint1 can be promoted but not cast");
+  return invalid(formatted("dtype number {} does not exist", static_cast<std::int32_t>(dtype)));
 }
 
 std::string_view name(DType dtype) noexcept {

@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
+#include "dtype/text_parts.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -264,29 +265,22 @@ Result<DType> parse_dtype(std::string_view spelling) {
   const std::string_view shown = spelling.substr(0, longest_spelling);
   const auto& [key, settled] = read_spelling(shown);
   if (const Ambiguity* ambiguity = settled ? nullptr : find_ambiguity(key)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("\"{}\" {}", shown, ambiguity->reason),
-                 .hint = formatted("write one of {}", joined(names_of(ambiguity->candidates)))};
+    return invalid(formatted("\"{}\" {}", shown, ambiguity->reason),
+                   formatted("write one of {}", joined(names_of(ambiguity->candidates))));
   }
   if (spelling.size() <= longest_spelling) {
     for (const Key& known : keys()) {
       const bool is_theirs = !settled || !is_castable(known.dtype) || is_onnx(known.dtype);
       if (known.text == key && is_theirs) return known.dtype;
     }
-    int number = 0;
-    const auto [end, status] = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (status == std::errc{} && end == key.data() + key.size() && is_castable(static_cast<DType>(number))) {
-      return static_cast<DType>(number);
-    }
+    const std::optional<int> number = parse_whole<int>(key);
+    if (number && is_castable(static_cast<DType>(*number))) return static_cast<DType>(*number);
   }
   if (const std::string_view kind = other_kind(key); !kind.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("\"{}\" {}", shown, kind),
-                 .hint = "`tcast types` lists the types"};
+    return invalid(formatted("\"{}\" {}", shown, kind), "`tcast types` lists the types");
   }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = formatted("unknown dtype \"{}\"", shown),
-               .hint = formatted("did you mean {}?", joined(names_of(nearest_dtypes(key))))};
+  return invalid(formatted("unknown dtype \"{}\"", shown),
+                 formatted("did you mean {}?", joined(names_of(nearest_dtypes(key)))));
 }
 
 }  // namespace TENSORCAST_ABI

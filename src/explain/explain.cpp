@@ -8,7 +8,9 @@
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -47,18 +49,14 @@ Result<std::uint64_t> parse_code(std::string_view literal, DType from) {
   const std::string_view digits = literal.substr(2);
   std::uint64_t code = 0;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
-  if (end != digits.data() + digits.size()) {
-    return Error{.code = ErrorCode::parse, .message = formatted("\"{}\" is not a code", literal)};
-  }
+  if (end != digits.data() + digits.size()) return parse_error(formatted("\"{}\" is not a code", literal));
   const int bits = bit_width(from);
   if (bits == 0) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("\"{}\" is a code, and a code needs a numeric type to be of", literal),
-                 .hint = "`from` names the type that the code belongs to"};
+    return invalid(formatted("\"{}\" is a code, and a code needs a numeric type to be of", literal),
+                   "`from` names the type that the code belongs to");
   }
   if (status != std::errc{} || (bits < 64 && code >> bits != 0)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("code {} has more than the {} bits of {}", literal, bits, name(from))};
+    return invalid(formatted("code {} has more than the {} bits of {}", literal, bits, name(from)));
   }
   return code;
 }
@@ -75,27 +73,18 @@ Result<Source> read_source(std::string_view literal, DType from, const CastOptio
   source.dtype = typed ? from : DType::undefined;
   source.text = literal;
   if (is_code(literal)) {
-    Result<std::uint64_t> code = parse_code(literal, from);
-    if (!code) return std::move(code).error();
-    source.code = *code;
+    source.code = TRY(parse_code(literal, from));
   } else if (typed) {
     CastOptions unscaled = options;
     unscaled.scale = 1.0;
-    const Result<Policy> policy = codec::resolve_policy(unscaled, DType::float64, from);
-    if (!policy) return policy.error();
-    Result<std::uint64_t> code = codec::cast_text(literal, from, *policy);
-    if (!code) return std::move(code).error();
-    source.code = *code;
+    const Policy policy = TRY(codec::resolve_policy(unscaled, DType::float64, from));
+    source.code = TRY(codec::cast_text(literal, from, policy));
   } else {
-    const Result<Real> real = codec::decode_text(literal);
-    if (!real) return real.error();
-    source.is_nan = real->kind == Real::Kind::nan;
-    if (real->kind == Real::Kind::zero || real->kind == Real::Kind::finite) {
+    const Real real = TRY(codec::decode_text(literal));
+    source.is_nan = real.kind == Real::Kind::nan;
+    if (real.kind == Real::Kind::zero || real.kind == Real::Kind::finite) {
       source.value = Decimal::parse(literal, max_digits);
-      if (!source.value) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = formatted("written out, the number has more than {} digits", max_digits)};
-      }
+      if (!source.value) return invalid(formatted("written out, the number has more than {} digits", max_digits));
     }
     return source;
   }
@@ -143,9 +132,8 @@ std::vector<std::string> event_names(const Encoded& encoded, DType to, const Pol
 
 Result<Encoded> encode_source(const Source& source, DType to, const Policy& policy) {
   if (source.dtype != DType::undefined) return codec::cast_code(source.dtype, source.code, to, policy);
-  const Result<Real> real = codec::decode_text(source.text, policy.scale);
-  if (!real) return real.error();
-  return codec::encode(*real, to, policy);
+  const Real real = TRY(codec::decode_text(source.text, policy.scale));
+  return codec::encode(real, to, policy);
 }
 
 // The message with which a cast of this element fails; "" if it succeeds.
@@ -178,18 +166,17 @@ void explain_text(const Source& source, const Policy& policy, Explanation& resul
 }  // namespace
 
 Result<Explanation> explain(std::string_view literal, DType from, DType to, const CastOptions& options) {
-  if (Result<void> castable = check_castable(to); !castable) return std::move(castable).error();
+  TRY(check_castable(to));
   if (from != DType::undefined) {
-    if (Result<void> castable = check_castable(from); !castable) return std::move(castable).error();
+    TRY(check_castable(from));
   }
-  const Result<Source> source = read_source(trimmed(literal), from, options);
-  if (!source) return source.error();
+  const Source source = TRY(read_source(trimmed(literal), from, options));
 
   Explanation result;
   result.dtype = to;
   // A number without a type has the options of the widest floating type, but may be out of the range of each.
-  const bool is_typed = source->dtype != DType::undefined;
-  Result<Policy> policy = codec::resolve_policy(options, is_typed ? source->dtype : DType::float64, to);
+  const bool is_typed = source.dtype != DType::undefined;
+  Result<Policy> policy = codec::resolve_policy(options, is_typed ? source.dtype : DType::float64, to);
   if (!policy) {
     result.error = policy.error().message;
     return result;
@@ -199,27 +186,26 @@ Result<Explanation> explain(std::string_view literal, DType from, DType to, cons
     if (policy->scale != 1.0) {
       result.error = "a cast to string has no scale";
     } else {
-      explain_text(*source, *policy, result);
+      explain_text(source, *policy, result);
     }
     return result;
   }
-  const Result<Encoded> encoded = encode_source(*source, to, *policy);
-  if (!encoded) return encoded.error();
-  if ((encoded->events & codec::event_error) != 0) {
-    result.error = cast_error(*source, to, *policy);
+  const Encoded encoded = TRY(encode_source(source, to, *policy));
+  if ((encoded.events & codec::event_error) != 0) {
+    result.error = cast_error(source, to, *policy);
     return result;
   }
-  result.code = encoded->bits;
+  result.code = encoded.bits;
   set_bits(result);
-  result.events = event_names(*encoded, to, *policy);
+  result.events = event_names(encoded, to, *policy);
 
   Policy plain = *policy;
   plain.float_string = FloatString::plain;
   codec::append_text(to, result.code, plain, result.shortest_value);
   const std::optional<Decimal> value = exact_value_of(codec::decode(to, result.code));
   result.exact_value = value ? value->to_string() : result.shortest_value;
-  if (value && source->value) {
-    const Decimal wanted = *source->value * Decimal::FromDouble(policy->scale);
+  if (value && source.value) {
+    const Decimal wanted = *source.value * Decimal::FromDouble(policy->scale);
     const Decimal error = *value - wanted;
     result.exact_error = error.to_string();
     result.relative_error = error.magnitude_ratio(wanted);

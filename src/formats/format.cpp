@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 
 namespace tensorcast {
@@ -18,7 +20,7 @@ DType SourceTypes::of(std::string_view tensor) const noexcept {
 namespace tensorcast::formats {
 
 Result<StringBuffer> Reader::read_strings(std::size_t, std::uint64_t, std::size_t) {
-  return Error{.code = ErrorCode::unsupported, .message = "this format has no strings"};
+  return unsupported("this format has no strings");
 }
 
 Result<StringBuffer> read_all_strings(Reader& reader, std::size_t index, io::MemoryBudget budget) {
@@ -26,23 +28,20 @@ Result<StringBuffer> read_all_strings(Reader& reader, std::size_t index, io::Mem
   const std::uint64_t count = reader.tensors()[index].count;
   std::uint64_t offset_bytes = 0;
   if (__builtin_mul_overflow(count + 1, sizeof(std::int64_t), &offset_bytes)) return budget.exceeded();
-  if (Result<void> fits = budget.take(offset_bytes); !fits) return std::move(fits).error();
+  TRY(budget.take(offset_bytes));
   StringBuffer all;
   all.offsets.reserve(count + 1);
   all.offsets.push_back(0);
   while (all.offsets.size() <= count) {
-    const Result<StringBuffer> block = reader.read_strings(index, all.offsets.size() - 1, block_bytes);
-    if (!block) return block.error();
-    if (Result<void> fits = budget.take_grown<char>(block->data.size()); !fits) return std::move(fits).error();
+    const StringBuffer block = TRY(reader.read_strings(index, all.offsets.size() - 1, block_bytes));
+    TRY(budget.take_grown<char>(block.data.size()));
     const std::int64_t before = all.offsets.back();
-    all.data.insert(all.data.end(), block->data.begin(), block->data.end());
-    for (std::size_t i = 1; i < block->offsets.size(); ++i) all.offsets.push_back(before + block->offsets[i]);
+    all.data.insert(all.data.end(), block.data.begin(), block.data.end());
+    for (std::size_t i = 1; i < block.offsets.size(); ++i) all.offsets.push_back(before + block.offsets[i]);
   }
   return all;
 }
 
-Result<void> Writer::append_strings(const StringBuffer&) {
-  return Error{.code = ErrorCode::unsupported, .message = "this format cannot hold strings"};
-}
+Result<void> Writer::append_strings(const StringBuffer&) { return unsupported("this format cannot hold strings"); }
 
 }  // namespace tensorcast::formats

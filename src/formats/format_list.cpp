@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dtype/lower_case.hpp"
+#include "dtype/try.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf_format.hpp"
 #include "formats/npy/npy_format.hpp"
@@ -66,7 +67,7 @@ const Format* find_format(std::string_view name) noexcept {
 Result<const Format*> detect_format(const io::InputFile& file) {
   std::array<std::byte, sniffed_bytes> buffer{};
   const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(file.size(), sniffed_bytes));
-  if (auto got = file.read(0, head); !got) return std::move(got).error();
+  TRY(file.read(0, head));
   if (std::optional<Error> other = other_kind(file.path(), head)) {
     other->file = file.path();
     return *std::move(other);

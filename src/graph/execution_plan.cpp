@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "dtype/try.hpp"
 #include "graph/inference.hpp"
 #include "graph/node_order.hpp"
 
@@ -69,7 +70,7 @@ class BlockBuilder {
   Result<Block> build() {
     for (const auto part : {&BlockBuilder::check_size, &BlockBuilder::define_inputs, &BlockBuilder::define_nodes,
                             &BlockBuilder::add_steps, &BlockBuilder::add_outputs}) {
-      if (Result<void> done = (this->*part)(); !done) return std::move(done).error();
+      TRY((this->*part)());
     }
     block_.slot_count = types_.size();
     if (shared_.settings.fuse) fuse_casts(block_, types_);
@@ -110,7 +111,7 @@ class BlockBuilder {
   Result<void> define_input(const ValueInfo& input) {
     if (input.name.empty()) return invalid("it has no name");
     ValueType type{input.dtype, input.shape};
-    if (Result<void> checked = check_declared(type); !checked) return checked;
+    TRY(check_declared(type));
     if (input.default_value) {
       if (!input.default_value->defined()) return invalid("its default value is an undefined tensor");
       Result<ValueType> common = both(type_of(*input.default_value), type);

@@ -1,6 +1,5 @@
 #include "graph/fusion.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 
 #include "codec/policy.hpp"
 #include "dtype/number_range.hpp"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "dtype/try.hpp"
 #include "graph/inference.hpp"
 
 namespace tensorcast::graph {
@@ -20,11 +21,9 @@ bool has_clean_tail(const Tensor& tensor) {
 }
 
 Result<Value> to_strings(const Tensor& tensor, const CastOptions& options) {
-  Result<StringBuffer> strings = cast_to_strings(tensor.view(), options);
-  if (!strings) return std::move(strings).error();
-  Result<Tensor> result = Tensor::own(tensor.shape(), *std::move(strings));
-  if (!result) return std::move(result).error();
-  return Value{*std::move(result), nullptr};
+  StringBuffer strings = TRY(cast_to_strings(tensor.view(), options));
+  Tensor result = TRY(Tensor::own(tensor.shape(), std::move(strings)));
+  return Value{std::move(result), nullptr};
 }
 
 // Reports whether the result may overwrite the source: no one else reads the source, and the conversion is not slower.
@@ -43,7 +42,7 @@ Result<Value> convert(Value src, DType to, const CastOptions& options, const Exe
                       const ConversionPlace& place) {
   const Tensor& tensor = src.tensor;
   if (tensor.dtype() == to && options.scale == 1.0 && (to == DType::string || has_clean_tail(tensor))) {
-    if (Result<void> checked = check_cast(options, to, to); !checked) return std::move(checked).error();
+    TRY(check_cast(options, to, to));
     return src;  // the bits do not change
   }
   if (to == DType::string) return to_strings(tensor, options);
@@ -56,12 +55,10 @@ Result<Value> convert(Value src, DType to, const CastOptions& options, const Exe
                  .message = fmt::format("there is not enough memory for {} elements of {}", tensor.count(), name(to))};
   }
   const MutableTensorView view{to, tensor.shape(), {buffer->data, bytes}};
-  Result<void> done = tensor.dtype() == DType::string ? cast_from_strings(tensor.strings(), view, options)
-                                                      : cast(tensor.view(), view, options, execution);
-  if (!done) return std::move(done).error();
-  Result<Tensor> result = Tensor::share({to, tensor.shape(), view.bytes}, buffer);
-  if (!result) return std::move(result).error();
-  return Value{*std::move(result), std::move(buffer)};
+  TRY(tensor.dtype() == DType::string ? cast_from_strings(tensor.strings(), view, options)
+                                      : cast(tensor.view(), view, options, execution));
+  Tensor result = TRY(Tensor::share({to, tensor.shape(), view.bytes}, buffer));
+  return Value{std::move(result), std::move(buffer)};
 }
 
 }  // namespace tensorcast::graph

@@ -1,11 +1,12 @@
 #include "graph/inference.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "codec/policy.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "graph/linear_types.hpp"
 #include "tensorcast/promote.hpp"
 
@@ -36,21 +37,15 @@ static_assert(operations.size() == std::variant_size_v<Operation>);
 
 Result<ValueType> infer_cast(const CastOp& cast, const ValueType& input) {
   if (cast.to == DType::undefined) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the type to cast to is undefined",
-                 .hint = "set `to` to one of the types of Cast"};
+    return invalid("the type to cast to is undefined", "set `to` to one of the types of Cast");
   }
-  if (Result<void> checked = check_cast(cast.options, input.dtype, cast.to); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_cast(cast.options, input.dtype, cast.to));
   return ValueType{cast.to, input.shape};
 }
 
 Result<ValueType> infer_cast_like(const CastLikeOp& cast, const ValueType& input, const ValueType& like) {
-  if (Result<void> checked = check_cast_like(cast.options); !checked) return std::move(checked).error();
-  if (Result<void> checked = check_cast(cast.options, input.dtype, like.dtype); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_cast_like(cast.options));
+  TRY(check_cast(cast.options, input.dtype, like.dtype));
   return ValueType{like.dtype, input.shape};
 }
 
@@ -69,9 +64,7 @@ Result<std::vector<ValueType>> infer_promotion(const ConvertPromoteTypesOp& prom
     }
   }
   for (const ValueType& input : {a, b}) {
-    if (Result<void> checked = check_cast(promotion.options, input.dtype, common); !checked) {
-      return std::move(checked).error();
-    }
+    TRY(check_cast(promotion.options, input.dtype, common));
   }
   return std::vector<ValueType>{{common, a.shape}, {common, b.shape}};
 }
@@ -95,9 +88,7 @@ Error at(const std::string& label, Error error) {
 Result<void> check_arity(const GraphNode& node) {
   const OperationForm& shape = operations[node.operation.index()];
   const auto wrong = [](std::string_view what, std::size_t given, std::size_t wanted) {
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = fmt::format("{} {}{}, but the operation has {}", given, what, given == 1 ? "" : "s", wanted)};
+    return invalid(fmt::format("{} {}{}, but the operation has {}", given, what, given == 1 ? "" : "s", wanted));
   };
   const std::size_t given = node.inputs.size();
   if (given < shape.inputs) return wrong("input", given, shape.inputs);
@@ -110,23 +101,20 @@ Result<void> check_arity(const GraphNode& node) {
 Result<void> check_cast(const CastOptions& options, DType from, DType to) {
   for (const DType dtype : {from, to}) {
     if (!is_castable(dtype) || is_onnx(dtype)) continue;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} is not a type of ONNX, so no node has it", name(dtype)),
-                 .hint = "cast arrays and files to it"};
+    return unsupported(fmt::format("{} is not a type of ONNX, so no node has it", name(dtype)),
+                       "cast arrays and files to it");
   }
   // float32 is in every version: if one end is unknown, this checks the other end and the options.
   const DType known_from = from == DType::undefined ? DType::float32 : from;
   const DType known_to = to == DType::undefined ? DType::float32 : to;
-  Result<codec::Policy> policy = codec::resolve_policy(options, known_from, known_to);
-  if (!policy) return std::move(policy).error();
+  TRY(codec::resolve_policy(options, known_from, known_to));
   return {};
 }
 
 Result<void> check_cast_like(const CastOptions& options) {
   if (options.opset <= 0 || options.opset >= cast_like_since) return {};
-  return Error{
-      .code = ErrorCode::unsupported,
-      .message = fmt::format("CastLike exists since opset {}; opset {} was asked for", cast_like_since, options.opset)};
+  return unsupported(
+      fmt::format("CastLike exists since opset {}; opset {} was asked for", cast_like_since, options.opset));
 }
 
 Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::span<const ValueType> inputs) {
@@ -149,9 +137,7 @@ Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::sp
   }
   if (std::holds_alternative<DynamicQuantizeLinearOp>(operation)) return infer_dynamic_quantize(inputs[0]);
   if (const auto* constant = std::get_if<ConstantOp>(&operation)) {
-    if (!constant->value.defined()) {
-      return Error{.code = ErrorCode::invalid_argument, .message = "the constant has no value"};
-    }
+    if (!constant->value.defined()) return invalid("the constant has no value");
     return std::vector<ValueType>{type_of(constant->value)};
   }
   return Error{.code = ErrorCode::internal, .message = "If is inferred from its branches"};

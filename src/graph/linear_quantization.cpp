@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <memory>
 
+#include "dtype/errors.hpp"
 #include "dtype/number_range.hpp"
+#include "dtype/try.hpp"
 #include "graph/linear_types.hpp"
 #include "tensorcast/element.hpp"
 
@@ -19,16 +20,15 @@ using Numbers = std::vector<double>;
 Result<Numbers> numbers_of(const Tensor& tensor, const Execution& execution) {
   Numbers numbers(tensor.count());
   const MutableTensorView view{DType::float64, tensor.shape(), std::as_writable_bytes(std::span(numbers))};
-  if (Result<void> done = cast(tensor.view(), view, {}, execution); !done) return std::move(done).error();
+  TRY(cast(tensor.view(), view, {}, execution));
   return numbers;
 }
 
 Result<Value> value_of(const Numbers& numbers, const Shape& shape, DType to, const CastOptions& options,
                        const Execution& execution, const ConversionPlace& place) {
   const TensorView view{DType::float64, shape, std::as_bytes(std::span(numbers))};
-  Result<Tensor> wide = Tensor::share(view, std::shared_ptr<const void>(std::shared_ptr<void>(), numbers.data()));
-  if (!wide) return std::move(wide).error();
-  return convert({*std::move(wide), nullptr}, to, options, execution, place);
+  Tensor wide = TRY(Tensor::share(view, std::shared_ptr<const void>(std::shared_ptr<void>(), numbers.data())));
+  return convert({std::move(wide), nullptr}, to, options, execution, place);
 }
 
 double rounded(double value, DType precision) {
@@ -92,16 +92,12 @@ Result<Operands> read_operands(std::span<const Value> inputs, std::int64_t axis,
   Operands operands;
   Numbers* const targets[] = {&operands.x, &operands.scale, &operands.zero_point};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Result<Numbers> numbers = numbers_of(inputs[i].tensor, execution);
-    if (!numbers) return std::move(numbers).error();
-    *targets[i] = *std::move(numbers);
+    *targets[i] = TRY(numbers_of(inputs[i].tensor, execution));
   }
   const Shape scale_shape = inputs[1].tensor.shape();
   operands.is_single = scale_shape.size() <= 1 && operands.scale.size() == 1;
   if (operands.is_single) return operands;
-  Result<std::size_t> place = axis_from_first(axis, inputs[0].tensor.shape().size());
-  if (!place) return std::move(place).error();
-  operands.axis = *place;
+  operands.axis = TRY(axis_from_first(axis, inputs[0].tensor.shape().size()));
   return operands;
 }
 
@@ -114,16 +110,14 @@ bool is_integer(DType dtype) { return family(dtype) == Family::integer; }
 Result<Value> quantize_linear(const QuantizeLinearOp& operation, std::span<const Value> inputs,
                               const Execution& execution, const ConversionPlace& place) {
   const std::vector<ValueType> types = types_of(inputs);
-  Result<ValueType> output = infer_quantize(operation, types);
-  if (!output) return std::move(output).error();
-  Result<Operands> read = read_operands(inputs, operation.axis, execution);
-  if (!read) return std::move(read).error();
-  const DType to = output->dtype;
+  ValueType output = TRY(infer_quantize(operation, types));
+  Operands read = TRY(read_operands(inputs, operation.axis, execution));
+  const DType to = output.dtype;
   const DType precision = operation.precision == DType::undefined ? types[1].dtype : operation.precision;
   const bool to_integer = is_integer(to);
   const double lowest = to_integer ? lowest_of(row(to)) : 0;
   const double highest = to_integer ? largest_of(row(to)) : 0;
-  Operands& in = *read;
+  Operands& in = read;
   each_element(inputs[0].tensor.shape(), inputs[1].tensor.shape(), in.axis, operation.block_size, in.is_single,
                [&](std::size_t i, std::size_t s) {
                  double quotient = rounded(in.x[i] / in.scale[s], precision);
@@ -145,49 +139,41 @@ Result<Value> quantize_linear(const QuantizeLinearOp& operation, std::span<const
 
 Result<Value> dequantize_linear(const DequantizeLinearOp& operation, std::span<const Value> inputs,
                                 const Execution& execution, const ConversionPlace& place) {
-  Result<ValueType> output = infer_dequantize(operation, types_of(inputs));
-  if (!output) return std::move(output).error();
-  Result<Operands> read = read_operands(inputs, operation.axis, execution);
-  if (!read) return std::move(read).error();
-  Operands& in = *read;
+  ValueType output = TRY(infer_dequantize(operation, types_of(inputs)));
+  Operands read = TRY(read_operands(inputs, operation.axis, execution));
+  Operands& in = read;
   const bool is_int32 = inputs[0].tensor.dtype() == DType::int32;
   if (is_int32 && std::any_of(in.zero_point.begin(), in.zero_point.end(), [](double zero) { return zero != 0; })) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "the zero point of int32 must be 0"};
+    return invalid("the zero point of int32 must be 0");
   }
   each_element(inputs[0].tensor.shape(), inputs[1].tensor.shape(), in.axis, operation.block_size, in.is_single,
                [&](std::size_t i, std::size_t s) {
                  const double x = in.zero_point.empty() ? in.x[i] : in.x[i] - in.zero_point[s];
                  in.x[i] = product_to_odd(x, in.scale[s]);
                });
-  return value_of(in.x, inputs[0].tensor.shape(), output->dtype, {}, execution, place);
+  return value_of(in.x, inputs[0].tensor.shape(), output.dtype, {}, execution, place);
 }
 
 Result<std::vector<Value>> dynamic_quantize_linear(const Value& input, const Execution& execution,
                                                    const ConversionPlace& place) {
-  Result<std::vector<ValueType>> checked = infer_dynamic_quantize(type_of(input.tensor));
-  if (!checked) return std::move(checked).error();
-  Result<Numbers> numbers = numbers_of(input.tensor, execution);
-  if (!numbers) return std::move(numbers).error();
+  TRY(infer_dynamic_quantize(type_of(input.tensor)));
+  Numbers numbers = TRY(numbers_of(input.tensor, execution));
   double least = 0;
   double most = 0;
-  for (const double number : *numbers) {  // NaN stays, as ReduceMin and ReduceMax give it
+  for (const double number : numbers) {  // NaN stays, as ReduceMin and ReduceMax give it
     least = std::isnan(number) || number < least ? number : least;
     most = std::isnan(number) || number > most ? number : most;
   }
-  const bool has_nan = std::any_of(numbers->begin(), numbers->end(), [](double number) { return std::isnan(number); });
+  const bool has_nan = std::any_of(numbers.begin(), numbers.end(), [](double number) { return std::isnan(number); });
   if (has_nan) least = most = std::nan("");
   const auto range = static_cast<float>(most - least);
   const float scale = range / 255.0f;
   const float wanted = 0.0f - static_cast<float>(least) / scale;
   const float zero = std::isnan(wanted) ? 0.0f : std::nearbyint(std::clamp(wanted, 0.0f, 255.0f));
-  Result<Tensor> scale_tensor = Tensor::own(std::vector<float>{scale}, Shape{});
-  if (!scale_tensor) return std::move(scale_tensor).error();
-  Result<Tensor> zero_tensor = Tensor::own(std::vector<std::uint8_t>{static_cast<std::uint8_t>(zero)}, Shape{});
-  if (!zero_tensor) return std::move(zero_tensor).error();
-  std::vector<Value> linear{input, scalar_of(*scale_tensor), scalar_of(*zero_tensor)};
-  Result<Value> quantized = quantize_linear({}, linear, execution, place);
-  if (!quantized) return std::move(quantized).error();
-  linear[0] = *std::move(quantized);
+  Tensor scale_tensor = TRY(Tensor::own(std::vector<float>{scale}, Shape{}));
+  Tensor zero_tensor = TRY(Tensor::own(std::vector<std::uint8_t>{static_cast<std::uint8_t>(zero)}, Shape{}));
+  std::vector<Value> linear{input, scalar_of(scale_tensor), scalar_of(zero_tensor)};
+  linear[0] = TRY(quantize_linear({}, linear, execution, place));
   return linear;
 }
 
@@ -196,9 +182,8 @@ Result<Value> bit_cast(Value src, DType to) {
   const TensorView view{to, src.tensor.shape(), src.tensor.bytes()};
   std::shared_ptr<const void> owner = src.buffer;
   if (owner == nullptr) owner = std::make_shared<const Tensor>(src.tensor);
-  Result<Tensor> shared = Tensor::share(view, std::move(owner));
-  if (!shared) return std::move(shared).error();
-  return Value{*std::move(shared), std::move(src.buffer)};
+  Tensor shared = TRY(Tensor::share(view, std::move(owner)));
+  return Value{std::move(shared), std::move(src.buffer)};
 }
 
 }  // namespace tensorcast::graph

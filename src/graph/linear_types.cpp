@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::graph {
@@ -85,28 +86,27 @@ Result<void> check_scale_shape(const ValueType& x, const ValueType& scale, std::
   if (!scale.shape || !x.shape || is_single(*scale.shape)) return {};
   if (opset < 13) return invalid("before opset 13 there is one scale for the tensor");
   const std::size_t rank = x.shape->size();
-  Result<std::size_t> place = axis_from_first(axis, rank);
-  if (!place) return std::move(place).error();
+  std::size_t place = TRY(axis_from_first(axis, rank));
   const auto known = [](std::int64_t size) { return size != -1; };
-  const std::int64_t length = (*x.shape)[*place];
+  const std::int64_t length = (*x.shape)[place];
   if (block_size == 0) {
     if (scale.shape->size() != 1) {
       return invalid(fmt::format("the scale has {} dimensions, which needs block_size", scale.shape->size()));
     }
     const std::int64_t given = scale.shape->front();
     if (!known(given) || !known(length) || given == length) return {};
-    return invalid(fmt::format("there are {} scales for the {} indices of axis {}", given, length, *place));
+    return invalid(fmt::format("there are {} scales for the {} indices of axis {}", given, length, place));
   }
   bool agrees = scale.shape->size() == rank;
   for (std::size_t i = 0; agrees && i < rank; ++i) {
     const std::int64_t size = (*x.shape)[i];
     if (!known(size) || !known((*scale.shape)[i])) continue;
     const std::int64_t blocks = size / block_size + (size % block_size != 0 ? 1 : 0);
-    agrees = (*scale.shape)[i] == (i == *place ? blocks : size);
+    agrees = (*scale.shape)[i] == (i == place ? blocks : size);
   }
   if (agrees) return {};
   return invalid(fmt::format("the scale, {}, has not the shape of blocks of {} along axis {} of {}", describe(scale),
-                             block_size, *place, describe(x)));
+                             block_size, place, describe(x)));
 }
 
 Result<void> check_zero_point(const ValueType& scale, const ValueType& zero_point) {

@@ -9,6 +9,7 @@
 #include "codec/reference_cast.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
 #include "graph/saturation.hpp"
@@ -43,9 +44,8 @@ CastOptions gradient_options(const CastNodeParameters& parameters) {
 
 // Replaces the gradient by a cast zero at each bit of `mask`; float8_e8m0fnu has no zero.
 Result<Tensor> with_zeros(const Tensor& gradient, const std::vector<std::byte>& mask, const CastOptions& options) {
-  const Result<codec::Policy> policy = codec::resolve_policy(options, DType::float32, gradient.dtype());
-  if (!policy) return policy.error();
-  const std::uint64_t zero = codec::cast_code(DType::float32, 0, gradient.dtype(), *policy).bits;
+  const codec::Policy policy = TRY(codec::resolve_policy(options, DType::float32, gradient.dtype()));
+  const std::uint64_t zero = codec::cast_code(DType::float32, 0, gradient.dtype(), policy).bits;
   std::vector<std::byte> bytes(gradient.bytes().begin(), gradient.bytes().end());
   for (std::size_t byte = 0; byte < mask.size(); ++byte) {
     if (mask[byte] == std::byte{0}) continue;
@@ -79,20 +79,17 @@ Result<std::vector<NamedTensor>> CastNodeBase::convert(const Tensor& input, DTyp
   }
   Result<std::vector<NamedTensor>> made = guarded([&]() -> Result<std::vector<NamedTensor>> {
     graph::BufferPool pool(parameters_.execution.memory);
-    Result<graph::Value> output = graph::convert({input, nullptr}, to, parameters_.options, parameters_.execution,
-                                                 {.pool = pool, .is_kept = true});
-    if (!output) return std::move(output).error();
+    graph::Value output = TRY(graph::convert({input, nullptr}, to, parameters_.options, parameters_.execution,
+                                             {.pool = pool, .is_kept = true}));
     if (parameters_.training) {
       Saved saved{input.dtype(), to, {input.shape().begin(), input.shape().end()}, {}};
       if (parameters_.zero_saturated_gradient && is_floating(saved.from) && is_floating(to)) {
-        Result<std::vector<std::byte>> mask = graph::saturated_elements(input, output->tensor, parameters_.options);
-        if (!mask) return std::move(mask).error();
-        saved.saturated = *std::move(mask);
+        saved.saturated = TRY(graph::saturated_elements(input, output.tensor, parameters_.options));
       }
       saved_ = std::move(saved);
     }
     std::vector<NamedTensor> outputs;
-    outputs.push_back({output_name_, std::move(output->tensor)});
+    outputs.push_back({output_name_, std::move(output.tensor)});
     return outputs;
   });
   if (!made) return failed(std::move(made).error());
@@ -128,11 +125,10 @@ Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
   Result<Tensor> gradient = guarded([&]() -> Result<Tensor> {
     const CastOptions options = gradient_options(parameters_);
     graph::BufferPool pool(parameters().execution.memory);
-    Result<graph::Value> converted = graph::convert({grad_output, nullptr}, saved_->from, options,
-                                                    parameters().execution, {.pool = pool, .is_kept = true});
-    if (!converted) return std::move(converted).error();
-    if (saved_->saturated.empty()) return std::move(converted->tensor);
-    return with_zeros(converted->tensor, saved_->saturated, options);
+    graph::Value converted = TRY(graph::convert({grad_output, nullptr}, saved_->from, options, parameters().execution,
+                                                {.pool = pool, .is_kept = true}));
+    if (saved_->saturated.empty()) return std::move(converted.tensor);
+    return with_zeros(converted.tensor, saved_->saturated, options);
   });
   if (!gradient) return failed(std::move(gradient).error());
   return gradient;

@@ -9,6 +9,7 @@
 
 #include "cast/conversion.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "graph/execution_plan.hpp"
 #include "graph/inference.hpp"
 #include "graph/run_plan.hpp"
@@ -42,12 +43,11 @@ std::string list_of(const std::vector<ValueInfo>& values) {
 
 Result<Program> Program::compile(Graph graph) {
   return guarded([&]() -> Result<Program> {
-    Result<graph::Block> plan = graph::build_plan(graph);
-    if (!plan) return std::move(plan).error();
+    graph::Block plan = TRY(graph::build_plan(graph));
     Impl impl{.inputs = std::move(graph.inputs),
               .outputs = std::move(graph.outputs),
               .input_places = {},
-              .plan = *std::move(plan)};
+              .plan = std::move(plan)};
     for (std::size_t i = 0; i < impl.inputs.size(); ++i) impl.input_places.emplace(impl.inputs[i].name, i);
     for (std::size_t i = 0; i < impl.outputs.size(); ++i) {
       impl.outputs[i].dtype = impl.plan.output_types[i].dtype;
@@ -88,20 +88,19 @@ Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vec
 Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tensors, const Execution& execution) const {
   graph::BufferPool pool(execution.memory);
   graph::RunContext context{execution, pool};
-  Result<std::vector<Tensor>> results = graph::run_plan(plan, tensors, context);
-  if (!results) return std::move(results).error();
+  std::vector<Tensor> results = TRY(graph::run_plan(plan, tensors, context));
   std::vector<NamedTensor> named;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    named.push_back({outputs[i].name, std::move((*results)[i])});
+    named.push_back({outputs[i].name, std::move(results[i])});
   }
   return named;
 }
 
 Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const Execution& execution) const {
-  if (Result<void> checked = check_execution(execution); !checked) return std::move(checked).error();
+  TRY(check_execution(execution));
   return guarded([&]() -> Result<std::vector<NamedTensor>> {
     std::vector<Tensor> tensors;
-    if (Result<void> arranged = impl_->arrange(inputs, tensors); !arranged) return std::move(arranged).error();
+    TRY(impl_->arrange(inputs, tensors));
     return impl_->run(tensors, execution);
   });
 }

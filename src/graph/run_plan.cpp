@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "graph/graph_value.hpp"
 #include "graph/inference.hpp"
 #include "graph/linear_quantization.hpp"
@@ -79,17 +81,14 @@ class BlockRun {
 
   Result<Values> promote(const ConvertPromoteTypesOp& promotion, Values inputs, const Step& step) {
     const auto operand = [](const Tensor& tensor) { return PromoteOperand{tensor.dtype(), tensor.shape().empty()}; };
-    Result<DType> common = promote_types(operand(inputs[0].tensor), operand(inputs[1].tensor), promotion.promote);
-    if (!common) return std::move(common).error();
+    DType common = TRY(promote_types(operand(inputs[0].tensor), operand(inputs[1].tensor), promotion.promote));
     Values outputs(2);
     for (std::size_t i = 0; i < 2; ++i) {
       if (step.outputs[i] == no_slot) {
         inputs[i] = {};
         continue;
       }
-      Result<Value> converted = convert(std::move(inputs[i]), *common, promotion.options, step.result_is_kept);
-      if (!converted) return std::move(converted).error();
-      outputs[i] = *std::move(converted);
+      outputs[i] = TRY(convert(std::move(inputs[i]), common, promotion.options, step.result_is_kept));
     }
     return outputs;
   }
@@ -97,9 +96,7 @@ class BlockRun {
   Result<Values> choose(const IfWork& choice, Values inputs) {
     const Tensor condition = inputs[0].tensor;
     if (condition.dtype() != DType::boolean || condition.count() != 1) {
-      return Error{
-          .code = ErrorCode::invalid_argument,
-          .message = fmt::format("its condition is a bool of one element, not {}", describe(type_of(condition)))};
+      return invalid(fmt::format("its condition is a bool of one element, not {}", describe(type_of(condition))));
     }
     const bool is_then = condition.bytes()[0] != std::byte{0};
     const std::size_t then_count = choice.then_block->arguments.size();
@@ -128,10 +125,9 @@ class BlockRun {
 Result<std::vector<Tensor>> run_plan(const Block& block, std::span<const Tensor> arguments, RunContext& context) {
   Values values;
   for (const Tensor& argument : arguments) values.push_back({argument, nullptr});
-  Result<Values> results = BlockRun(block, context).run(std::move(values));
-  if (!results) return std::move(results).error();
+  Values results = TRY(BlockRun(block, context).run(std::move(values)));
   std::vector<Tensor> tensors;
-  for (Value& result : *results) tensors.push_back(std::move(result.tensor));
+  for (Value& result : results) tensors.push_back(std::move(result.tensor));
   return tensors;
 }
 

@@ -8,6 +8,7 @@
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::graph {
 namespace {
@@ -61,15 +62,14 @@ class Extremes {
 
 Result<std::vector<std::byte>> saturated_elements(const Tensor& src, const Tensor& dst, const CastOptions& options) {
   const DTypeRow& target = row(dst.dtype());
-  const Result<codec::Policy> policy = codec::resolve_policy(options, src.dtype(), dst.dtype());
-  if (!policy) return policy.error();
-  const bool overflows_to_infinity = target.bits > 8 && policy->range != codec::RangeRule::saturate;
+  const codec::Policy policy = TRY(codec::resolve_policy(options, src.dtype(), dst.dtype()));
+  const bool overflows_to_infinity = target.bits > 8 && policy.range != codec::RangeRule::saturate;
   if (overflows_to_infinity || (src.dtype() == dst.dtype() && options.scale == 1.0)) return std::vector<std::byte>{};
   const Extremes extremes(target);
   std::vector<std::byte> mask;
   const auto mark = [&](std::size_t i) {
     const std::uint64_t code = codec::load_code(src.dtype(), src.bytes().data(), i);
-    const codec::Encoded encoded = codec::cast_code(src.dtype(), code, dst.dtype(), *policy);
+    const codec::Encoded encoded = codec::cast_code(src.dtype(), code, dst.dtype(), policy);
     if ((encoded.events & codec::event_saturated) == 0) return;
     if (mask.empty()) mask.resize((dst.count() + 7) / 8);
     mask[i / 8] |= std::byte{1} << (i % 8);

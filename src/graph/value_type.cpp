@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::graph {
 
@@ -32,7 +34,7 @@ bool shapes_agree(std::span<const std::int64_t> a, std::span<const std::int64_t>
 Result<ValueType> both(const ValueType& a, const ValueType& b) {
   const bool dtypes_agree = a.dtype == b.dtype || a.dtype == DType::undefined || b.dtype == DType::undefined;
   if (!dtypes_agree || (a.shape && b.shape && !shapes_agree(*a.shape, *b.shape))) {
-    return Error{.code = ErrorCode::invalid_argument, .message = fmt::format("{} is not {}", describe(a), describe(b))};
+    return invalid(fmt::format("{} is not {}", describe(a), describe(b)));
   }
   ValueType result{a.dtype == DType::undefined ? b.dtype : a.dtype, a.shape ? a.shape : b.shape};
   if (a.shape && b.shape) {
@@ -45,8 +47,7 @@ Result<ValueType> both(const ValueType& a, const ValueType& b) {
 
 Result<ValueType> either(const ValueType& a, const ValueType& b) {
   if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} on one side and {} on the other", name(a.dtype), name(b.dtype))};
+    return invalid(fmt::format("{} on one side and {} on the other", name(a.dtype), name(b.dtype)));
   }
   ValueType result;
   if (a.dtype == b.dtype) result.dtype = a.dtype;
@@ -61,14 +62,12 @@ Result<ValueType> either(const ValueType& a, const ValueType& b) {
 
 Result<void> check_declared(const ValueType& type) {
   if (type.dtype != DType::undefined) {
-    if (Result<void> castable = check_castable(type.dtype); !castable) return castable;
+    TRY(check_castable(type.dtype));
   }
   if (!type.shape) return {};
   for (const std::int64_t dimension : *type.shape) {
     if (dimension >= -1) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("dimension {} is negative", dimension),
-                 .hint = "-1 stands for any length"};
+    return invalid(fmt::format("dimension {} is negative", dimension), "-1 stands for any length");
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "dtype/try.hpp"
 #include "io/path_name.hpp"
 #include "io/system_calls.hpp"
 #include "io/system_error.hpp"
@@ -68,9 +69,7 @@ Result<FileDescriptor> walk(int folder, std::span<const std::string> parts, cons
     if (create && ::mkdirat(fd.get(), part.c_str(), usual_folder_mode) != 0 && errno != EEXIST) {
       return system_error("create the folder", path, errno);
     }
-    Result<FileDescriptor> next = enter(fd.get(), part, path);
-    if (!next) return next;
-    fd = std::move(next).value();
+    fd = TRY(enter(fd.get(), part, path));
   }
   return fd;
 }
@@ -82,7 +81,7 @@ Error bad_name(const std::string& path) {
 }  // namespace
 
 Result<Folder> Folder::open(const std::string& path) {
-  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
+  TRY(check_path(path));
   Folder folder;
   folder.path_ = path;
   folder.fd_ = FileDescriptor(::open(path.c_str(), folder_flags));
@@ -93,11 +92,10 @@ Result<Folder> Folder::open(const std::string& path) {
 Result<Folder> Folder::below(const std::string& name, bool create) const {
   const std::vector<std::string> parts = parts_of(name);
   if (parts.empty()) return bad_name(path_of(name));
-  Result<FileDescriptor> fd = walk(fd_.get(), parts, path_of(name), create);
-  if (!fd) return std::move(fd).error();
+  FileDescriptor fd = TRY(walk(fd_.get(), parts, path_of(name), create));
   Folder folder;
   folder.path_ = path_of(name);
-  folder.fd_ = std::move(fd).value();
+  folder.fd_ = std::move(fd);
   return folder;
 }
 
@@ -150,35 +148,30 @@ Result<std::vector<std::pair<std::string, Found>>> Folder::list() const {
 }
 
 Result<bool> Folder::is_still(const Folder& above, const std::string& name) const {
-  const Result<std::optional<Found>> found = above.find(name);
-  if (!found) return found.error();
+  const std::optional<Found> found = TRY(above.find(name));
   struct stat own {};
   if (::fstat(fd_.get(), &own) != 0) return system_error("look up", path_, errno);
-  return found->has_value() && (*found)->identity == found_of(own).identity;
+  return found.has_value() && found->identity == found_of(own).identity;
 }
 
 Result<InputFile> Folder::open_file(const std::string& name) const {
   std::string last;
-  const Result<FileDescriptor> folder = above(name, last);
-  if (!folder) return folder.error();
-  return InputFile::open_in(folder->get(), last, path_of(name));
+  const FileDescriptor folder = TRY(above(name, last));
+  return InputFile::open_in(folder.get(), last, path_of(name));
 }
 
 Result<OutputFile> Folder::create_file(const std::string& name) const {
   std::string last;
-  Result<FileDescriptor> folder = above(name, last);
-  if (!folder) return std::move(folder).error();
-  return OutputFile::create_in(std::move(folder).value(), last, path_of(name));
+  FileDescriptor folder = TRY(above(name, last));
+  return OutputFile::create_in(std::move(folder), last, path_of(name));
 }
 
 Result<void> Folder::move(const std::string& name, const Folder& to, const std::string& new_name) const {
   std::string last;
   std::string new_last;
-  const Result<FileDescriptor> from_folder = above(name, last);
-  if (!from_folder) return from_folder.error();
-  const Result<FileDescriptor> to_folder = to.above(new_name, new_last);
-  if (!to_folder) return to_folder.error();
-  if (::renameat(from_folder->get(), last.c_str(), to_folder->get(), new_last.c_str()) == 0) return {};
+  const FileDescriptor from_folder = TRY(above(name, last));
+  const FileDescriptor to_folder = TRY(to.above(new_name, new_last));
+  if (::renameat(from_folder.get(), last.c_str(), to_folder.get(), new_last.c_str()) == 0) return {};
   return system_error("write", to.path_of(new_name), errno);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "dtype/try.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -29,10 +30,9 @@ Result<FolderLock> FolderLock::take(const Folder& folder, const std::string& nam
     }
     struct stat open {};
     if (::fstat(lock.fd_.get(), &open) != 0) return system_error("lock", path, errno);
-    const Result<std::optional<Found>> named = folder.find(name);
-    if (!named) return named.error();
+    const std::optional<Found> named = TRY(folder.find(name));
     const InputFile::Identity identity{.device = open.st_dev, .inode = open.st_ino};
-    if (named->has_value() && (*named)->identity == identity) return lock;
+    if (named.has_value() && named->identity == identity) return lock;
   }
   return busy;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "dtype/try.hpp"
 #include "io/path_name.hpp"
 #include "io/system_calls.hpp"
 #include "io/system_error.hpp"
@@ -61,7 +62,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
 }
 
 Result<InputFile> InputFile::open(const std::string& path) {
-  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
+  TRY(check_path(path));
   // O_NONBLOCK: opening a pipe without a writer must not hang; it means nothing for regular files.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return system_error("open", path, errno);
@@ -173,7 +174,7 @@ Result<void> InputFile::read_parts(std::uint64_t offset, std::span<std::byte> ou
     const std::uint64_t skipped = from.bytes - (part_ends_[part] - offset);
     const std::span<std::byte> head = out.first(std::min<std::uint64_t>(out.size(), from.bytes - skipped));
     if (from.text.empty()) {
-      if (Result<void> got = source_->read(from.offset + skipped, head); !got) return got;
+      TRY(source_->read(from.offset + skipped, head));
     } else {
       std::copy_n(std::as_bytes(std::span(from.text)).begin() + static_cast<std::ptrdiff_t>(skipped), head.size(),
                   head.begin());

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
+#include "dtype/errors.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::io {
@@ -30,9 +31,8 @@ class MemoryBudget {
   }
 
   [[nodiscard]] static Error exceeded() {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "the file would take far more memory than its size explains",
-                 .hint = "at most 64 MiB and 8 to 96 bytes for each of the file's are taken"};
+    return unsupported("the file would take far more memory than its size explains",
+                       "at most 64 MiB and 8 to 96 bytes for each of the file's are taken");
   }
 
   template <class T>

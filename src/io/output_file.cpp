@@ -16,6 +16,7 @@
 #include <optional>
 #include <system_error>
 
+#include "dtype/try.hpp"
 #include "io/hidden_name.hpp"
 #include "io/path_name.hpp"
 #include "io/system_calls.hpp"
@@ -100,7 +101,7 @@ struct OutputFile::Old {
 
 // Finds the place of a file, which is not open yet.
 Result<OutputFile> OutputFile::locate(const std::string& path, bool overwrite, Old& found) {
-  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
+  TRY(check_path(path));
   OutputFile file;
   file.path_ = path;
   file.overwrite_ = overwrite;
@@ -145,12 +146,11 @@ void OutputFile::take_owner(const Old& old) const noexcept {
 
 Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   Old old;
-  Result<OutputFile> file = locate(path, overwrite, old);
-  if (!file) return file;
-  if (!file->open_unnamed(usual_mode)) {
-    if (auto opened = file->open_named(usual_mode, old.folder); !opened) return std::move(opened).error();
+  OutputFile file = TRY(locate(path, overwrite, old));
+  if (!file.open_unnamed(usual_mode)) {
+    TRY(file.open_named(usual_mode, old.folder));
   }
-  file->take_owner(old);
+  file.take_owner(old);
   return file;
 }
 
@@ -170,7 +170,7 @@ Result<OutputFile> OutputFile::create_in(FileDescriptor folder, const std::strin
   remove_abandoned_file(file.folder_.get(), hidden_name(name, 0));
   if (file.open_unnamed(usual_mode)) return file;
   const std::size_t slash = path.rfind('/');
-  if (auto opened = file.open_named(usual_mode, path.substr(0, slash)); !opened) return std::move(opened).error();
+  TRY(file.open_named(usual_mode, path.substr(0, slash)));
   return file;
 }
 
@@ -182,17 +182,16 @@ Result<void> OutputFile::check_place(const std::string& path, bool overwrite) {
 
 Result<OutputFile> OutputFile::adopt(const std::string& made, const std::string& path, bool overwrite) {
   Old old;
-  Result<OutputFile> file = locate(path, overwrite, old);
-  if (!file) return file;
+  OutputFile file = TRY(locate(path, overwrite, old));
   std::error_code failed;
   std::string whole = std::filesystem::absolute(made, failed).string();
-  file->fd_ = FileDescriptor(::open(whole.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  file.fd_ = FileDescriptor(::open(whole.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat found {};
-  if (failed || !file->fd_ || ::fstat(file->fd_.get(), &found) != 0) return system_error("open", made, errno);
-  file->size_ = static_cast<std::uint64_t>(found.st_size);
-  file->temporary_ = whole;
-  file->hidden_name_ = std::move(whole);
-  file->take_owner(old);
+  if (failed || !file.fd_ || ::fstat(file.fd_.get(), &found) != 0) return system_error("open", made, errno);
+  file.size_ = static_cast<std::uint64_t>(found.st_size);
+  file.temporary_ = whole;
+  file.hidden_name_ = std::move(whole);
+  file.take_owner(old);
   return file;
 }
 
@@ -295,8 +294,8 @@ Result<void> OutputFile::commit() {
   if (reserved_ > size_ && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
     return system_error("write", path_, errno);
   }
-  if (auto synced = sync(); !synced) return synced;
-  if (auto published = publish(); !published) return published;
+  TRY(sync());
+  TRY(publish());
   // The file is complete and in place; only a system crash at this moment could bring the old one back. File systems
   // that cannot sync folders return EINVAL.
   sync_to_disk(folder_.get());

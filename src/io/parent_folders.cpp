@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "dtype/try.hpp"
 #include "io/folder.hpp"
 #include "io/path_name.hpp"
 #include "io/system_error.hpp"
@@ -21,14 +22,14 @@ Result<void> sync_above(const std::string& folder) {
 }  // namespace
 
 Result<ParentFolders> ParentFolders::create(const std::string& path) {
-  if (Result<void> checked = check_path(path); !checked) return std::move(checked).error();
+  TRY(check_path(path));
   constexpr unsigned folder_mode = 0777;
   ParentFolders folders;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     std::string folder = path.substr(0, slash);
     if (::mkdir(folder.c_str(), folder_mode) == 0) {
       folders.created_.push_back(folder);
-      if (Result<void> synced = sync_above(folder); !synced) return std::move(synced).error();
+      TRY(sync_above(folder));
       continue;
     }
     if (errno != EEXIST && errno != EISDIR) return system_error("create the folder", folder, errno);

@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "dtype/guarded.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "io/path_name.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -22,10 +24,7 @@ namespace fs = std::filesystem;
 
 // Adds the parts of a path, without "." and empty ones.
 void add_parts(std::string_view path, std::vector<std::string>& parts) {
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string_view part = path.substr(0, end);
-    path.remove_prefix(std::min(end + 1, path.size()));
+  for (const std::string_view part : split(path, '/')) {
     if (!part.empty() && part != ".") parts.emplace_back(part);
   }
 }
@@ -79,9 +78,7 @@ Result<Place> Place::of(const std::string& path) {
       return system_error("look up", path, errno);
     }
   }
-  Result<std::vector<InputFile::Identity>> chain = chain_of(real);
-  if (!chain) return std::move(chain).error();
-  place.chain_ = std::move(chain).value();
+  place.chain_ = TRY(chain_of(real));
   return place;
 }
 
@@ -107,22 +104,20 @@ inline namespace TENSORCAST_ABI {
 namespace {
 
 Result<void> check_places(const PathUse& written, std::span<const PathUse> others) {
-  const Result<io::Place> place = io::Place::of(written.path);
-  if (!place) return place.error();
+  const io::Place place = TRY(io::Place::of(written.path));
   for (const PathUse& other : others) {
-    const Result<io::Place> used = io::Place::of(other.path);
-    if (!used) return used.error();
+    const io::Place used = TRY(io::Place::of(other.path));
     const auto refuse = [&](std::string message) {
       return Error{.code = ErrorCode::invalid_argument,
                    .message = std::move(message),
                    .hint = fmt::format("give the {} another place", written.noun),
                    .file = written.path};
     };
-    if (place->is(*used)) return refuse(fmt::format("the {} would overwrite the {}", written.noun, other.noun));
-    if (other.folder && place->is_below(*used)) {
+    if (place.is(used)) return refuse(fmt::format("the {} would overwrite the {}", written.noun, other.noun));
+    if (other.folder && place.is_below(used)) {
       return refuse(fmt::format("the {} would be inside the folder of the {}", written.noun, other.noun));
     }
-    if (written.folder && used->is_below(*place)) {
+    if (written.folder && used.is_below(place)) {
       return refuse(fmt::format("the {} would be inside the folder of the {}", other.noun, written.noun));
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::io {
@@ -62,7 +63,7 @@ Result<std::string> sha256_of_file(const InputFile& file) {
   Sha256 hash;
   for (std::uint64_t offset = 0; offset < file.size();) {
     const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(block, file.size() - offset));
-    if (Result<void> got = file.read(offset, bytes); !got) return std::move(got).error();
+    TRY(file.read(offset, bytes));
     hash.update(bytes);
     offset += bytes.size();
   }
@@ -70,15 +71,12 @@ Result<std::string> sha256_of_file(const InputFile& file) {
 }
 
 Result<bool> is_as_written(const Folder& folder, const WrittenFile& file) {
-  const Result<std::optional<Found>> found = folder.find(file.name);
-  if (!found) return found.error();
-  if (!found->has_value() || (*found)->kind != Found::Kind::file || (*found)->bytes != file.bytes) return false;
-  if (!file.version.empty() && file.version == std::to_string((*found)->modified_ns)) return true;
-  const Result<InputFile> open = folder.open_file(file.name);
-  if (!open) return open.error();
-  const Result<std::string> sha256 = sha256_of_file(*open);
-  if (!sha256) return sha256.error();
-  return *sha256 == file.sha256;
+  const std::optional<Found> found = TRY(folder.find(file.name));
+  if (!found.has_value() || found->kind != Found::Kind::file || found->bytes != file.bytes) return false;
+  if (!file.version.empty() && file.version == std::to_string(found->modified_ns)) return true;
+  const InputFile open = TRY(folder.open_file(file.name));
+  const std::string sha256 = TRY(sha256_of_file(open));
+  return sha256 == file.sha256;
 }
 
 }  // namespace tensorcast::io

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 
 namespace tensorcast {
@@ -265,15 +266,13 @@ Result<DType> promote_as_peer(PromoteOperand a, PromoteOperand b, const PromoteO
   }
   const DType common = common_type(rules.lattice, a.dtype, b.dtype);
   if (common == undefined) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = formatted("{} has no common type for {} and {}", rules.owner, name(a.dtype), name(b.dtype)),
-                 .hint = "cast one of them first"};
+    return unsupported(formatted("{} has no common type for {} and {}", rules.owner, name(a.dtype), name(b.dtype)),
+                       "cast one of them first");
   }
   if (options.rules == PromoteRules::tensorflow && !options.promote_unsafe && !is_safe(a.dtype, b.dtype, common)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = formatted("TensorFlow's mode \"safe\" does not promote {} and {} to {}", name(a.dtype),
-                                      name(b.dtype), name(common)),
-                 .hint = "pass promote_unsafe to allow it"};
+    return unsupported(formatted("TensorFlow's mode \"safe\" does not promote {} and {} to {}", name(a.dtype),
+                                 name(b.dtype), name(common)),
+                       "pass promote_unsafe to allow it");
   }
   return common;
 }

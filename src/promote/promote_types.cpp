@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/try.hpp"
 #include "options/promote_options.hpp"
 #include "promote/peer_rules.hpp"
 
@@ -94,23 +96,20 @@ Result<void> check_promotable(DType dtype, PromoteRules rules) {
   const std::span<const DType> types = promotable_dtypes(rules);
   if (std::find(types.begin(), types.end(), dtype) != types.end()) return {};
   if (dtype != DType::uint1) {
-    if (Result<void> exists = check_castable(dtype); !exists) return exists;
+    TRY(check_castable(dtype));
   }
   const PeerRules* peer = find_peer_rules(rules);
   std::vector<std::string_view> names;
   for (const DType known : types) names.push_back(name(known));
-  return Error{.code = ErrorCode::unsupported,
-               .message = formatted("{} is not a type of {}", name(dtype),
-                                    peer == nullptr ? "ConvertPromoteTypes-14" : peer->owner),
-               .hint = formatted("it has {}", joined(names))};
+  return unsupported(
+      formatted("{} is not a type of {}", name(dtype), peer == nullptr ? "ConvertPromoteTypes-14" : peer->owner),
+      formatted("it has {}", joined(names)));
 }
 
 Result<DType> promote_as_openvino(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   const DType u64_target = options.u64_integer_promotion_target;
   if (u64_target != DType::uint1 && (!is_castable(u64_target) || u64_target == DType::string)) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("u64_integer_promotion_target cannot be {}", name(u64_target)),
-                 .hint = "any number type can"};
+    return invalid(formatted("u64_integer_promotion_target cannot be {}", name(u64_target)), "any number type can");
   }
 
   if (a.dtype == b.dtype) return a.dtype;         // rule 1
@@ -146,9 +145,7 @@ Result<PromoteRules> parse_promote_rules(std::string_view spelling) {
     if (name(rules) == spelling) return rules;
     names.push_back(name(rules));
   }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = formatted("there are no promotion rules \"{}\"", spelling),
-               .hint = formatted("known are {}", joined(names))};
+  return invalid(formatted("there are no promotion rules \"{}\"", spelling), formatted("known are {}", joined(names)));
 }
 
 std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept {
@@ -159,11 +156,10 @@ std::span<const DType> promotable_dtypes(PromoteRules rules) noexcept {
 
 Result<DType> promote_types(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   if (name(options.rules).empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("there are no promotion rules {}", static_cast<std::int32_t>(options.rules))};
+    return invalid(formatted("there are no promotion rules {}", static_cast<std::int32_t>(options.rules)));
   }
   for (const DType dtype : {a.dtype, b.dtype}) {
-    if (Result<void> checked = check_promotable(dtype, options.rules); !checked) return std::move(checked).error();
+    TRY(check_promotable(dtype, options.rules));
   }
   return options.rules == PromoteRules::openvino ? promote_as_openvino(a, b, options) : promote_as_peer(a, b, options);
 }

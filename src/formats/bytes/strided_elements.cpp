@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats {
 namespace {
 
@@ -85,13 +88,13 @@ Result<void> StridedElements::read(std::uint64_t offset, std::span<std::byte> ou
     const std::uint64_t begin = offset % word_bytes_;
     std::size_t done = out.size() / word_bytes_ * word_bytes_;
     if (begin == 0 && done > 0) {
-      if (auto got = read_words(offset, out.first(done)); !got) return got;
+      TRY(read_words(offset, out.first(done)));
       swap_bytes(out.first(done), word_bytes_);
     } else {
       // Kept until the rest is read: a stream cannot go back.
       const std::span<std::byte> word = std::span(split_word_).first(word_bytes_);
       if (split_index_ != offset / word_bytes_) {
-        if (auto got = read_words(offset - begin, word); !got) return got;
+        TRY(read_words(offset - begin, word));
         swap_bytes(word, word_bytes_);
         split_index_ = offset / word_bytes_;
       }
@@ -109,7 +112,7 @@ Result<void> StridedElements::read_words(std::uint64_t offset, std::span<std::by
   if (dimensions_.empty()) return source_.read(begin_ + offset, out);
   while (!out.empty()) {
     if (offset < block_begin_ || offset - block_begin_ >= block_.size()) {
-      if (auto loaded = load_block(offset / item_bytes_); !loaded) return loaded;
+      TRY(load_block(offset / item_bytes_));
     }
     const auto begin = static_cast<std::size_t>(offset - block_begin_);
     const std::size_t count = std::min(out.size(), block_.size() - begin);
@@ -125,18 +128,17 @@ Result<void> StridedElements::check_source() {
   if (checked_ || (split_ == 0 && rows_ == dimensions_.front().extent)) return {};
   const std::uint64_t bytes = dimensions_.front().extent * dimensions_.front().step * item_bytes_;
   if (!source_.random_access() && bytes > max_streamed_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("a compressed array of {} bytes in Fortran order is too large to reorder",
-                                        fmt::group_digits(bytes)),
-                 .hint = "save it in C order (numpy.ascontiguousarray) or without compression"};
+    return unsupported(fmt::format("a compressed array of {} bytes in Fortran order is too large to reorder",
+                                   fmt::group_digits(bytes)),
+                       "save it in C order (numpy.ascontiguousarray) or without compression");
   }
-  if (auto verified = source_.verify(); !verified) return verified;
+  TRY(source_.verify());
   checked_ = true;
   return {};
 }
 
 Result<void> StridedElements::load_block(std::uint64_t item) {
-  if (auto checked = check_source(); !checked) return checked;
+  TRY(check_source());
   std::uint64_t source = 0;
   std::uint64_t target = 0;
   std::uint64_t first_row = 0;
@@ -168,7 +170,7 @@ Result<void> StridedElements::gather(std::uint64_t first, std::vector<Dimension>
   std::uint64_t source = first;
   std::uint64_t target = 0;
   while (true) {
-    if (auto copied = copy_run(source, run, target, ahead); !copied) return copied;
+    TRY(copy_run(source, run, target, ahead));
     std::size_t k = dimensions.size();
     while (k > 0) {
       Dimension& dimension = dimensions[k - 1];
@@ -195,7 +197,7 @@ Result<void> StridedElements::copy_run(std::uint64_t item, const Dimension& run,
     const std::uint64_t bytes = (count - 1) * gap + item_bytes_;
     if (begin < window_begin_ || begin + bytes > window_begin_ + window_.size()) {
       const std::uint64_t wanted = ahead ? std::max(bytes, window_bytes) : bytes;
-      if (auto loaded = load_window(begin, std::min(wanted, source_.size() - begin)); !loaded) return loaded;
+      TRY(load_window(begin, std::min(wanted, source_.size() - begin)));
     }
     copy_items(window_.data() + (begin - window_begin_), gap, block_.data() + (target + done * run.step) * item_bytes_,
                run.step * item_bytes_, count, item_bytes_);

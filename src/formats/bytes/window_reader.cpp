@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 
 namespace tensorcast::formats {
@@ -17,20 +18,19 @@ Result<std::string> WindowReader::text(std::uint64_t bytes) {
   if (bytes > left()) {
     return malformed_(fmt::format("a text claims {} bytes, but only {} follow", bytes, left()));
   }
-  if (Result<void> taken = budget_.take(bytes); !taken) return std::move(taken).error();
+  TRY(budget_.take(bytes));
   std::string text(bytes, '\0');
-  if (Result<void> got = read(std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  TRY(read(std::as_writable_bytes(std::span(text))));
   return text;
 }
 
 Result<std::string> WindowReader::line() {
   std::string line;
   while (true) {
-    const Result<char> next = get<char>();
-    if (!next) return next.error();
-    if (*next == '\n') return line;
+    const char next = TRY(get<char>());
+    if (next == '\n') return line;
     if (line.size() == max_line_bytes) return malformed_("a line without an end");
-    line += *next;
+    line += next;
   }
 }
 
@@ -40,13 +40,13 @@ Result<void> WindowReader::read(std::span<std::byte> out) {
   while (!out.empty()) {
     if (position_ < window_begin_ || position_ >= window_begin_ + window_.size()) {
       if (out.size() >= buffer_bytes) {
-        if (Result<void> got = source_.read(position_, out); !got) return got;
+        TRY(source_.read(position_, out));
         position_ += out.size();
         return {};
       }
       window_.resize(std::min<std::uint64_t>(buffer_bytes, left()));
       window_begin_ = position_;
-      if (Result<void> got = source_.read(position_, window_); !got) return got;
+      TRY(source_.read(position_, window_));
     }
     const auto begin = static_cast<std::size_t>(position_ - window_begin_);
     const std::size_t count = std::min(out.size(), window_.size() - begin);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "formats/bytes/byte_source.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/error.hpp"
@@ -30,7 +31,7 @@ class WindowReader {
   template <class Number>
   [[nodiscard]] Result<Number> get() {
     std::byte bytes[sizeof(Number)];
-    if (Result<void> got = read(bytes); !got) return std::move(got).error();
+    TRY(read(bytes));
     Number number{};
     std::memcpy(&number, bytes, sizeof number);
     return number;

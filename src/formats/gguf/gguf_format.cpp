@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/try.hpp"
 #include "formats/gguf/gguf_header.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
@@ -44,7 +45,7 @@ class GgufWriter final : public Writer {
 
   Result<void> append(std::span<const std::byte> bytes) override {
     if (next_ == sizes_.size() || bytes.size() > sizes_[next_] - done_) return out_of_step();
-    if (auto put = file_.append(bytes); !put) return put;
+    TRY(file_.append(bytes));
     done_ += bytes.size();
     if (done_ < sizes_[next_]) return {};
     const std::vector<std::byte> zeros(gguf::padding(done_, alignment_));
@@ -124,19 +125,15 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
   if (options.source_format == gguf_format.name && !options.native_metadata.empty()) {
     native = gguf::unpack_native(options.native_metadata);
     if (!options.added.empty()) {
-      Result<std::string> more = gguf::with_added(native.bytes, options.added);
-      if (!more) return std::move(more).error();
-      texts = *std::move(more);
+      texts = TRY(gguf::with_added(native.bytes, options.added));
       native.bytes = texts;
     }
   } else {
-    Result<std::string> formatted = gguf::format_metadata(options.metadata);
-    if (!formatted) return std::move(formatted).error();
-    texts = *std::move(formatted);
+    texts = TRY(gguf::format_metadata(options.metadata));
     native = {.alignment = gguf::default_alignment, .bytes = texts};
   }
   const std::string header = gguf::format_header(tensors, native);
-  if (auto written = file.append(std::as_bytes(std::span(header))); !written) return std::move(written).error();
+  TRY(file.append(std::as_bytes(std::span(header))));
   return std::unique_ptr<Writer>(std::make_unique<GgufWriter>(file, tensors, native.alignment));
 }
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <unordered_set>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
 #include "io/memory_budget.hpp"
@@ -37,37 +37,31 @@ Result<void> check_version(std::uint32_t version) {
 
 // Reads what the header says about one tensor; `begin` is the offset in the data.
 Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
-  Result<std::string> name = read_text(reader);
-  if (!name) return std::move(name).error();
-  TensorInfo tensor{.name = *std::move(name), .shape = {}};
+  std::string name = TRY(read_text(reader));
+  TensorInfo tensor{.name = std::move(name), .shape = {}};
   const auto fail = [&](std::string what) { return malformed(std::move(what), tensor.name); };
-  const Result<std::uint32_t> rank = reader.get<std::uint32_t>();
-  if (!rank) return rank.error();
-  if (*rank > max_read_rank) return fail(fmt::format("{} dimensions", *rank));
-  if (auto taken = reader.budget().take_grown<std::int64_t>(*rank); !taken) return std::move(taken).error();
-  for (std::uint32_t i = 0; i < *rank; ++i) {
-    const Result<std::uint64_t> extent = reader.get<std::uint64_t>();
-    if (!extent) return extent.error();
-    if (*extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return fail(fmt::format("a dimension of {}", *extent));
+  const std::uint32_t rank = TRY(reader.get<std::uint32_t>());
+  if (rank > max_read_rank) return fail(fmt::format("{} dimensions", rank));
+  TRY(reader.budget().take_grown<std::int64_t>(rank));
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    const std::uint64_t extent = TRY(reader.get<std::uint64_t>());
+    if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return fail(fmt::format("a dimension of {}", extent));
     }
-    tensor.shape.push_back(static_cast<std::int64_t>(*extent));
+    tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const std::uint64_t row_elements = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.front());
   std::reverse(tensor.shape.begin(), tensor.shape.end());  // GGUF lists the fastest dimension first
 
-  const Result<std::uint32_t> number = reader.get<std::uint32_t>();
-  if (!number) return number.error();
-  const Result<std::uint64_t> offset = reader.get<std::uint64_t>();
-  if (!offset) return offset.error();
-  begin = *offset;
+  const std::uint32_t number = TRY(reader.get<std::uint32_t>());
+  begin = TRY(reader.get<std::uint64_t>());
   const Result<std::size_t> count = element_count(tensor.shape);
   if (!count) return fail(count.error().message);
   tensor.count = *count;
-  const TensorType* type = find_type(*number);
+  const TensorType* type = find_type(number);
   if (type == nullptr) {
-    tensor.foreign_dtype = fmt::format("type {}", *number);
-    tensor.problem = unsupported(fmt::format("type {} of ggml is not known", *number));
+    tensor.foreign_dtype = fmt::format("type {}", number);
+    tensor.problem = unsupported(fmt::format("type {} of ggml is not known", number));
     tensor.problem->tensor = tensor.name;
     return tensor;
   }
@@ -161,59 +155,50 @@ Result<Header> read_header(const io::InputFile& file) {
   io::MemoryBudget budget(file.size());
   FileSource source(file);
   WindowReader reader(source, magic.size(), budget, [](std::string what) { return malformed(std::move(what)); });
-  const Result<std::uint32_t> version = reader.get<std::uint32_t>();
-  if (!version) return version.error();
-  if (auto known = check_version(*version); !known) return std::move(known).error();
-  const Result<std::uint64_t> tensor_count = reader.get<std::uint64_t>();
-  if (!tensor_count) return tensor_count.error();
+  const std::uint32_t version = TRY(reader.get<std::uint32_t>());
+  TRY(check_version(version));
+  const std::uint64_t tensor_count = TRY(reader.get<std::uint64_t>());
 
   const std::uint64_t native_begin = reader.position();
-  const Result<std::uint64_t> key_count = reader.get<std::uint64_t>();
-  if (!key_count) return key_count.error();
-  Result<HeaderMetadata> metadata = read_metadata(reader, *key_count);
-  if (!metadata) return std::move(metadata).error();
+  const std::uint64_t key_count = TRY(reader.get<std::uint64_t>());
+  HeaderMetadata metadata = TRY(read_metadata(reader, key_count));
   const std::uint64_t native_bytes = reader.position() - native_begin;
   if (native_bytes > max_metadata_bytes) {
     return unsupported(fmt::format("the metadata have {} bytes; {} are allowed", native_bytes, max_metadata_bytes));
   }
-  if (auto taken = budget.take(3 * native_bytes); !taken) return std::move(taken).error();
+  TRY(budget.take(3 * native_bytes));
   std::string native(native_bytes, '\0');
-  if (auto got = file.read(native_begin, std::as_writable_bytes(std::span(native))); !got) {
-    return std::move(got).error();
-  }
+  TRY(file.read(native_begin, std::as_writable_bytes(std::span(native))));
 
   constexpr std::uint64_t least_bytes = 8 + 4 + 4 + 8;  // of what the header says about a tensor
-  if (*tensor_count > reader.left() / least_bytes) {
-    return malformed(fmt::format("{} tensors do not fit into the file", *tensor_count));
+  if (tensor_count > reader.left() / least_bytes) {
+    return malformed(fmt::format("{} tensors do not fit into the file", tensor_count));
   }
-  Header header{
-      .tensors = {},
-      .offsets = {},
-      .metadata = std::move(metadata->texts),
-      .native_metadata = pack_native(
-          {.alignment = metadata->alignment,
-           .file_type_at =
-               metadata->file_type_at == 0 ? 0 : static_cast<std::uint32_t>(metadata->file_type_at - native_begin),
-           .bytes = native})};
-  for (std::uint64_t i = 0; i < *tensor_count; ++i) {
-    if (auto taken = budget.take_grown<TensorInfo>(); !taken) return std::move(taken).error();
+  Header header{.tensors = {},
+                .offsets = {},
+                .metadata = std::move(metadata.texts),
+                .native_metadata =
+                    pack_native({.alignment = metadata.alignment,
+                                 .file_type_at = metadata.file_type_at == 0
+                                                     ? 0
+                                                     : static_cast<std::uint32_t>(metadata.file_type_at - native_begin),
+                                 .bytes = native})};
+  for (std::uint64_t i = 0; i < tensor_count; ++i) {
+    TRY(budget.take_grown<TensorInfo>());
     std::uint64_t begin = 0;
-    Result<TensorInfo> tensor = read_tensor(reader, begin);
-    if (!tensor) return std::move(tensor).error();
-    header.tensors.push_back(*std::move(tensor));
+    TensorInfo tensor = TRY(read_tensor(reader, begin));
+    header.tensors.push_back(std::move(tensor));
     header.offsets.push_back(begin);
   }
-  if (auto unique = check_names(header.tensors); !unique) return std::move(unique).error();
+  TRY(check_names(header.tensors));
 
-  const std::uint64_t data_begin = reader.position() + padding(reader.position(), metadata->alignment);
+  const std::uint64_t data_begin = reader.position() + padding(reader.position(), metadata.alignment);
   for (std::size_t i = 0; i < header.offsets.size(); ++i) {
     if (__builtin_add_overflow(header.offsets[i], data_begin, &header.offsets[i])) {
       return malformed("the data begin beyond the end of the file", header.tensors[i].name);
     }
   }
-  if (auto apart = check_offsets(header, data_begin, metadata->alignment, file.size()); !apart) {
-    return std::move(apart).error();
-  }
+  TRY(check_offsets(header, data_begin, metadata.alignment, file.size()));
   return header;
 }
 

@@ -7,6 +7,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats::gguf {
 namespace {
 
@@ -83,44 +86,39 @@ class ValueReader {
 
  private:
   Result<void> append(std::string& text, std::string_view part) {
-    if (Result<void> taken = reader_.budget().take(2 * part.size()); !taken) return taken;  // a growing string
+    TRY(reader_.budget().take(2 * part.size()));  // a growing string
     text += part;
     return {};
   }
 
   template <class Number>
   Result<void> append_number(std::string& text) {
-    const Result<Number> number = reader_.get<Number>();
-    if (!number) return number.error();
-    return append(text, fmt::format("{}", *number));
+    const Number number = TRY(reader_.get<Number>());
+    return append(text, fmt::format("{}", number));
   }
 
   Result<void> append_bool(std::string& text) {
-    const Result<std::uint8_t> value = reader_.get<std::uint8_t>();
-    if (!value) return value.error();
-    return append(text, *value != 0 ? "true" : "false");
+    const std::uint8_t value = TRY(reader_.get<std::uint8_t>());
+    return append(text, value != 0 ? "true" : "false");
   }
 
   Result<void> append_string(int depth, std::string& text) {
-    const Result<std::string> string = read_text(reader_);
-    if (!string) return string.error();
-    if (depth > 0) return append(text, quoted(*string));
-    return append(text, is_utf8(*string) ? *string : Json::parse(quoted(*string)).get<std::string>());
+    const std::string string = TRY(read_text(reader_));
+    if (depth > 0) return append(text, quoted(string));
+    return append(text, is_utf8(string) ? string : Json::parse(quoted(string)).get<std::string>());
   }
 
   Result<void> append_array(int depth, std::string& text) {
     if (depth == max_array_depth) return malformed(fmt::format("arrays nested deeper than {}", max_array_depth));
-    const Result<std::uint32_t> type = reader_.get<std::uint32_t>();
-    if (!type) return type.error();
-    const Result<std::uint64_t> count = reader_.get<std::uint64_t>();
-    if (!count) return count.error();
-    if (*count > reader_.left()) return malformed(fmt::format("an array claims {} elements", *count));
-    if (Result<void> begun = append(text, "["); !begun) return begun;
-    for (std::uint64_t i = 0; i < *count; ++i) {
+    const std::uint32_t type = TRY(reader_.get<std::uint32_t>());
+    const std::uint64_t count = TRY(reader_.get<std::uint64_t>());
+    if (count > reader_.left()) return malformed(fmt::format("an array claims {} elements", count));
+    TRY(append(text, "["));
+    for (std::uint64_t i = 0; i < count; ++i) {
       if (i > 0) {
-        if (Result<void> separated = append(text, ","); !separated) return separated;
+        TRY(append(text, ","));
       }
-      if (Result<void> appended = append_value(*type, depth + 1, text); !appended) return appended;
+      TRY(append_value(type, depth + 1, text));
     }
     return append(text, "]");
   }
@@ -137,8 +135,7 @@ Result<std::uint32_t> parse_alignment(std::uint32_t type, const std::string& tex
     return malformed(fmt::format("{} is {}, which is not a power of two", alignment_key, value));
   }
   if (value > max_alignment) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} is {}; {} is allowed", alignment_key, value, max_alignment)};
+    return unsupported(fmt::format("{} is {}; {} is allowed", alignment_key, value, max_alignment));
   }
   return static_cast<std::uint32_t>(value);
 }
@@ -160,9 +157,8 @@ Error malformed(std::string what, std::string tensor) {
 }
 
 Result<std::string> read_text(WindowReader& reader) {
-  const Result<std::uint64_t> bytes = reader.get<std::uint64_t>();
-  if (!bytes) return bytes.error();
-  return reader.text(*bytes);
+  const std::uint64_t bytes = TRY(reader.get<std::uint64_t>());
+  return reader.text(bytes);
 }
 
 Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) {
@@ -171,43 +167,34 @@ Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) 
   HeaderMetadata metadata;
   std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count; ++i) {
-    Result<std::string> key = read_text(reader);
-    if (!key) return std::move(key).error();
-    if (!is_utf8(*key)) return malformed("a key that is not UTF-8");
+    std::string key = TRY(read_text(reader));
+    if (!is_utf8(key)) return malformed("a key that is not UTF-8");
     // A text, a second copy of the key, and the nodes of the set.
-    if (auto taken = reader.budget().take(key->size() + 3 * sizeof(Metadata::value_type) + 64); !taken) {
-      return std::move(taken).error();
-    }
-    if (!keys.insert(*key).second) return malformed(fmt::format("the key \"{}\" occurs twice", *key));
-    const Result<std::uint32_t> type = reader.get<std::uint32_t>();
-    if (!type) return type.error();
+    TRY(reader.budget().take(key.size() + 3 * sizeof(Metadata::value_type) + 64));
+    if (!keys.insert(key).second) return malformed(fmt::format("the key \"{}\" occurs twice", key));
+    const std::uint32_t type = TRY(reader.get<std::uint32_t>());
     std::string text;
     const std::uint64_t value_at = reader.position();
-    if (Result<void> appended = ValueReader(reader).append_value(*type, 0, text); !appended) {
-      return std::move(appended).error();
+    TRY(ValueReader(reader).append_value(type, 0, text));
+    if (key == file_type_key && static_cast<ValueType>(type) == ValueType::uint32) metadata.file_type_at = value_at;
+    if (key == alignment_key) {
+      metadata.alignment = TRY(parse_alignment(type, text));
     }
-    if (*key == file_type_key && static_cast<ValueType>(*type) == ValueType::uint32) metadata.file_type_at = value_at;
-    if (*key == alignment_key) {
-      const Result<std::uint32_t> alignment = parse_alignment(*type, text);
-      if (!alignment) return alignment.error();
-      metadata.alignment = *alignment;
-    }
-    metadata.texts.emplace_back(*std::move(key), std::move(text));
+    metadata.texts.emplace_back(std::move(key), std::move(text));
   }
   return metadata;
 }
 
 Result<std::string> with_added(std::string_view native, const Metadata& added) {
-  const Result<std::string> more = format_metadata(added);
-  if (!more) return more;
+  const std::string more = TRY(format_metadata(added));
   std::uint64_t count = 0;
   std::uint64_t more_count = 0;
   std::memcpy(&count, native.data(), sizeof count);
-  std::memcpy(&more_count, more->data(), sizeof more_count);
+  std::memcpy(&more_count, more.data(), sizeof more_count);
   std::string bytes;
   put_number(bytes, count + more_count);
   bytes += native.substr(sizeof count);
-  return bytes + more->substr(sizeof more_count);
+  return bytes + more.substr(sizeof more_count);
 }
 
 Result<std::string> format_metadata(const Metadata& texts) {
@@ -216,8 +203,7 @@ Result<std::string> format_metadata(const Metadata& texts) {
   for (const auto& [key, value] : texts) {
     if (key == alignment_key) continue;
     if (!keys.insert(key).second) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("the metadata have \"{}\" twice, and GGUF can hold it once", key)};
+      return unsupported(fmt::format("the metadata have \"{}\" twice, and GGUF can hold it once", key));
     }
     put_text(pairs, key);
     put_number(pairs, static_cast<std::uint32_t>(ValueType::string));

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "io/memory_budget.hpp"
@@ -33,34 +34,27 @@ Array::Array(ByteSource& source, const Header& header, ElementLayout layout, Ten
     : layout_(layout), info_(std::move(info)), items_(source, layout_of(header, layout)) {}
 
 Result<Array> Array::open(ByteSource& source, DType from) {
-  Result<Header> header = read_header(source);
-  if (!header) return std::move(header).error();
-  const Result<ElementLayout> layout = parse_descr(header->descr, from);
-  if (!layout) return layout.error();
-  const Result<std::size_t> count = element_count(header->shape);
+  Header header = TRY(read_header(source));
+  const ElementLayout layout = TRY(parse_descr(header.descr, from));
+  const Result<std::size_t> count = element_count(header.shape);
   std::uint64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, layout->item_bytes, &bytes)) {
-    return Error{.code = ErrorCode::parse, .message = "the shape has more elements than any file can hold"};
+  if (!count || __builtin_mul_overflow(*count, layout.item_bytes, &bytes)) {
+    return parse_error("the shape has more elements than any file can hold");
   }
-  const std::uint64_t there = source.size() - header->data_offset;
+  const std::uint64_t there = source.size() - header.data_offset;
   if (there < bytes) {
-    return Error{.code = ErrorCode::parse,
-                 .message = fmt::format("the shape needs {} bytes, but only {} follow the header", bytes, there)};
+    return parse_error(fmt::format("the shape needs {} bytes, but only {} follow the header", bytes, there));
   }
-  if (there > bytes) {
-    return Error{.code = ErrorCode::parse, .message = fmt::format("{} bytes follow the array's last", there - bytes)};
-  }
-  TensorInfo info{.name = {}, .dtype = layout->dtype, .shape = header->shape, .count = *count};
-  info.bytes = storage_bytes(layout->dtype, *count);
-  if (layout->text != Text::none) {
+  if (there > bytes) return parse_error(fmt::format("{} bytes follow the array's last", there - bytes));
+  TensorInfo info{.name = {}, .dtype = layout.dtype, .shape = header.shape, .count = *count};
+  info.bytes = storage_bytes(layout.dtype, *count);
+  if (layout.text != Text::none) {
     info.bytes = bytes;
     constexpr std::uint64_t strings_at_once = 8;  // of a block
     io::MemoryBudget budget(source.stored_bytes());
-    if (Result<void> fits = budget.take(std::min<std::uint64_t>(*count, strings_at_once) * layout->item_bytes); !fits) {
-      return std::move(fits).error();
-    }
+    TRY(budget.take(std::min<std::uint64_t>(*count, strings_at_once) * layout.item_bytes));
   }
-  return Array(source, *header, *layout, std::move(info));
+  return Array(source, header, layout, std::move(info));
 }
 
 Result<void> Array::read(std::uint64_t offset, std::span<std::byte> out) {
@@ -78,7 +72,7 @@ Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) 
     kept_ = 0;
     kept_bits_ = 0;
     if (const unsigned before = static_cast<unsigned>(offset % bits * 8 % bits); before != 0) {
-      if (auto got = items_.read(next_element_++, std::span(items).first(1)); !got) return got;
+      TRY(items_.read(next_element_++, std::span(items).first(1)));
       kept_ = (std::to_integer<unsigned>(items[0]) & mask) >> before;
       kept_bits_ = bits - before;
     }
@@ -91,7 +85,7 @@ Result<void> Array::read_packed(std::uint64_t offset, std::span<std::byte> out) 
       out[0] = static_cast<std::byte>(kept_);
       break;
     }
-    if (auto got = items_.read(next_element_, std::span(items).first(count)); !got) return got;
+    TRY(items_.read(next_element_, std::span(items).first(count)));
     next_element_ += count;
     std::size_t filled = 0;
     for (std::size_t i = 0; i < count; ++i) {

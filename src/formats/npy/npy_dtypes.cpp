@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
+
+#include "dtype/text_parts.hpp"
 
 namespace tensorcast::formats::npy {
 namespace {
@@ -134,12 +135,10 @@ Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
   }
   const char kind = code.front();
   if (kind != 'V' && kind != 'U' && kind != 'S' && kind != 'a') return refuse(descr, kind);
-  std::uint64_t length = 0;
-  const char* const last = code.data() + code.size();
-  const auto [end, status] = std::from_chars(code.data() + 1, last, length);
-  if (status != std::errc{} || end != last) return refuse(descr, '\0');
-  if (kind == 'V') return parse_opaque(descr, length, big_endian, from);
-  return parse_text(descr, length, big_endian, kind == 'U');
+  const std::optional<std::uint64_t> length = parse_whole<std::uint64_t>(code.substr(1));
+  if (!length) return refuse(descr, '\0');
+  if (kind == 'V') return parse_opaque(descr, *length, big_endian, from);
+  return parse_text(descr, *length, big_endian, kind == 'U');
 }
 
 std::string format_descr(DType dtype, std::uint64_t characters) {

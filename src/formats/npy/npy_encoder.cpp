@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
@@ -17,9 +19,7 @@ namespace {
 
 std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-Error wrong_count() {
-  return Error{.code = ErrorCode::invalid_argument, .message = "the number of strings contradicts the shape"};
-}
+Error wrong_count() { return invalid("the number of strings contradicts the shape"); }
 
 std::string_view text_of(const StringBuffer& strings, std::size_t i) {
   const auto begin = static_cast<std::size_t>(strings.offsets[i]);
@@ -44,9 +44,8 @@ Result<void> Encoder::write_header() {
     std::uint64_t padded = 0;
     const bool overflows = __builtin_mul_overflow(longest_, info_->count, &padded);
     if (overflows || (padded > always_fits && padded / most_padding > characters_ + info_->count)) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("NumPy pads all {} strings to the longest, {} characters: too large",
-                                          info_->count, longest_)};
+      return unsupported(
+          fmt::format("NumPy pads all {} strings to the longest, {} characters: too large", info_->count, longest_));
     }
   }
   return sink_(as_bytes(header()));
@@ -78,7 +77,7 @@ Result<void> Encoder::append_unpacked(std::span<const std::byte> bytes) {
       ++elements_;
     }
     if (filled + 8 / bits < items.size()) continue;
-    if (auto put = sink_(std::span(items).first(filled)); !put) return put;
+    TRY(sink_(std::span(items).first(filled)));
     filled = 0;
   }
   return filled == 0 ? Result<void>{} : sink_(std::span(items).first(filled));
@@ -107,7 +106,7 @@ Result<void> Encoder::append_strings(const StringBuffer& strings) {
   for (std::size_t i = 0; i < count; ++i) {
     encode_text(text_of(strings, i), longest_, items);
     if (items.size() >= buffer_bytes || i + 1 == count) {
-      if (auto put = sink_(items); !put) return put;
+      TRY(sink_(items));
       items.clear();
     }
   }

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/npy/npy_array.hpp"
 #include "formats/npy/npy_encoder.hpp"
 #include "formats/npy/npy_header.hpp"
@@ -25,10 +27,8 @@ class NpyReader final : public Reader {
     array_.emplace(std::move(*array));
     const DType dtype = array_->info().dtype;
     if (from != DType::undefined && from != dtype) {
-      return located(
-          Error{.code = ErrorCode::invalid_argument,
-                .message = fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
-                .hint = "`from` is for files that do not say it"});
+      return located(invalid(fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
+                             "`from` is for files that do not say it"));
     }
     tensors_.push_back(array_->info());
     return {};
@@ -73,7 +73,7 @@ class NpyWriter final : public Writer {
   Result<void> measure_strings(const StringBuffer& strings) override { return encoder_.measure_strings(strings); }
   Result<void> append_strings(const StringBuffer& strings) override {
     if (encoder_.elements() == 0) {
-      if (auto begun = encoder_.write_header(); !begun) return begun;
+      TRY(encoder_.write_header());
     }
     return encoder_.append_strings(strings);
   }
@@ -88,21 +88,18 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) { return npy::has_mag
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
   auto reader = std::make_unique<NpyReader>(file);
-  if (auto opened = reader->open(options.from.of("")); !opened) return std::move(opened).error();
+  TRY(reader->open(options.from.of("")));
   return std::unique_ptr<Reader>(std::move(reader));
 }
 
 Result<void> check(std::span<const TensorInfo> tensors) {
-  if (tensors.size() != 1) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("npy holds exactly one array, not {}", tensors.size())};
-  }
+  if (tensors.size() != 1) return unsupported(fmt::format("npy holds exactly one array, not {}", tensors.size()));
   return npy::check_shape(tensors.front());
 }
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors, const WriteOptions&) {
   auto writer = std::make_unique<NpyWriter>(file, tensors.front());
-  if (auto begun = writer->begin(); !begun) return std::move(begun).error();
+  TRY(writer->begin());
   return std::unique_ptr<Writer>(std::move(writer));
 }
 

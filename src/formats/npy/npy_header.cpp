@@ -8,6 +8,9 @@
 #include <charconv>
 #include <optional>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats::npy {
 namespace {
 
@@ -17,9 +20,7 @@ constexpr std::size_t max_header_bytes = std::size_t{1} << 20;  // NumPy's own l
 constexpr std::size_t alignment = 64;
 constexpr std::size_t growth_digits = 21;  // NumPy leaves room for the first dimension to grow in place
 
-Error malformed(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "malformed npy header: " + std::move(what)};
-}
+Error malformed(std::string what) { return parse_error("malformed npy header: " + std::move(what)); }
 
 // Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } only: the three keys once each in any order,
 // strings without escapes, a tuple of plain integers.
@@ -30,7 +31,7 @@ class DictParser {
   Result<Header> parse() {
     if (!consume('{')) return malformed("it does not begin with {");
     while (!consume('}')) {
-      if (auto item = parse_item(); !item) return std::move(item).error();
+      TRY(parse_item());
       if (consume(',')) continue;
       if (consume('}')) break;
       return malformed(fmt::format("expected , or }} at byte {}", position_));
@@ -64,9 +65,8 @@ class DictParser {
   Result<void> parse_descr() {
     skip_space();
     if (peek() == '[' || peek() == '(') {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "structured arrays (several fields in one element) are not supported",
-                   .hint = "save each field as an array of its own"};
+      return unsupported("structured arrays (several fields in one element) are not supported",
+                         "save each field as an array of its own");
     }
     const std::optional<std::string_view> descr = parse_string();
     if (!descr) return malformed("'descr' is not a string");
@@ -159,19 +159,18 @@ Result<Header> read_header(ByteSource& source) {
   std::array<std::byte, magic.size() + version_bytes + max_length_bytes> head{};
   const std::size_t fixed_bytes = magic.size() + version_bytes;
   if (source.size() < fixed_bytes) return malformed("the file ends within it");
-  if (auto got = source.read(0, std::span(head).first(fixed_bytes)); !got) return std::move(got).error();
+  TRY(source.read(0, std::span(head).first(fixed_bytes)));
   if (!has_magic(head)) return malformed("no \\x93NUMPY at the beginning");
   const int version = std::to_integer<int>(head[magic.size()]);
   const int minor = std::to_integer<int>(head[magic.size() + 1]);
   if (version < 1 || version > 3 || minor != 0) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("npy version {}.{} is unknown", version, minor)};
+    return unsupported(fmt::format("npy version {}.{} is unknown", version, minor));
   }
   const std::size_t length_bytes = version == 1 ? 2 : max_length_bytes;
   const std::size_t begin = fixed_bytes + length_bytes;
   if (source.size() < begin) return malformed("the file ends within it");
   const std::span<std::byte> length_field = std::span(head).subspan(fixed_bytes, length_bytes);
-  if (auto got = source.read(fixed_bytes, length_field); !got) return std::move(got).error();
+  TRY(source.read(fixed_bytes, length_field));
   std::size_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) length |= std::to_integer<std::size_t>(length_field[i]) << (8 * i);
   if (length > source.size() - begin) {
@@ -179,7 +178,7 @@ Result<Header> read_header(ByteSource& source) {
   }
   if (length > max_header_bytes) return malformed(fmt::format("it claims {} bytes", length));
   std::string text(length, '\0');
-  if (auto got = source.read(begin, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  TRY(source.read(begin, std::as_writable_bytes(std::span(text))));
   Result<Header> header = DictParser(text).parse();
   if (header) header->data_offset = begin + length;
   return header;

@@ -79,9 +79,7 @@ Result<std::uint64_t> count_characters(std::string_view utf8) {
   for (std::size_t position = 0; position < utf8.size(); ++count) {
     if (next_character(utf8, position) == no_character) return parse_error("the bytes of the string are not UTF-8");
   }
-  if (utf8.ends_with('\0')) {
-    return Error{.code = ErrorCode::unsupported, .message = "NumPy's strings cannot end with a NUL character"};
-  }
+  if (utf8.ends_with('\0')) return unsupported("NumPy's strings cannot end with a NUL character");
   return count;
 }
 

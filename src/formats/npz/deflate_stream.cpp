@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 #include "formats/npz/zip_reader.hpp"
 
@@ -26,7 +27,7 @@ InflateStream::~InflateStream() { ::inflateEnd(&z_); }
 Result<int> InflateStream::step() {
   if (z_.avail_in == 0 && left_ > 0) {
     const std::size_t count = std::min<std::uint64_t>(left_, buffer_.size());
-    if (auto got = file_.read(offset_, std::span(buffer_).first(count)); !got) return std::move(got).error();
+    TRY(file_.read(offset_, std::span(buffer_).first(count)));
     offset_ += count;
     left_ -= count;
     z_.next_in = zlib_bytes(buffer_.data());
@@ -43,10 +44,9 @@ Result<void> InflateStream::read(std::span<std::byte> out) {
     const std::size_t wanted = std::min(out.size(), max_step_bytes);
     z_.next_out = zlib_bytes(out.data());
     z_.avail_out = static_cast<uInt>(wanted);
-    const Result<int> status = step();
-    if (!status) return status.error();
+    const int status = TRY(step());
     out = out.subspan(wanted - z_.avail_out);
-    if (*status == Z_STREAM_END && !out.empty()) return damaged_archive("the entry holds fewer bytes than it claims");
+    if (status == Z_STREAM_END && !out.empty()) return damaged_archive("the entry holds fewer bytes than it claims");
   }
   return {};
 }
@@ -56,10 +56,9 @@ Result<void> InflateStream::finish() {
   z_.next_out = zlib_bytes(&extra);
   z_.avail_out = 1;
   while (true) {
-    const Result<int> status = step();
-    if (!status) return status.error();
+    const int status = TRY(step());
     if (z_.avail_out == 0) return damaged_archive("the entry holds more bytes than it claims");
-    if (*status == Z_STREAM_END) return {};
+    if (status == Z_STREAM_END) return {};
   }
 }
 
@@ -77,7 +76,7 @@ Result<void> DeflateStream::run(int flush) {
     z_.avail_out = static_cast<uInt>(buffer_.size());
     ::deflate(&z_, flush);  // cannot fail with these arguments
     const std::size_t made = buffer_.size() - z_.avail_out;
-    if (auto put = sink_(std::span(buffer_).first(made)); !put) return put;
+    TRY(sink_(std::span(buffer_).first(made)));
   } while (z_.avail_out == 0);
   return {};
 }
@@ -87,7 +86,7 @@ Result<void> DeflateStream::append(std::span<const std::byte> bytes) {
     const std::size_t count = std::min(bytes.size(), max_step_bytes);
     z_.next_in = zlib_bytes(bytes.data());
     z_.avail_in = static_cast<uInt>(count);
-    if (auto put = run(Z_NO_FLUSH); !put) return put;
+    TRY(run(Z_NO_FLUSH));
     bytes = bytes.subspan(count);
   }
   return {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 
 namespace tensorcast::formats::npz {
@@ -10,10 +12,10 @@ namespace {}  // namespace
 
 Result<void> EntrySource::read(std::uint64_t offset, std::span<std::byte> out) {
   if (offset > entry_.bytes || out.size() > entry_.bytes - offset) {
-    return Error{.code = ErrorCode::parse, .message = "the entry ends before its data does"};
+    return parse_error("the entry ends before its data does");
   }
   if (entry_.deflated) return read_deflated(offset, out);
-  if (auto got = file_.read(entry_.data_offset + offset, out); !got) return got;
+  TRY(file_.read(entry_.data_offset + offset, out));
   if (offset == 0) {
     position_ = 0;
     crc_ = 0;
@@ -30,7 +32,7 @@ Result<void> EntrySource::read_deflated(std::uint64_t offset, std::span<std::byt
   std::vector<std::byte> skipped(std::min<std::uint64_t>(offset - position_, buffer_bytes));
   while (position_ < offset) {
     const std::uint64_t step = std::min<std::uint64_t>(offset - position_, skipped.size());
-    if (auto got = inflate(std::span(skipped).first(step)); !got) return got;
+    TRY(inflate(std::span(skipped).first(step)));
   }
   return inflate(out);
 }
@@ -56,7 +58,7 @@ Result<void> EntrySource::verify() {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(entry_.bytes, buffer_bytes));
   for (std::uint64_t offset = 0; offset < entry_.bytes;) {
     const std::uint64_t step = std::min<std::uint64_t>(buffer.size(), entry_.bytes - offset);
-    if (auto got = read(offset, std::span(buffer).first(step)); !got) return got;
+    TRY(read(offset, std::span(buffer).first(step)));
     offset += step;
   }
   return {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/try.hpp"
 #include "formats/npy/npy_array.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_encoder.hpp"
@@ -61,14 +62,14 @@ class NpzReader final : public Reader {
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     if (index != current_ || offset == 0) {
-      if (auto opened = open_entry(index); !opened) return opened;
+      TRY(open_entry(index));
     }
     auto got = array_->read(offset, out);
     return got ? got : located(std::move(got).error(), index);
   }
   Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first, std::size_t block_bytes) override {
     if (index != current_ || first == 0) {
-      if (auto opened = open_entry(index); !opened) return std::move(opened).error();
+      TRY(open_entry(index));
     }
     auto strings = array_->read_strings(first, block_bytes);
     return strings ? std::move(strings) : located(std::move(strings).error(), index);
@@ -148,16 +149,16 @@ class NpzWriter final : public Writer {
       encoder_.emplace(tensor, [this](std::span<const std::byte> bytes) { return zip_.append(bytes); });
       left_ = tensor.bytes;
       if (tensor.dtype == DType::string && tensor.count > 0) return {};  // begins when its strings are measured
-      if (auto begun = begin_entry(); !begun) return begun;
+      TRY(begin_entry());
       if (tensor.count > 0) return {};
-      if (auto ended = zip_.end(); !ended) return ended;
+      TRY(zip_.end());
     }
     return {};
   }
 
   Result<void> append(std::span<const std::byte> bytes) override {
     if (next_ == tensors_.size() || bytes.size() > left_) return out_of_step();
-    if (auto put = encoder_->append(bytes); !put) return put;
+    TRY(encoder_->append(bytes));
     left_ -= bytes.size();
     return left_ == 0 ? end_entry() : Result<void>();
   }
@@ -185,12 +186,12 @@ class NpzWriter final : public Writer {
     constexpr std::uint64_t small_bytes = std::uint64_t{0xF0000000};  // deflate may enlarge data
     npz::ZipWriter::EntryOptions options{.deflate = deflate_, .large = encoder_->file_bytes() >= small_bytes};
     if (npy::is_opaque(tensor.dtype)) options.comment = fmt::format("{}{}", dtype_comment, name(tensor.dtype));
-    if (auto begun = zip_.begin(tensor.name + std::string(suffix), options); !begun) return begun;
+    TRY(zip_.begin(tensor.name + std::string(suffix), options));
     return encoder_->write_header();
   }
 
   Result<void> end_entry() {
-    if (auto ended = zip_.end(); !ended) return ended;
+    TRY(zip_.end());
     ++next_;
     return advance();
   }
@@ -228,7 +229,7 @@ Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOption
     return std::move(entries).error();
   }
   auto reader = std::make_unique<NpzReader>(file, std::move(*entries), options.from);
-  if (auto opened = reader->open(); !opened) return std::move(opened).error();
+  TRY(reader->open());
   return std::unique_ptr<Reader>(std::move(reader));
 }
 
@@ -251,7 +252,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
     const auto fail = [&](std::string message) {
       return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
     };
-    if (auto shape = npy::check_shape(tensor); !shape) return shape;
+    TRY(npy::check_shape(tensor));
     if (tensor.name.size() > max_name_bytes) return fail("npz cannot hold a name of so many bytes");
     if (is_unsafe_name(tensor.name)) return fail("names in npz are those of files, and this one is unsafe to unpack");
     names.push_back(tensor.name);
@@ -268,7 +269,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                        const WriteOptions& options) {
   auto writer = std::make_unique<NpzWriter>(file, tensors, options.compressed);
-  if (auto begun = writer->advance(); !begun) return std::move(begun).error();
+  TRY(writer->advance());
   return std::unique_ptr<Writer>(std::move(writer));
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/npz/zip_records.hpp"
 
@@ -27,7 +28,7 @@ struct Directory {
 
 Result<std::vector<std::byte>> read_bytes(const io::InputFile& file, std::uint64_t offset, std::size_t bytes) {
   std::vector<std::byte> buffer(bytes);
-  if (auto got = file.read(offset, buffer); !got) return std::move(got).error();
+  TRY(file.read(offset, buffer));
   return buffer;
 }
 
@@ -36,10 +37,9 @@ Result<std::uint64_t> find_directory_end(const io::InputFile& file) {
   if (file.size() >= directory_end_bytes) {
     const std::uint64_t tail_bytes = std::min<std::uint64_t>(file.size(), directory_end_bytes + max_comment_bytes);
     const std::uint64_t begin = file.size() - tail_bytes;
-    const Result<std::vector<std::byte>> tail = read_bytes(file, begin, tail_bytes);
-    if (!tail) return tail.error();
+    const std::vector<std::byte> tail = TRY(read_bytes(file, begin, tail_bytes));
     for (std::size_t at = tail_bytes - directory_end_bytes + 1; at-- > 0;) {
-      RecordReader record{std::span(*tail).subspan(at, directory_end_bytes)};
+      RecordReader record{std::span(tail).subspan(at, directory_end_bytes)};
       if (record.get<std::uint32_t>() != directory_end_signature) continue;
       record.skip(directory_end_bytes - sizeof(std::uint32_t) - sizeof(std::uint16_t));
       if (at + directory_end_bytes + record.get<std::uint16_t>() <= tail_bytes) return begin + at;
@@ -50,18 +50,16 @@ Result<std::uint64_t> find_directory_end(const io::InputFile& file) {
 
 // Fills in the fields that do not fit into the record at the end of the file.
 Result<void> read_zip64_end(const io::InputFile& file, std::uint64_t locator_offset, Directory& directory) {
-  const Result<std::vector<std::byte>> locator = read_bytes(file, locator_offset, zip64_locator_bytes);
-  if (!locator) return locator.error();
-  RecordReader located(*locator);
+  const std::vector<std::byte> locator = TRY(read_bytes(file, locator_offset, zip64_locator_bytes));
+  RecordReader located(locator);
   if (located.get<std::uint32_t>() != zip64_locator_signature) return {};  // no zip64 record
   if (located.get<std::uint32_t>() != 0) return unsupported("the archive has several files");
   const auto offset = located.get<std::uint64_t>();
   if (offset > locator_offset || locator_offset - offset < zip64_directory_end_bytes) {
     return damaged_archive("the end of its directory is not where the archive says");
   }
-  const Result<std::vector<std::byte>> bytes = read_bytes(file, offset, zip64_directory_end_bytes);
-  if (!bytes) return bytes.error();
-  RecordReader record(*bytes);
+  const std::vector<std::byte> bytes = TRY(read_bytes(file, offset, zip64_directory_end_bytes));
+  RecordReader record(bytes);
   if (record.get<std::uint32_t>() != zip64_directory_end_signature) {
     return damaged_archive("the end of its directory is not where the archive says");
   }
@@ -89,11 +87,9 @@ Result<void> read_zip64_end(const io::InputFile& file, std::uint64_t locator_off
 }
 
 Result<Directory> locate_directory(const io::InputFile& file) {
-  const Result<std::uint64_t> end = find_directory_end(file);
-  if (!end) return end.error();
-  const Result<std::vector<std::byte>> bytes = read_bytes(file, *end, directory_end_bytes);
-  if (!bytes) return bytes.error();
-  RecordReader record(*bytes);
+  const std::uint64_t end = TRY(find_directory_end(file));
+  const std::vector<std::byte> bytes = TRY(read_bytes(file, end, directory_end_bytes));
+  RecordReader record(bytes);
   record.skip(sizeof directory_end_signature);
   const auto this_disk = record.get<std::uint16_t>();
   const auto directory_disk = record.get<std::uint16_t>();
@@ -102,14 +98,14 @@ Result<Directory> locate_directory(const io::InputFile& file) {
   directory.entries = record.get<std::uint16_t>();
   directory.bytes = record.get<std::uint32_t>();
   directory.offset = record.get<std::uint32_t>();
-  directory.end = *end;
+  directory.end = end;
   const auto is_first_disk = [](std::uint16_t disk) { return disk == 0 || disk == elsewhere_16; };
   if (!is_first_disk(this_disk) || !is_first_disk(directory_disk) ||
       (entries_on_disk != directory.entries && entries_on_disk != elsewhere_16)) {
     return unsupported("the archive has several files");
   }
-  if (*end >= zip64_locator_bytes) {
-    if (auto read = read_zip64_end(file, *end - zip64_locator_bytes, directory); !read) return std::move(read).error();
+  if (end >= zip64_locator_bytes) {
+    TRY(read_zip64_end(file, end - zip64_locator_bytes, directory));
   }
   if (directory.entries > max_entries) {
     return unsupported(fmt::format("the archive claims {} entries; {} are allowed", directory.entries, max_entries));
@@ -169,7 +165,7 @@ Result<void> read_local_header(const io::InputFile& file, std::uint64_t offset, 
     return damaged_archive("the entry is not where the directory says");
   }
   std::array<std::byte, local_header_bytes> fixed{};
-  if (auto got = file.read(offset, fixed); !got) return got;
+  TRY(file.read(offset, fixed));
   RecordReader record(fixed);
   if (record.get<std::uint32_t>() != local_header_signature) return contradiction();
   record.skip(2);  // version
@@ -187,7 +183,7 @@ Result<void> read_local_header(const io::InputFile& file, std::uint64_t offset, 
   if (((header.flags ^ expected.flags) & encrypted_flag) != 0) return contradiction();
   if ((header.flags & data_descriptor_flag) == 0) {
     std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes};
-    if (auto applied = apply_zip64(variable.take(extra_bytes), fields); !applied) return applied;
+    TRY(apply_zip64(variable.take(extra_bytes), fields));
     if (header.crc != expected.crc || header.bytes != expected.bytes || header.stored_bytes != expected.stored_bytes) {
       return contradiction();
     }
@@ -233,8 +229,7 @@ Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint6
     return damaged_archive("the name of an entry is not UTF-8");
   }
   std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes, &offset};
-  const Result<void> applied = apply_zip64(directory.take(extra_bytes), fields);
-  if (!applied) return applied.error();
+  TRY(apply_zip64(directory.take(extra_bytes), fields));
   entry.comment = directory.text(comment_bytes);
   entry.deflated = header.method == deflated_method;
   entry.stored_bytes = header.stored_bytes;
@@ -268,29 +263,24 @@ Result<void> check_apart(const std::vector<ZipEntry>& entries) {
 
 }  // namespace
 
-Error damaged_archive(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "damaged zip archive: " + std::move(what)};
-}
+Error damaged_archive(std::string what) { return parse_error("damaged zip archive: " + std::move(what)); }
 
 Result<std::vector<ZipEntry>> read_zip_directory(const io::InputFile& file) {
-  const Result<Directory> directory = locate_directory(file);
-  if (!directory) return directory.error();
-  const Result<std::vector<std::byte>> bytes = read_bytes(file, directory->offset, directory->bytes);
-  if (!bytes) return bytes.error();
-  RecordReader records(*bytes);
+  const Directory directory = TRY(locate_directory(file));
+  const std::vector<std::byte> bytes = TRY(read_bytes(file, directory.offset, directory.bytes));
+  RecordReader records(bytes);
   std::vector<ZipEntry> entries;
-  for (std::uint64_t i = 0; i < directory->entries; ++i) {
+  for (std::uint64_t i = 0; i < directory.entries; ++i) {
     if (records.left() < directory_entry_bytes) {
-      return damaged_archive(fmt::format("the directory ends after {} of {} entries", i, directory->entries));
+      return damaged_archive(fmt::format("the directory ends after {} of {} entries", i, directory.entries));
     }
-    Result<std::optional<ZipEntry>> entry = read_entry(file, directory->offset, records);
-    if (!entry) return std::move(entry).error();
-    if (*entry) entries.push_back(std::move(**entry));
+    std::optional<ZipEntry> entry = TRY(read_entry(file, directory.offset, records));
+    if (entry) entries.push_back(std::move(*entry));
   }
   if (records.left() > 0) {
     return damaged_archive(fmt::format("{} bytes follow the directory's last entry", records.left()));
   }
-  if (auto apart = check_apart(entries); !apart) return std::move(apart).error();
+  TRY(check_apart(entries));
   return entries;
 }
 

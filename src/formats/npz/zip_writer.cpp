@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats::npz {
 namespace {
 
@@ -47,7 +49,7 @@ RecordWriter ZipWriter::local_header(std::uint64_t stored_bytes) const {
 
 Result<void> ZipWriter::begin(const std::string& name, const EntryOptions& options) {
   entry_ = Entry{.name = name, .options = options, .offset = file_.size()};
-  if (auto put = file_.append(local_header(0).bytes()); !put) return put;
+  TRY(file_.append(local_header(0).bytes()));
   entry_.data_offset = file_.size();
   if (options.deflate) {
     deflate_.emplace([this](std::span<const std::byte> bytes) { return file_.append(bytes); });
@@ -65,14 +67,14 @@ Result<void> ZipWriter::append(std::span<const std::byte> bytes) {
 
 Result<void> ZipWriter::end() {
   if (deflate_) {
-    if (auto finished = deflate_->finish(); !finished) return finished;
+    TRY(deflate_->finish());
     deflate_.reset();
   }
   const std::uint64_t stored_bytes = file_.size() - entry_.data_offset;
   if (!entry_.options.large && std::max(stored_bytes, entry_.bytes) >= elsewhere) {
     return Error{.code = ErrorCode::internal, .message = "an entry of the zip archive is larger than it was to be"};
   }
-  if (auto put = file_.patch(entry_.offset, local_header(stored_bytes).bytes()); !put) return put;
+  TRY(file_.patch(entry_.offset, local_header(stored_bytes).bytes()));
   add_to_directory(stored_bytes);
   return {};
 }
@@ -111,7 +113,7 @@ void ZipWriter::add_to_directory(std::uint64_t stored_bytes) {
 Result<void> ZipWriter::finish() {
   const std::uint64_t offset = file_.size();
   const std::uint64_t bytes = directory_.bytes().size();
-  if (auto put = file_.append(directory_.bytes()); !put) return put;
+  TRY(file_.append(directory_.bytes()));
   RecordWriter end;
   if (entries_ >= elsewhere_16 || bytes >= elsewhere || offset >= elsewhere) {
     const std::uint64_t zip64_end = file_.size();

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_writer.hpp"
 #include "io/input_file.hpp"
@@ -15,21 +17,19 @@ namespace {
 constexpr std::array<std::string_view, 1> extensions = {".pb"};
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
-  auto reader = onnx::TensorProtoReader::open(file, {.offset = 0, .length = file.size()});
-  if (!reader) return std::move(reader).error();
-  return std::unique_ptr<Reader>(std::move(*reader));
+  auto reader = TRY(onnx::TensorProtoReader::open(file, {.offset = 0, .length = file.size()}));
+  return std::unique_ptr<Reader>(std::move(reader));
 }
 
 Result<void> check(std::span<const TensorInfo> tensors) {
   if (tensors.size() == 1) return {};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("a TensorProto is exactly one tensor, not {}", tensors.size())};
+  return unsupported(fmt::format("a TensorProto is exactly one tensor, not {}", tensors.size()));
 }
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                        const WriteOptions& options) {
   auto writer = std::make_unique<onnx::TensorProtoWriter>(file, tensors.front(), options.metadata);
-  if (auto begun = writer->begin(); !begun) return std::move(begun).error();
+  TRY(writer->begin());
   return std::unique_ptr<Writer>(std::move(writer));
 }
 

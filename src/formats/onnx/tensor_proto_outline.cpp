@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/wire_reader.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
@@ -25,9 +26,8 @@ class OutlineReader {
 
   Result<Outline> read() {
     while (!wire_.at_end()) {
-      const Result<WireField> field = wire_.next();
-      if (!field) return field.error();
-      if (Result<void> taken = take(*field); !taken) return std::move(taken).error();
+      const WireField field = TRY(wire_.next());
+      TRY(take(field));
     }
     if (Result<void> complete = complete_info(); !complete) return named(std::move(complete).error());
     if (Result<void> placed = place_data(); !placed) return named(std::move(placed).error());
@@ -49,7 +49,7 @@ class OutlineReader {
       case Field::data_location:
         return take_varint(field, data_location_);
       case Field::segment:
-        return Error{.code = ErrorCode::unsupported, .message = "tensors in segments are not supported"};
+        return unsupported("tensors in segments are not supported");
       case Field::float_data:
         return take_fixed(field, pbf_wire_type::fixed32, 4);
       case Field::double_data:
@@ -64,7 +64,7 @@ class OutlineReader {
       case Field::string_data:
         return take_string(field);
       case Field::raw_data:
-        if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+        TRY(expect(field, pbf_wire_type::length_delimited));
         outline_.raw = {.offset = field.offset, .length = field.length};
         return wire_.skip(field);
       case Field::name:
@@ -90,10 +90,8 @@ class OutlineReader {
   }
 
   Result<void> take_varint(const WireField& field, std::uint64_t& value) {
-    if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
-    const Result<std::uint64_t> read = wire_.varint();
-    if (!read) return read.error();
-    value = *read;
+    TRY(expect(field, pbf_wire_type::varint));
+    value = TRY(wire_.varint());
     return {};
   }
 
@@ -102,14 +100,13 @@ class OutlineReader {
   Result<void> take_varints(const WireField& field, Take take_value) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
     if (!packed) {
-      if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
+      TRY(expect(field, pbf_wire_type::varint));
     }
     const std::uint64_t end = field.offset + field.length;
     while (!packed || wire_.position() < end) {
-      const Result<std::uint64_t> value = wire_.varint();
-      if (!value) return value.error();
+      const std::uint64_t value = TRY(wire_.varint());
       if (packed && wire_.position() > end) return malformed_message(end, "a varint runs off the end of its field");
-      if (Result<void> taken = take_value(*value); !taken) return taken;
+      TRY(take_value(value));
       if (!packed) break;
     }
     return {};
@@ -117,7 +114,7 @@ class OutlineReader {
 
   Result<void> take_fixed(const WireField& field, pbf_wire_type type, std::uint64_t width) {
     if (field.type != pbf_wire_type::length_delimited) {
-      if (Result<void> right = expect(field, type); !right) return right;
+      TRY(expect(field, type));
     }
     if (field.length % width != 0) {
       return malformed_message(field.offset, fmt::format("{} bytes are not a whole number of values", field.length));
@@ -127,41 +124,37 @@ class OutlineReader {
   }
 
   Result<void> take_string(const WireField& field) {
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    TRY(expect(field, pbf_wire_type::length_delimited));
     ++values_[field.number];
     outline_.info.bytes += field.length;
     return wire_.skip(field);
   }
 
   Result<void> take_text(const WireField& field, std::string& text) {
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    if (Result<void> fits = spend_text(field.length); !fits) return fits;
-    Result<std::string> content = wire_.text(field.length);
-    if (!content) return std::move(content).error();
-    text = std::move(*content);
+    TRY(expect(field, pbf_wire_type::length_delimited));
+    TRY(spend_text(field.length));
+    text = TRY(wire_.text(field.length));
     return {};
   }
 
   // A StringStringEntryProto: a key and a value.
   template <class Add>
   Result<void> take_entry(const WireField& entry, Add add) {
-    if (Result<void> right = expect(entry, pbf_wire_type::length_delimited); !right) return right;
+    TRY(expect(entry, pbf_wire_type::length_delimited));
     std::string key;
     std::string value;
     const std::uint64_t end = entry.offset + entry.length;
     while (wire_.position() < end) {
-      const Result<WireField> field = wire_.next();
-      if (!field) return field.error();
-      if (field->offset + field->length > end) return malformed_message(end, "a field runs off the end of its message");
-      const bool is_key = field->number == static_cast<std::uint32_t>(EntryField::key);
-      const bool is_value = field->number == static_cast<std::uint32_t>(EntryField::value);
+      const WireField field = TRY(wire_.next());
+      if (field.offset + field.length > end) return malformed_message(end, "a field runs off the end of its message");
+      const bool is_key = field.number == static_cast<std::uint32_t>(EntryField::key);
+      const bool is_value = field.number == static_cast<std::uint32_t>(EntryField::value);
       if (is_key || is_value) {
-        if (field->type != pbf_wire_type::length_delimited) return malformed_message(field->offset, "no text");
-        if (Result<void> fits = spend_text(field->length); !fits) return fits;
-        Result<std::string> text = wire_.text(field->length);
-        if (!text) return std::move(text).error();
-        (is_key ? key : value) = std::move(*text);
-      } else if (Result<void> skipped = wire_.skip(*field); !skipped) {
+        if (field.type != pbf_wire_type::length_delimited) return malformed_message(field.offset, "no text");
+        TRY(spend_text(field.length));
+        std::string text = TRY(wire_.text(field.length));
+        (is_key ? key : value) = std::move(text);
+      } else if (Result<void> skipped = wire_.skip(field); !skipped) {
         return skipped;
       }
     }
@@ -172,7 +165,7 @@ class OutlineReader {
   Result<void> spend_text(std::uint64_t bytes) {
     text_bytes_ += bytes;
     if (text_bytes_ <= max_text_bytes) return budget_.take(bytes);
-    return Error{.code = ErrorCode::unsupported, .message = "the names and texts of the tensor are too long"};
+    return unsupported("the names and texts of the tensor are too long");
   }
 
   Result<void> add_dimension(std::uint64_t value) {
@@ -189,29 +182,25 @@ class OutlineReader {
       return {};
     }
     if (key != "offset" && key != "length") return {};  // "checksum", and what later versions add
-    std::uint64_t number = 0;
-    const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (status != std::errc{} || end != value.data() + value.size()) {
-      return parse_error(fmt::format("external_data has the {} \"{}\"", key, value.substr(0, 40)));
-    }
+    const std::optional<std::uint64_t> number = parse_whole<std::uint64_t>(value);
+    if (!number) return parse_error(fmt::format("external_data has the {} \"{}\"", key, value.substr(0, 40)));
     if (key == "offset") {
-      outline_.external.offset = number;
+      outline_.external.offset = *number;
     } else {
-      outline_.external.length = number;
+      outline_.external.length = *number;
     }
     return {};
   }
 
   Result<void> complete_info() {
     TensorInfo& info = outline_.info;
-    const Result<DType> dtype = parse_data_type(data_type_);
-    if (!dtype) return dtype.error();
-    info.dtype = *dtype;
+    const DType dtype = TRY(parse_data_type(data_type_));
+    info.dtype = dtype;
     const Result<std::size_t> count = element_count(info.shape);
     if (!count) return parse_error("dims has more elements than any file can hold");
     info.count = *count;
-    if (family(*dtype) != Family::text) {
-      info.bytes = storage_bytes(*dtype, *count);
+    if (family(dtype) != Family::text) {
+      info.bytes = storage_bytes(dtype, *count);
       if (info.bytes == SIZE_MAX) return parse_error("dims has more elements than any file can hold");
     }
     if (doc_string_) outline_.metadata.emplace(outline_.metadata.begin(), doc_string_key, std::move(*doc_string_));
@@ -247,10 +236,7 @@ class OutlineReader {
     if (outline_.raw.length != 0 || values != 0) return parse_error("data both in the message and in an external file");
     if (outline_.external.location.empty()) return parse_error("external_data has no location");
     if (outline_.external.length) {
-      if (auto right = expect_amount("external_data", *outline_.external.length, outline_.info.bytes, "bytes");
-          !right) {
-        return right;
-      }
+      TRY(expect_amount("external_data", *outline_.external.length, outline_.info.bytes, "bytes"));
     }
     outline_.storage = Outline::Storage::external;
     return {};
@@ -275,9 +261,7 @@ class OutlineReader {
 }  // namespace
 
 Result<Outline> read_outline(const io::InputFile& file, ByteRange message) {
-  if (message.length > max_message_bytes) {
-    return Error{.code = ErrorCode::parse, .message = "the file is larger than protobuf's limit of 2 GiB"};
-  }
+  if (message.length > max_message_bytes) return parse_error("the file is larger than protobuf's limit of 2 GiB");
   return OutlineReader(file, message).read();
 }
 

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats::onnx {
 namespace {
 
@@ -25,7 +28,7 @@ Result<std::unique_ptr<TensorProtoReader>> TensorProtoReader::open(const io::Inp
     return std::move(outline).error();
   }
   std::unique_ptr<TensorProtoReader> reader(new TensorProtoReader(file, message, std::move(*outline)));
-  if (auto opened = reader->open_external(); !opened) return std::move(opened).error();
+  TRY(reader->open_external());
   return reader;
 }
 
@@ -33,9 +36,8 @@ Result<void> TensorProtoReader::open_external() {
   if (outline_.storage != Outline::Storage::external) return {};
   const ExternalData& where = outline_.external;
   if (file_.is_in_memory()) {
-    return located(Error{.code = ErrorCode::unsupported,
-                         .message = "a model in memory has no folder in which its external data could be",
-                         .hint = "give the path of the model"});
+    return located(unsupported("a model in memory has no folder in which its external data could be",
+                               "give the path of the model"));
   }
   Result<io::InputFile> file = io::InputFile::open_below(folder_of(file_.path()), where.location);
   if (!file) return located(std::move(file).error());
@@ -43,9 +45,8 @@ Result<void> TensorProtoReader::open_external() {
   const std::uint64_t needed = outline_.info.bytes;
   // Without a length the data reaches to the end of the file.
   if (where.offset > file->size() || there < needed || (!where.length && there != needed)) {
-    return located(Error{.code = ErrorCode::parse,
-                         .message = fmt::format("the file has {} bytes from offset {} on, but the shape needs {}",
-                                                there, where.offset, needed)});
+    return located(parse_error(
+        fmt::format("the file has {} bytes from offset {} on, but the shape needs {}", there, where.offset, needed)));
   }
   external_.emplace(std::move(*file));
   return {};

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::formats::onnx {
 
 std::string_view field_name(Field field) noexcept {
@@ -44,12 +46,11 @@ std::string_view field_name(Field field) noexcept {
 }
 
 Result<DType> parse_data_type(std::uint64_t number) {
-  if (number == 0) return Error{.code = ErrorCode::parse, .message = "the tensor has no data_type"};
+  if (number == 0) return parse_error("the tensor has no data_type");
   const auto dtype = static_cast<DType>(std::min<std::uint64_t>(number, std::numeric_limits<std::int32_t>::max()));
   if (is_onnx(dtype)) return dtype;
   const std::string_view known = number == 14 ? " (COMPLEX64)" : number == 15 ? " (COMPLEX128)" : "";
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("data_type {}{} is not a supported type", number, known)};
+  return unsupported(fmt::format("data_type {}{} is not a supported type", number, known));
 }
 
 Field typed_field(DType dtype) noexcept {

@@ -5,8 +5,9 @@
 #include <protozero/varint.hpp>
 
 #include <iterator>
-#include <string_view>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 #include "formats/onnx/tensor_proto_outline.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
@@ -35,9 +36,8 @@ std::string encode_metadata(const Metadata& metadata) {
 }
 
 Error too_large() {
-  return Error{.code = ErrorCode::unsupported,
-               .message = "a TensorProto cannot be larger than protobuf's limit of 2 GiB",
-               .hint = "npy, npz and safetensors have no such limit"};
+  return unsupported("a TensorProto cannot be larger than protobuf's limit of 2 GiB",
+                     "npy, npz and safetensors have no such limit");
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ Result<void> TensorProtoWriter::append_strings(const StringBuffer& strings) {
     message.add_bytes(tag(Field::string_data), strings.data.data() + begin, length);
     if (text.size() < buffer_bytes) continue;
     if (file_.size() + text.size() > max_message_bytes) return too_large();
-    if (auto put = file_.append(as_bytes(text)); !put) return put;
+    TRY(file_.append(as_bytes(text)));
     text.clear();
   }
   if (file_.size() + text.size() > max_message_bytes) return too_large();

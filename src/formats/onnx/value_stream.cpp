@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codec/packing.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::formats::onnx {
 namespace {
@@ -46,7 +47,7 @@ Result<void> ValueStream::read(std::uint64_t offset, std::span<std::byte> out) {
   if (offset < block_begin_) rewind();
   while (!out.empty()) {
     while (offset - block_begin_ >= block_.size()) {
-      if (Result<void> loaded = load_block(); !loaded) return loaded;
+      TRY(load_block());
     }
     const auto begin = static_cast<std::size_t>(offset - block_begin_);
     const std::size_t count = std::min(out.size(), block_.size() - begin);
@@ -61,14 +62,13 @@ Result<void> ValueStream::read(std::uint64_t offset, std::span<std::byte> out) {
 Result<bool> ValueStream::find_values() {
   while (wire_.position() >= run_end_) {
     if (wire_.at_end()) return false;
-    const Result<WireField> field = wire_.next();
-    if (!field) return field.error();
-    if (field->number != static_cast<std::uint32_t>(field_)) {
-      if (Result<void> skipped = wire_.skip(*field); !skipped) return std::move(skipped).error();
+    const WireField field = TRY(wire_.next());
+    if (field.number != static_cast<std::uint32_t>(field_)) {
+      TRY(wire_.skip(field));
       continue;
     }
-    const bool single_varint = field->type == protozero::pbf_wire_type::varint;
-    run_end_ = field->offset + (single_varint ? 1 : field->length);
+    const bool single_varint = field.type == protozero::pbf_wire_type::varint;
+    run_end_ = field.offset + (single_varint ? 1 : field.length);
   }
   return true;
 }
@@ -78,16 +78,15 @@ Result<void> ValueStream::load_block() {
   std::vector<std::byte> block(codes_block_bytes);  // holds a whole number of bytes of packed codes
   std::size_t filled = 0;
   while (filled < block.size()) {
-    const Result<bool> found = find_values();
-    if (!found) return found.error();
-    if (!*found) break;
+    const bool found = TRY(find_values());
+    if (!found) break;
     if (is_fixed(field_)) {
       const std::uint64_t bytes = std::min<std::uint64_t>(run_end_ - wire_.position(), block.size() - filled);
-      if (Result<void> got = wire_.read(std::span(block).subspan(filled, bytes)); !got) return got;
+      TRY(wire_.read(std::span(block).subspan(filled, bytes)));
       filled += bytes;
       continue;
     }
-    if (Result<void> decoded = decode(std::span(block).subspan(filled, width)); !decoded) return decoded;
+    TRY(decode(std::span(block).subspan(filled, width)));
     filled += width;
   }
   if (filled == 0) return malformed_message(wire_.position(), "the message ends before its data does");
@@ -108,20 +107,19 @@ void ValueStream::pack(std::vector<std::byte>& codes) const {
 }
 
 Result<void> ValueStream::decode(std::span<std::byte> value) {
-  const Result<std::uint64_t> number = wire_.varint();
-  if (!number) return number.error();
-  const bool is_code = !has_value_per_code(dtype_) || *number >> bit_width(dtype_) == 0;
-  if (!is_code || !fits(*number, field_, value.size())) {
+  const std::uint64_t number = TRY(wire_.varint());
+  const bool is_code = !has_value_per_code(dtype_) || number >> bit_width(dtype_) == 0;
+  if (!is_code || !fits(number, field_, value.size())) {
     const bool is_signed_field = field_ == Field::int32_data;
     return Error{
         .code = ErrorCode::parse,
         .message = is_signed_field ? fmt::format("{} holds {}, which is not a value of {}", field_name(field_),
-                                                 static_cast<std::int32_t>(*number), name(dtype_))
-                                   : fmt::format("{} holds {}, which is not a value of {}", field_name(field_), *number,
+                                                 static_cast<std::int32_t>(number), name(dtype_))
+                                   : fmt::format("{} holds {}, which is not a value of {}", field_name(field_), number,
                                                  name(dtype_)),
         .element = bit_width(dtype_) < 8 && !has_value_per_code(dtype_) ? std::nullopt : std::optional(values_)};
   }
-  std::memcpy(value.data(), &*number, value.size());  // the low bytes: all targets are little-endian
+  std::memcpy(value.data(), &number, value.size());  // the low bytes: all targets are little-endian
   ++values_;
   return {};
 }
@@ -132,17 +130,16 @@ Result<StringBuffer> ValueStream::read_strings(const TensorInfo& info, std::uint
   strings.offsets.push_back(0);
   while (values_ < info.count) {
     if (wire_.at_end()) return malformed_message(wire_.position(), "the file changed while it was read");
-    const Result<WireField> field = wire_.next();
-    if (!field) return field.error();
-    if (field->number != static_cast<std::uint32_t>(Field::string_data) || values_ < first) {
-      if (field->number == static_cast<std::uint32_t>(Field::string_data)) ++values_;
-      if (Result<void> skipped = wire_.skip(*field); !skipped) return std::move(skipped).error();
+    const WireField field = TRY(wire_.next());
+    if (field.number != static_cast<std::uint32_t>(Field::string_data) || values_ < first) {
+      if (field.number == static_cast<std::uint32_t>(Field::string_data)) ++values_;
+      TRY(wire_.skip(field));
       continue;
     }
     const std::size_t begin = strings.data.size();
-    strings.data.resize(begin + field->length);
+    strings.data.resize(begin + field.length);
     const std::span<std::byte> text = std::as_writable_bytes(std::span(strings.data)).subspan(begin);
-    if (Result<void> got = wire_.read(text); !got) return std::move(got).error();
+    TRY(wire_.read(text));
     strings.offsets.push_back(static_cast<std::int64_t>(strings.data.size()));
     ++values_;
     if (is_full_block(strings, block_bytes)) break;

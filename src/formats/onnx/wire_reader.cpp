@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
 
 namespace tensorcast::formats::onnx {
 namespace {}  // namespace
 
 Error malformed_message(std::uint64_t offset, std::string_view what) {
-  return Error{.code = ErrorCode::parse, .message = fmt::format("malformed protobuf at byte {}: {}", offset, what)};
+  return parse_error(fmt::format("malformed protobuf at byte {}: {}", offset, what));
 }
 
 WireReader::WireReader(const io::InputFile& file, std::uint64_t begin, std::uint64_t end)
@@ -36,12 +38,11 @@ Result<std::span<const char>> WireReader::window(std::size_t bytes) {
 }
 
 Result<std::uint64_t> WireReader::varint() {
-  const Result<std::span<const char>> bytes = window(protozero::max_varint_length);
-  if (!bytes) return bytes.error();
-  const char* begin = bytes->data();
+  const std::span<const char> bytes = TRY(window(protozero::max_varint_length));
+  const char* begin = bytes.data();
   try {
-    const std::uint64_t value = protozero::decode_varint(&begin, bytes->data() + bytes->size());
-    position_ += static_cast<std::uint64_t>(begin - bytes->data());
+    const std::uint64_t value = protozero::decode_varint(&begin, bytes.data() + bytes.size());
+    position_ += static_cast<std::uint64_t>(begin - bytes.data());
     return value;
   } catch (const protozero::varint_too_long_exception&) {
     return malformed_message(position_, "a varint of over 10 bytes");
@@ -52,12 +53,11 @@ Result<std::uint64_t> WireReader::varint() {
 
 Result<WireField> WireReader::next() {
   const std::uint64_t key_offset = position_;
-  const Result<std::uint64_t> key = varint();
-  if (!key) return key.error();
-  const std::uint64_t number = *key >> 3;
+  const std::uint64_t key = TRY(varint());
+  const std::uint64_t number = key >> 3;
   if (number == 0 || number > 0x1FFFFFFF) return malformed_message(key_offset, "no field has this number");
   WireField field{.number = static_cast<std::uint32_t>(number),
-                  .type = static_cast<protozero::pbf_wire_type>(*key & 7),
+                  .type = static_cast<protozero::pbf_wire_type>(key & 7),
                   .begin = key_offset,
                   .offset = position_,
                   .length = 0};
@@ -71,9 +71,7 @@ Result<WireField> WireReader::next() {
       field.length = 8;
       break;
     case protozero::pbf_wire_type::length_delimited: {
-      const Result<std::uint64_t> length = varint();
-      if (!length) return length.error();
-      field.length = *length;
+      field.length = TRY(varint());
       field.offset = position_;
       break;
     }
@@ -91,11 +89,10 @@ Result<void> WireReader::read(std::span<std::byte> out) {
   if (out.empty()) return {};
   if (out.size() > end_ - position_) return malformed_message(position_, "the message ends too early");
   if (out.size() >= buffer_bytes) {
-    if (auto got = file_.read(position_, out); !got) return got;
+    TRY(file_.read(position_, out));
   } else {
-    const Result<std::span<const char>> bytes = window(out.size());
-    if (!bytes) return bytes.error();
-    std::memcpy(out.data(), bytes->data(), out.size());
+    const std::span<const char> bytes = TRY(window(out.size()));
+    std::memcpy(out.data(), bytes.data(), out.size());
   }
   position_ += out.size();
   return {};
@@ -104,13 +101,13 @@ Result<void> WireReader::read(std::span<std::byte> out) {
 Result<std::string> WireReader::text(std::uint64_t length) {
   if (length > end_ - position_) return malformed_message(position_, "the message ends too early");
   std::string content(length, '\0');
-  if (auto got = read(std::as_writable_bytes(std::span(content))); !got) return std::move(got).error();
+  TRY(read(std::as_writable_bytes(std::span(content))));
   return content;
 }
 
 Result<void> WireReader::skip(const WireField& field) {
   if (field.type == protozero::pbf_wire_type::varint) {
-    if (auto value = varint(); !value) return std::move(value).error();
+    TRY(varint());
     return {};
   }
   position_ = field.offset + field.length;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/npz/entry_source.hpp"
 #include "formats/pytorch/unpickler.hpp"
@@ -30,14 +30,10 @@ class ZipCheckpoint {
     const std::string& first = entries_.empty() ? std::string() : entries_.front().name;
     prefix_ = first.substr(0, first.find('/'));
     const ZipEntry* pickle = find("data.pkl");
-    if (pickle == nullptr) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the zip archive has no data.pkl, so torch.save did not write it"};
-    }
+    if (pickle == nullptr) return unsupported("the zip archive has no data.pkl, so torch.save did not write it");
     if (find("constants.pkl") != nullptr) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "this is a TorchScript archive, a program with its weights",
-                   .hint = "save torch.jit.load(path).state_dict() with torch.save"};
+      return unsupported("this is a TorchScript archive, a program with its weights",
+                         "save torch.jit.load(path).state_dict() with torch.save");
     }
     auto checkpoint = std::make_unique<CheckpointFile>(file_.size());
     ZipEntry checked = *pickle;
@@ -46,11 +42,10 @@ class ZipCheckpoint {
     const bool as_entry = pickle->deflated || has_checksum(*pickle);
     ByteSource& bytes = as_entry ? static_cast<ByteSource&>(source) : plain;
     WindowReader input(bytes, 0, *checkpoint->budget, malformed_pickle);
-    const Result<Ref> root = unpickle(input, checkpoint->objects);
-    if (!root) return root.error();
-    checkpoint->root = *root;
-    if (auto known = read_byte_order(checkpoint->big_endian); !known) return std::move(known).error();
-    if (auto found = find_storages(*checkpoint); !found) return std::move(found).error();
+    const Ref root = TRY(unpickle(input, checkpoint->objects));
+    checkpoint->root = root;
+    TRY(read_byte_order(checkpoint->big_endian));
+    TRY(find_storages(*checkpoint));
     return checkpoint;
   }
 
@@ -68,7 +63,7 @@ class ZipCheckpoint {
     npz::EntrySource source(file_, *entry);
     FileSource plain(file_, entry->data_offset, entry->bytes);
     ByteSource& bytes = entry->deflated || has_checksum(*entry) ? static_cast<ByteSource&>(source) : plain;
-    if (auto got = bytes.read(0, std::as_writable_bytes(std::span(order))); !got) return got;
+    TRY(bytes.read(0, std::as_writable_bytes(std::span(order))));
     if (order != "little" && order != "big") return damaged("its byte order is neither little nor big");
     big_endian = order == "big";
     return {};
@@ -79,9 +74,8 @@ class ZipCheckpoint {
       const ZipEntry* entry = find("data/" + storage.key);
       if (entry == nullptr) return damaged("a storage of a tensor is not in the archive");
       if (entry->deflated) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message = "the storages of the checkpoint are compressed, which torch.save never does",
-                     .hint = "pack the archive again without compression (`zip -0`)"};
+        return unsupported("the storages of the checkpoint are compressed, which torch.save never does",
+                           "pack the archive again without compression (`zip -0`)");
       }
       if (storage.items > entry->bytes / item_bytes(storage)) {
         return damaged(fmt::format("a storage of {} items has {} bytes", storage.items, entry->bytes));
@@ -107,26 +101,21 @@ class StackedCheckpoint {
   Result<std::unique_ptr<CheckpointFile>> read() {
     WindowReader input(source_, 0, *checkpoint_->budget, malformed_pickle);
     Objects& objects = checkpoint_->objects;
-    const Result<Ref> magic = unpickle(input, objects);
-    if (!magic) return magic.error();
-    if (objects[*magic].kind != Kind::big_integer || objects[*magic].text != "119547037146038801333356") {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "this is a Python pickle that torch.save did not write",
-                   .hint = "load it in Python, and save its tensors with torch.save"};
+    const Ref magic = TRY(unpickle(input, objects));
+    if (objects[magic].kind != Kind::big_integer || objects[magic].text != "119547037146038801333356") {
+      return unsupported("this is a Python pickle that torch.save did not write",
+                         "load it in Python, and save its tensors with torch.save");
     }
-    const Result<Ref> version = unpickle(input, objects);
-    if (!version) return version.error();
-    if (objects[*version].kind != Kind::integer || objects[*version].integer != 1001) {
-      return Error{.code = ErrorCode::unsupported, .message = "the checkpoint's version is not 1001, the only one"};
+    const Ref version = TRY(unpickle(input, objects));
+    if (objects[version].kind != Kind::integer || objects[version].integer != 1001) {
+      return unsupported("the checkpoint's version is not 1001, the only one");
     }
     // The system that wrote it: storages are little-endian on every one.
     if (const Result<Ref> system = unpickle(input, objects); !system) return system.error();
-    const Result<Ref> root = unpickle(input, objects);
-    if (!root) return root.error();
-    checkpoint_->root = *root;
-    const Result<Ref> keys = unpickle(input, objects);
-    if (!keys) return keys.error();
-    if (auto located = locate_storages(*keys, input.position()); !located) return std::move(located).error();
+    const Ref root = TRY(unpickle(input, objects));
+    checkpoint_->root = root;
+    const Ref keys = TRY(unpickle(input, objects));
+    TRY(locate_storages(keys, input.position()));
     return std::move(checkpoint_);
   }
 
@@ -145,7 +134,7 @@ class StackedCheckpoint {
       if (size == sizes.end()) return damaged("no tensor uses one of its storages, whose type is therefore unknown");
       std::uint64_t items = 0;
       if (source_.size() - position < sizeof items) return damaged("the file ends before its last storage");
-      if (auto got = source_.read(position, std::as_writable_bytes(std::span(&items, 1))); !got) return got;
+      TRY(source_.read(position, std::as_writable_bytes(std::span(&items, 1))));
       position += sizeof items;
       if (items > (source_.size() - position) / size->second) {
         return damaged(fmt::format("a storage of {} items reaches beyond the end of the file", items));
@@ -173,9 +162,8 @@ class StackedCheckpoint {
 Error damaged(std::string what) { return parse_error("damaged checkpoint: " + std::move(what)); }
 
 Result<std::unique_ptr<CheckpointFile>> read_zip_checkpoint(const io::InputFile& file) {
-  const Result<std::vector<ZipEntry>> entries = npz::read_zip_directory(file);
-  if (!entries) return entries.error();
-  return ZipCheckpoint(file, *entries).read();
+  const std::vector<ZipEntry> entries = TRY(npz::read_zip_directory(file));
+  return ZipCheckpoint(file, entries).read();
 }
 
 Result<std::unique_ptr<CheckpointFile>> read_stacked_checkpoint(const io::InputFile& file) {

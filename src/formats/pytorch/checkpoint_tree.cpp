@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/pickle_names.hpp"
 
@@ -25,9 +26,8 @@ class Sorter {
   explicit Sorter(const Objects& objects) : objects_(objects) {}
 
   Result<CheckpointTree> run(Ref root) {
-    Result<std::optional<std::string>> rest = visit(root, "", 0);
-    if (!rest) return std::move(rest).error();
-    if (*rest && **rest != "{}") tree_.other_data = *std::move(*rest) + "\n";
+    std::optional<std::string> rest = TRY(visit(root, "", 0));
+    if (rest && *rest != "{}") tree_.other_data = *std::move(rest) + "\n";
     add_warnings();
     std::unordered_set<std::string_view> names;
     for (const NamedTensor& tensor : tree_.tensors) {
@@ -45,12 +45,10 @@ class Sorter {
   Result<Plain> visit(Ref ref, const std::string& path, int depth) {
     const Value& value = objects_[ref];
     if (depth == max_depth) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("the checkpoint is nested deeper than {}, or contains itself", max_depth)};
+      return parse_error(fmt::format("the checkpoint is nested deeper than {}, or contains itself", max_depth));
     }
     constexpr std::uint64_t visit_bytes = 64;
-    if (auto taken = take(visit_bytes + 6 * value.text.size() + 3 * path.size()); !taken)
-      return std::move(taken).error();
+    TRY(take(visit_bytes + 6 * value.text.size() + 3 * path.size()));
     switch (value.kind) {
       case Kind::tensor:
         tree_.tensors.push_back({.name = path, .tensor = static_cast<std::size_t>(value.integer)});
@@ -99,7 +97,7 @@ class Sorter {
     while (!open.empty()) {
       const Ref ref = open.back();
       open.pop_back();
-      if (auto taken = take(64); !taken) return std::move(taken).error();
+      TRY(take(64));
       if (!harmless_.insert(ref).second) continue;
       const Value& value = objects_[ref];
       if (value.kind == Kind::tensor || value.kind == Kind::storage || value.kind == Kind::numpy_array) {
@@ -108,12 +106,12 @@ class Sorter {
                      .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
                      .tensor = path};
       }
-      if (auto taken = take(4 * value.items.size()); !taken) return std::move(taken).error();
+      TRY(take(4 * value.items.size()));
       open.insert(open.end(), value.items.begin(), value.items.end());
       if (value.attributes != no_ref) open.push_back(value.attributes);
     }
     constexpr std::uint64_t node_bytes = 512;  // of an entry in the map
-    if (auto taken = take(node_bytes); !taken) return std::move(taken).error();
+    TRY(take(node_bytes));
     const auto [found, is_new] = skipped_.emplace(name_of(object), Skipped{.first = path, .count = 0});
     ++found->second.count;
     return Plain("{\"object\":" + nlohmann::json(name_of(object)).dump() + "}");
@@ -140,11 +138,10 @@ class Sorter {
     std::string json = "[";
     bool plain = value.items.empty();
     for (std::size_t i = 0; i < value.items.size(); ++i) {
-      Result<Plain> item = visit(value.items[i], joined(path, fmt::format("{}", i)), depth + 1);
-      if (!item) return item;
-      plain = plain || item->has_value();
-      const std::string& text = *item ? **item : null_;
-      if (auto taken = take(2 * text.size()); !taken) return std::move(taken).error();
+      Plain item = TRY(visit(value.items[i], joined(path, fmt::format("{}", i)), depth + 1));
+      plain = plain || item.has_value();
+      const std::string& text = item ? *item : null_;
+      TRY(take(2 * text.size()));
       json += i == 0 ? "" : ",";
       json += text;
     }
@@ -158,12 +155,11 @@ class Sorter {
     std::vector<std::pair<std::string, Ref>> entries;
     std::unordered_map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < value.items.size(); i += 2) {
-      Result<std::string> key = key_text(objects_[value.items[i]], path);
-      if (!key) return std::move(key).error();
-      if (auto taken = take(3 * key->size() + 3 * sizeof entries[0] + 64); !taken) return std::move(taken).error();
-      const auto [place, is_new] = places.emplace(*key, entries.size());
+      std::string key = TRY(key_text(objects_[value.items[i]], path));
+      TRY(take(3 * key.size() + 3 * sizeof entries[0] + 64));
+      const auto [place, is_new] = places.emplace(key, entries.size());
       if (is_new) {
-        entries.emplace_back(*std::move(key), value.items[i + 1]);
+        entries.emplace_back(std::move(key), value.items[i + 1]);
       } else {
         entries[place->second].second = value.items[i + 1];
       }
@@ -173,14 +169,13 @@ class Sorter {
       if (metadata != no_ref) entries.emplace_back(metadata_key, metadata);
     }
     for (const auto& [key, entry] : entries) {
-      Result<Plain> item = visit(entry, joined(path, key), depth + 1);
-      if (!item) return item;
-      if (!*item) continue;
+      Plain item = TRY(visit(entry, joined(path, key), depth + 1));
+      if (!item) continue;
       plain = true;
-      if (auto taken = take(2 * ((*item)->size() + 6 * key.size())); !taken) return std::move(taken).error();
+      TRY(take(2 * (item->size() + 6 * key.size())));
       json += json.size() == 1 ? "" : ",";
       if (depth == 0) json += "\n  ";
-      json += nlohmann::json(key).dump() + ":" + (depth == 0 ? " " : "") + **item;
+      json += nlohmann::json(key).dump() + ":" + (depth == 0 ? " " : "") + *item;
     }
     if (depth == 0 && json.size() > 1) json += "\n";
     return plain ? Plain(json + "}") : Plain();
@@ -214,10 +209,9 @@ class Sorter {
       case Kind::real:
         return fmt::format("{}", key.real);
       default:
-        return Error{
-            .code = ErrorCode::unsupported,
-            .message = fmt::format("a dict at \"{}\" of the checkpoint has a key that is not text or a number", path),
-            .hint = "save dicts with texts as keys"};
+        return unsupported(
+            fmt::format("a dict at \"{}\" of the checkpoint has a key that is not text or a number", path),
+            "save dicts with texts as keys");
     }
   }
 

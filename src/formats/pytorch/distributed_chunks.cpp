@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
+#include "dtype/errors.hpp"
 #include "formats/pytorch/distributed_metadata.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -68,9 +68,7 @@ Result<void> check_chunks(const std::vector<std::int64_t>& shape, const std::vec
   std::vector<const TensorChunk*> beside;
   for (const TensorChunk* chunk : boxes) {
     comparisons += beside.size();
-    if (comparisons > most_comparisons) {
-      return Error{.code = ErrorCode::unsupported, .message = "the tensor has too many chunks side by side"};
-    }
+    if (comparisons > most_comparisons) return unsupported("the tensor has too many chunks side by side");
     std::erase_if(beside, [&](const TensorChunk* other) {
       return other->offsets[along] + other->sizes[along] <= chunk->offsets[along];
     });

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/pytorch/pickle_arguments.hpp"
 #include "formats/pytorch/unpickler.hpp"
@@ -25,17 +26,16 @@ class MetadataReader {
     const Ref tensors = field(root, "state_dict_metadata");
     const Ref items = field(root, "storage_data");
     if (!is_dict(tensors) || !is_dict(items)) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the distributed checkpoint does not say where its tensors are",
-                   .hint = "it was written by another storage than FileSystemWriter"};
+      return unsupported("the distributed checkpoint does not say where its tensors are",
+                         "it was written by another storage than FileSystemWriter");
     }
-    if (Result<void> read = read_items(items); !read) return std::move(read).error();
+    TRY(read_items(items));
     const std::vector<Ref>& entries = objects_[tensors].items;
     for (std::size_t i = 0; i + 1 < entries.size(); i += 2) {
       if (objects_[entries[i]].kind != Kind::string) return damaged_distributed("the name of a tensor is not text");
       // Many entries may share the text of their name, of which each has a copy.
       const std::uint64_t bytes = 3 * sizeof(DistributedTensor) + 2 * objects_[entries[i]].text.size();
-      if (auto taken = objects_.budget().take(bytes); !taken) return std::move(taken).error();
+      TRY(objects_.budget().take(bytes));
       if (Result<void> read = read_entry(entries[i], entries[i + 1]); !read) {
         read.error().tensor = objects_[entries[i]].text;
         return std::move(read).error();
@@ -83,7 +83,7 @@ class MetadataReader {
     if (value == no_ref || objects_[value].kind != Kind::tuple || objects_[value].items.size() > max_rank) {
       return damaged_distributed("a shape that is not one");
     }
-    if (auto taken = objects_.budget().take(16 * objects_[value].items.size()); !taken) return std::move(taken).error();
+    TRY(objects_.budget().take(16 * objects_[value].items.size()));
     for (const Ref item : objects_[value].items) {
       if (objects_[item].kind != Kind::integer || objects_[item].integer < 0)
         return damaged_distributed("a negative size");
@@ -111,18 +111,15 @@ class MetadataReader {
       const Ref name = field(index, "fqn");
       if (name == no_ref || objects_[name].kind != Kind::string)
         return damaged_distributed("a chunk without the name of its tensor");
-      const Result<StoredItem> item = read_item(info);
-      if (!item) return item.error();
+      const StoredItem item = TRY(read_item(info));
       Place place{number_of(name), {}};
       const Ref offset = field(index, "offset");
       if (offset != no_ref && objects_[offset].kind != Kind::none) {
-        Result<std::vector<std::int64_t>> offsets = sizes_field(index, "offset");
-        if (!offsets) return std::move(offsets).error();
-        place.second = *std::move(offsets);
+        place.second = TRY(sizes_field(index, "offset"));
       }
       constexpr std::uint64_t node_bytes = 160;
-      if (auto taken = objects_.budget().take(node_bytes); !taken) return taken;
-      places_.insert_or_assign(std::move(place), *item);
+      TRY(objects_.budget().take(node_bytes));
+      places_.insert_or_assign(std::move(place), item);
     }
     return {};
   }
@@ -130,19 +127,16 @@ class MetadataReader {
   Result<StoredItem> read_item(Ref info) {
     const Ref file = field(info, "relative_path");
     if (file == no_ref || objects_[file].kind != Kind::string) return damaged_distributed("a chunk without a file");
-    const Result<std::uint64_t> offset = size_field(info, "offset");
-    if (!offset) return offset.error();
-    const Result<std::uint64_t> bytes = size_field(info, "length");
-    if (!bytes) return bytes.error();
+    const std::uint64_t offset = TRY(size_field(info, "offset"));
+    const std::uint64_t bytes = TRY(size_field(info, "length"));
     const Ref transforms = field(info, "transform_descriptors");
     if (transforms != no_ref && objects_[transforms].kind != Kind::none && !objects_[transforms].items.empty()) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the chunks of the distributed checkpoint are compressed",
-                   .hint = "save it without extensions of FileSystemWriter"};
+      return unsupported("the chunks of the distributed checkpoint are compressed",
+                         "save it without extensions of FileSystemWriter");
     }
     const auto [known, is_new] = files_.emplace(number_of(file), metadata_.files.size());
     if (is_new) metadata_.files.push_back(objects_[file].text);
-    return StoredItem{.file = known->second, .offset = *offset, .bytes = *bytes};
+    return StoredItem{.file = known->second, .offset = offset, .bytes = bytes};
   }
 
   Result<void> read_entry(Ref name, Ref value) {
@@ -156,20 +150,15 @@ class MetadataReader {
     if (!is_object(value, "TensorStorageMetadata"))
       return damaged_distributed("an entry that is neither a tensor nor an object");
     DistributedTensor tensor{.name = objects_[name].text, .shape = {}, .chunks = {}};
-    const Result<const TorchType*> type = read_type(field(value, "properties"));
-    if (!type) return type.error();
-    tensor.type = *type;
-    Result<std::vector<std::int64_t>> shape = sizes_field(value, "size");
-    if (!shape) return std::move(shape).error();
-    tensor.shape = *std::move(shape);
+    tensor.type = TRY(read_type(field(value, "properties")));
+    tensor.shape = TRY(sizes_field(value, "size"));
     const Ref chunks = field(value, "chunks");
     if (chunks == no_ref || objects_[chunks].kind != Kind::list) return damaged_distributed("a tensor without chunks");
     for (const Ref chunk : objects_[chunks].items) {
-      Result<TensorChunk> read = read_chunk(number, chunk);
-      if (!read) return std::move(read).error();
-      tensor.chunks.push_back(*std::move(read));
+      TensorChunk read = TRY(read_chunk(number, chunk));
+      tensor.chunks.push_back(std::move(read));
     }
-    if (Result<void> checked = check_chunks(tensor.shape, tensor.chunks); !checked) return checked;
+    TRY(check_chunks(tensor.shape, tensor.chunks));
     metadata_.tensors.push_back(std::move(tensor));
     return {};
   }
@@ -190,23 +179,20 @@ class MetadataReader {
                                  ? find_torch_type(text.substr(prefix.size()))
                                  : nullptr;
     if (known != nullptr) return known;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the type {} is not known", text.substr(0, longest))};
+    return unsupported(fmt::format("the type {} is not known", text.substr(0, longest)));
   }
 
   Result<TensorChunk> read_chunk(std::size_t name, Ref value) {
     if (!is_object(value, "ChunkStorageMetadata")) return damaged_distributed("a chunk that is not one");
     TensorChunk chunk;
-    Result<std::vector<std::int64_t>> offsets = sizes_field(value, "offsets");
-    if (!offsets) return std::move(offsets).error();
-    Result<std::vector<std::int64_t>> sizes = sizes_field(value, "sizes");
-    if (!sizes) return std::move(sizes).error();
-    chunk.offsets = *std::move(offsets);
-    chunk.sizes = *std::move(sizes);
+    std::vector<std::int64_t> offsets = TRY(sizes_field(value, "offsets"));
+    std::vector<std::int64_t> sizes = TRY(sizes_field(value, "sizes"));
+    chunk.offsets = std::move(offsets);
+    chunk.sizes = std::move(sizes);
     const auto found = places_.find({name, chunk.offsets});
     if (found == places_.end()) return damaged_distributed("a chunk without a place");
     chunk.item = found->second;
-    if (auto taken = objects_.budget().take_grown<TensorChunk>(); !taken) return std::move(taken).error();
+    TRY(objects_.budget().take_grown<TensorChunk>());
     return chunk;
   }
 
@@ -231,9 +217,8 @@ Result<DistributedMetadata> read_distributed_metadata(const io::InputFile& file)
   Objects objects(budget);
   FileSource source(file);
   WindowReader input(source, 0, budget, malformed_pickle);
-  const Result<Ref> root = unpickle(input, objects);
-  if (!root) return root.error();
-  return MetadataReader(objects).read(*root);
+  const Ref root = TRY(unpickle(input, objects));
+  return MetadataReader(objects).read(root);
 }
 
 }  // namespace tensorcast::formats::pytorch

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -22,25 +22,23 @@ Result<Element> element_of(const Value& dtype) {
   const std::string_view text = dtype.text;
   const TorchType* type = text.size() > 1 ? find_numpy_type(text.substr(1)) : nullptr;
   if (type != nullptr) return Element{.type = type, .big_endian = text.front() == '>'};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("the checkpoint has NumPy data of type {}, which are not plain numbers",
-                                      text.size() > 1 ? text.substr(1, 20) : text),
-               .hint = "save numbers and texts only"};
+  return unsupported(fmt::format("the checkpoint has NumPy data of type {}, which are not plain numbers",
+                                 text.size() > 1 ? text.substr(1, 20) : text),
+                     "save numbers and texts only");
 }
 
 // Returns a tensor over the bytes of `data`.
 Result<StridedTensor> array_over(const Objects& objects, Ref data, Ref dtype, std::vector<std::int64_t> shape,
                                  bool fortran_order) {
-  const Result<Element> element = element_of(objects[dtype]);
-  if (!element) return element.error();
+  const Element element = TRY(element_of(objects[dtype]));
   const Result<std::size_t> count = element_count(shape);
   if (!count) return malformed_pickle("a NumPy array: " + count.error().message);
   std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(*count, std::uint64_t{element->type->item_bytes}, &bytes) ||
+  if (__builtin_mul_overflow(*count, std::uint64_t{element.type->item_bytes}, &bytes) ||
       bytes != objects[data].text.size()) {
     return malformed_pickle(fmt::format("a NumPy array of {} elements in {} bytes", *count, objects[data].text.size()));
   }
-  StridedTensor tensor{.type = element->type, .storage = data, .big_endian = element->big_endian};
+  StridedTensor tensor{.type = element.type, .storage = data, .big_endian = element.big_endian};
   tensor.strides.resize(shape.size());
   std::int64_t step = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -55,38 +53,32 @@ Result<StridedTensor> array_over(const Objects& objects, Ref data, Ref dtype, st
 }  // namespace
 
 Result<Ref> make_numpy_dtype(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> name = arguments.at(0, Kind::string);
-  if (!name) return name;
-  return objects.add({.kind = Kind::numpy_dtype, .text = "<" + objects[*name].text});
+  const Ref name = TRY(arguments.at(0, Kind::string));
+  return objects.add({.kind = Kind::numpy_dtype, .text = "<" + objects[name].text});
 }
 
 // (version, byte order, subtype, names, fields, size, alignment, flags)
 Result<void> set_numpy_dtype_state(Objects& objects, Ref dtype, Ref state) {
   const Arguments arguments(objects, state);
-  const Result<Ref> order = arguments.at(1, Kind::string);
-  if (!order) return order.error();
+  const Ref order = TRY(arguments.at(1, Kind::string));
   for (const std::size_t structured : {2, 3, 4}) {
-    const Result<Ref> part = arguments.at(structured);
-    if (!part) return part.error();
-    if (objects[*part].kind != Kind::none) objects[dtype].text = "|V";  // fails where elements are needed
+    const Ref part = TRY(arguments.at(structured));
+    if (objects[part].kind != Kind::none) objects[dtype].text = "|V";  // fails where elements are needed
   }
-  if (objects[*order].text == ">") objects[dtype].text.front() = '>';
+  if (objects[order].text == ">") objects[dtype].text.front() = '>';
   return {};
 }
 
 Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> dtype = arguments.at(0, Kind::numpy_dtype);
-  if (!dtype) return dtype;
-  const Result<Ref> data = arguments.at(1, Kind::bytes);
-  if (!data) return data;
-  const Result<Element> element = element_of(objects[*dtype]);
-  if (!element) return element.error();
-  const TorchType& type = *element->type;
-  std::string bytes = objects[*data].text;
+  const Ref dtype = TRY(arguments.at(0, Kind::numpy_dtype));
+  const Ref data = TRY(arguments.at(1, Kind::bytes));
+  const Element element = TRY(element_of(objects[dtype]));
+  const TorchType& type = *element.type;
+  std::string bytes = objects[data].text;
   if (bytes.size() != type.item_bytes || type.dtype == DType::undefined) {
     return malformed_pickle(fmt::format("a NumPy scalar of {} bytes", bytes.size()));
   }
-  if (element->big_endian) std::reverse(bytes.begin(), bytes.end());
+  if (element.big_endian) std::reverse(bytes.begin(), bytes.end());
   const std::int64_t one[] = {1};
   const std::span<const std::byte> source = std::as_bytes(std::span(bytes));
   Value value;
@@ -94,13 +86,13 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
     value.kind = Kind::real;
     double real = 0;
     const MutableTensorView target{DType::float64, one, std::as_writable_bytes(std::span(&real, 1))};
-    if (auto done = cast({type.dtype, one, source}, target, {}); !done) return std::move(done).error();
+    TRY(cast({type.dtype, one, source}, target, {}));
     value.real = real;
     return objects.add(std::move(value));
   }
   std::int64_t integer = 0;
   const MutableTensorView target{DType::int64, one, std::as_writable_bytes(std::span(&integer, 1))};
-  if (auto done = cast({type.dtype, one, source}, target, {}); !done) return std::move(done).error();
+  TRY(cast({type.dtype, one, source}, target, {}));
   if (type.dtype == DType::uint64 && integer < 0) {
     return objects.add({.kind = Kind::big_integer, .text = fmt::format("{}", static_cast<std::uint64_t>(integer))});
   }
@@ -111,38 +103,28 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
 
 // (buffer, dtype, shape, order)
 Result<Ref> make_numpy_array_of_buffer(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> data = arguments.at(0, Kind::bytes);
-  if (!data) return data;
-  const Result<Ref> dtype = arguments.at(1, Kind::numpy_dtype);
-  if (!dtype) return dtype;
-  Result<std::vector<std::int64_t>> shape = arguments.sizes_at(2);
-  if (!shape) return std::move(shape).error();
-  const Result<Ref> order = arguments.at(3, Kind::string);
-  if (!order) return order;
-  Result<StridedTensor> tensor = array_over(objects, *data, *dtype, *std::move(shape), objects[*order].text == "F");
-  if (!tensor) return std::move(tensor).error();
-  return add_tensor(objects, *std::move(tensor));
+  const Ref data = TRY(arguments.at(0, Kind::bytes));
+  const Ref dtype = TRY(arguments.at(1, Kind::numpy_dtype));
+  std::vector<std::int64_t> shape = TRY(arguments.sizes_at(2));
+  const Ref order = TRY(arguments.at(3, Kind::string));
+  StridedTensor tensor = TRY(array_over(objects, data, dtype, std::move(shape), objects[order].text == "F"));
+  return add_tensor(objects, std::move(tensor));
 }
 
 // (version, shape, dtype, Fortran order, data)
 Result<void> set_numpy_array_state(Objects& objects, Ref array, Ref state) {
   const Arguments arguments(objects, state);
-  Result<std::vector<std::int64_t>> shape = arguments.sizes_at(1);
-  if (!shape) return std::move(shape).error();
-  const Result<Ref> dtype = arguments.at(2, Kind::numpy_dtype);
-  if (!dtype) return dtype.error();
-  const Result<Ref> fortran_order = arguments.at(3, Kind::boolean);
-  if (!fortran_order) return fortran_order.error();
-  if (const Result<Element> element = element_of(objects[*dtype]); !element) return element.error();
-  const Result<Ref> data = arguments.at(4, Kind::bytes);
-  if (!data) return data.error();
+  std::vector<std::int64_t> shape = TRY(arguments.sizes_at(1));
+  const Ref dtype = TRY(arguments.at(2, Kind::numpy_dtype));
+  const Ref fortran_order = TRY(arguments.at(3, Kind::boolean));
+  if (const Result<Element> element = element_of(objects[dtype]); !element) return element.error();
+  const Ref data = TRY(arguments.at(4, Kind::bytes));
   Result<StridedTensor> tensor =
-      array_over(objects, *data, *dtype, *std::move(shape), objects[*fortran_order].integer != 0);
+      array_over(objects, data, dtype, std::move(shape), objects[fortran_order].integer != 0);
   if (!tensor) return std::move(tensor).error();
-  const Result<Ref> made = add_tensor(objects, *std::move(tensor));
-  if (!made) return made.error();
+  const Ref made = TRY(add_tensor(objects, *std::move(tensor)));
   objects[array].kind = Kind::tensor;
-  objects[array].integer = objects[*made].integer;
+  objects[array].integer = objects[made].integer;
   return {};
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::formats::pytorch {
 
 Result<Ref> Arguments::at(std::size_t index) const {
@@ -17,24 +19,21 @@ Result<Ref> Arguments::at(std::size_t index, Kind kind) const {
 }
 
 Result<std::uint64_t> Arguments::size_at(std::size_t index) const {
-  const Result<Ref> ref = at(index, Kind::integer);
-  if (!ref) return ref.error();
-  const std::int64_t size = objects_[*ref].integer;
+  const Ref ref = TRY(at(index, Kind::integer));
+  const std::int64_t size = objects_[ref].integer;
   if (size < 0) return malformed_pickle(fmt::format("a size of {}", size));
   return static_cast<std::uint64_t>(size);
 }
 
 Result<std::vector<std::int64_t>> Arguments::sizes_at(std::size_t index) const {
-  const Result<Ref> ref = at(index);
-  if (!ref) return ref.error();
-  const Value& value = objects_[*ref];
+  const Ref ref = TRY(at(index));
+  const Value& value = objects_[ref];
   if (value.kind != Kind::tuple && value.kind != Kind::list) return malformed_pickle("sizes that are not a tuple");
-  const Arguments items(objects_, *ref);
+  const Arguments items(objects_, ref);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < items.count(); ++i) {
-    const Result<std::uint64_t> size = items.size_at(i);
-    if (!size) return size.error();
-    sizes.push_back(static_cast<std::int64_t>(*size));
+    const std::uint64_t size = TRY(items.size_at(i));
+    sizes.push_back(static_cast<std::int64_t>(size));
   }
   return sizes;
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/numpy_objects.hpp"
 #include "formats/pytorch/pickle_arguments.hpp"
@@ -41,11 +41,9 @@ Result<void> set_view(const Objects& objects, Ref properties, StridedTensor& ten
     } else if (key.kind == Kind::string && key.text == "neg" && is_set && has_sign(*tensor.type)) {
       tensor.negated = true;
     } else {
-      return Error{
-          .code = ErrorCode::unsupported,
-          .message = fmt::format("the checkpoint has a tensor of {} with the property \"{}\", which is not known",
-                                 tensor.type->name, key.kind == Kind::string ? key.text.substr(0, 40) : ""),
-          .hint = "save tensor.clone() instead"};
+      return unsupported(fmt::format("the checkpoint has a tensor of {} with the property \"{}\", which is not known",
+                                     tensor.type->name, key.kind == Kind::string ? key.text.substr(0, 40) : ""),
+                         "save tensor.clone() instead");
     }
   }
   return {};
@@ -54,34 +52,29 @@ Result<void> set_view(const Objects& objects, Ref properties, StridedTensor& ten
 // (storage, offset, size, strides, requires_grad, hooks[, properties]); v3 has the type before the properties.
 Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool has_type) {
   StridedTensor tensor;
-  const Result<Ref> storage = arguments.at(0, Kind::storage);
-  if (!storage) return storage.error();
-  tensor.storage = *storage;
-  const Storage& stored = objects.storages[static_cast<std::size_t>(objects[*storage].integer)];
+  const Ref storage = TRY(arguments.at(0, Kind::storage));
+  tensor.storage = storage;
+  const Storage& stored = objects.storages[static_cast<std::size_t>(objects[storage].integer)];
   tensor.type = stored.type;
   if (has_type) {
-    const Result<Ref> type = arguments.at(6, Kind::symbol);
-    if (!type) return type.error();
-    const std::string& name = objects[*type].text;
+    const Ref type = TRY(arguments.at(6, Kind::symbol));
+    const std::string& name = objects[type].text;
     tensor.type = name.starts_with("torch.") ? find_torch_type(std::string_view(name).substr(6)) : nullptr;
     if (tensor.type == nullptr) return not_allowed(name);
   }
   if (tensor.type == nullptr) return malformed_pickle("a tensor of bytes without a type");
-  const Result<std::uint64_t> offset = arguments.size_at(1);
-  if (!offset) return offset.error();
-  Result<std::vector<std::int64_t>> shape = arguments.sizes_at(2);
-  if (!shape) return std::move(shape).error();
-  Result<std::vector<std::int64_t>> strides = arguments.sizes_at(3);
-  if (!strides) return std::move(strides).error();
-  if (shape->size() != strides->size() || shape->size() > max_rank) {
-    return malformed_pickle(fmt::format("a tensor of {} dimensions with {} strides", shape->size(), strides->size()));
+  const std::uint64_t offset = TRY(arguments.size_at(1));
+  std::vector<std::int64_t> shape = TRY(arguments.sizes_at(2));
+  std::vector<std::int64_t> strides = TRY(arguments.sizes_at(3));
+  if (shape.size() != strides.size() || shape.size() > max_rank) {
+    return malformed_pickle(fmt::format("a tensor of {} dimensions with {} strides", shape.size(), strides.size()));
   }
-  tensor.offset = *offset;
-  tensor.shape = *std::move(shape);
-  tensor.strides = *std::move(strides);
+  tensor.offset = offset;
+  tensor.shape = std::move(shape);
+  tensor.strides = std::move(strides);
   const std::size_t properties = has_type ? 7 : 6;
   if (arguments.count() > properties) {
-    if (auto set = set_view(objects, *arguments.at(properties), tensor); !set) return std::move(set).error();
+    TRY(set_view(objects, *arguments.at(properties), tensor));
   }
   return add_tensor(objects, std::move(tensor));
 }
@@ -106,59 +99,48 @@ Result<Ref> without_state(const Objects& objects, Ref tensor, Ref state) {
       (value.kind == Kind::tuple && value.items.size() == 2 &&
        std::ranges::all_of(value.items, [&](Ref item) { return is_plain_state(objects, objects[item]); }));
   if (plain) return tensor;
-  return Error{.code = ErrorCode::unsupported,
-               .message = "the checkpoint has a tensor with attributes of its own, which no other file can hold",
-               .hint = "save tensor.detach() instead"};
+  return unsupported("the checkpoint has a tensor with attributes of its own, which no other file can hold",
+                     "save tensor.detach() instead");
 }
 
 // (function, type, arguments, state)
 Result<Ref> rebuild_from_type(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> function = arguments.at(0, Kind::function);
-  if (!function) return function.error();
-  const auto rebuilds = static_cast<Function>(objects[*function].integer);
-  const Result<Ref> type = arguments.at(1, Kind::function);
-  if (!type) return type.error();
-  const std::string& name = objects[*type].text;
+  const Ref function = TRY(arguments.at(0, Kind::function));
+  const auto rebuilds = static_cast<Function>(objects[function].integer);
+  const Ref type = TRY(arguments.at(1, Kind::function));
+  const std::string& name = objects[type].text;
   const bool plain = name == "torch.Tensor" || name == "torch.nn.parameter.Parameter";
   const bool known = rebuilds == Function::rebuild_tensor || rebuilds == Function::rebuild_tensor_v3 ||
                      rebuilds == Function::rebuild_parameter;
   if (!plain || !known) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the checkpoint has a tensor of a class of its own, {}, made by {}",
-                                        name.substr(0, longest_name), objects[*function].text.substr(0, longest_name)),
-                 .hint = "save tensor.detach().as_subclass(torch.Tensor) instead"};
+    return unsupported(fmt::format("the checkpoint has a tensor of a class of its own, {}, made by {}",
+                                   name.substr(0, longest_name), objects[function].text.substr(0, longest_name)),
+                       "save tensor.detach().as_subclass(torch.Tensor) instead");
   }
-  const Result<Ref> inner = arguments.at(2, Kind::tuple);
-  if (!inner) return inner.error();
-  const Result<Ref> tensor = call(objects, *function, *inner);
-  if (!tensor) return tensor;
+  const Ref inner = TRY(arguments.at(2, Kind::tuple));
+  const Ref tensor = TRY(call(objects, function, inner));
   const Result<Ref> state = arguments.at(3);
-  return state ? without_state(objects, *tensor, *state) : state;
+  return state ? without_state(objects, tensor, *state) : state;
 }
 
 // (tensor or array, type, device, requires_grad): tensors of devices whose storages cannot be saved.
 Result<Ref> rebuild_device_tensor(const Objects& objects, const Arguments& arguments) {
-  const Result<Ref> data = arguments.at(0, Kind::tensor);
-  if (!data) return data;
-  const Result<Ref> type = arguments.at(1, Kind::symbol);
-  if (!type) return type;
-  const StridedTensor& tensor = objects.tensors[static_cast<std::size_t>(objects[*data].integer)];
-  if (objects[*type].text == fmt::format("torch.{}", tensor.type->name)) return data;
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("the checkpoint has a tensor of {} that was saved as {}",
-                                      objects[*type].text.substr(0, longest_name), tensor.type->name),
-               .hint = "save tensor.cpu() instead"};
+  const Ref data = TRY(arguments.at(0, Kind::tensor));
+  const Ref type = TRY(arguments.at(1, Kind::symbol));
+  const StridedTensor& tensor = objects.tensors[static_cast<std::size_t>(objects[data].integer)];
+  if (objects[type].text == fmt::format("torch.{}", tensor.type->name)) return data;
+  return unsupported(fmt::format("the checkpoint has a tensor of {} that was saved as {}",
+                                 objects[type].text.substr(0, longest_name), tensor.type->name),
+                     "save tensor.cpu() instead");
 }
 
 // Bytes in protocols that lack them: a text whose characters are the bytes.
 Result<Ref> encode(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> text = arguments.at(0, Kind::string);
-  if (!text) return text;
-  const Result<Ref> encoding = arguments.at(1, Kind::string);
-  if (!encoding) return encoding;
-  const std::string& name = objects[*encoding].text;
+  const Ref text = TRY(arguments.at(0, Kind::string));
+  const Ref encoding = TRY(arguments.at(1, Kind::string));
+  const std::string& name = objects[encoding].text;
   if (name != "latin1" && name != "latin-1") return malformed_pickle("a text in an encoding that is not Latin-1");
-  const std::string utf8 = objects[*text].text;
+  const std::string utf8 = objects[text].text;
   std::string bytes;
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const auto first = static_cast<unsigned char>(utf8[i]);
@@ -175,9 +157,8 @@ Result<Ref> encode(Objects& objects, const Arguments& arguments) {
 // dict(pairs), list(items), ...: a container with the items of another one.
 Result<Ref> make_container(Objects& objects, Kind kind, const Arguments& arguments) {
   if (arguments.count() == 0) return objects.add({.kind = kind});
-  const Result<Ref> from = arguments.at(0);
-  if (!from) return from;
-  const Value& source = objects[*from];
+  const Ref from = TRY(arguments.at(0));
+  const Value& source = objects[from];
   Value made{.kind = kind};
   if (kind != Kind::dict || source.kind == Kind::dict) {
     const bool has_items = source.kind == Kind::list || source.kind == Kind::tuple || source.kind == Kind::set ||
@@ -198,13 +179,11 @@ Result<Ref> make_container(Objects& objects, Kind kind, const Arguments& argumen
 }
 
 Result<Ref> make_device(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> kind = arguments.at(0, Kind::string);
-  if (!kind) return kind;
-  std::string text = objects[*kind].text;
+  const Ref kind = TRY(arguments.at(0, Kind::string));
+  std::string text = objects[kind].text;
   if (arguments.count() > 1) {
-    const Result<Ref> index = arguments.at(1);
-    if (!index) return index;
-    if (objects[*index].kind == Kind::integer) text += fmt::format(":{}", objects[*index].integer);
+    const Ref index = TRY(arguments.at(1));
+    if (objects[index].kind == Kind::integer) text += fmt::format(":{}", objects[index].integer);
   }
   return objects.add({.kind = Kind::symbol, .text = std::move(text)});
 }
@@ -220,16 +199,15 @@ Result<Ref> make_foreign(Objects& objects, Ref function, Ref arguments) {
 }
 
 Result<Ref> make_layout(Objects& objects, const Arguments& arguments) {
-  const Result<Ref> name = arguments.at(0, Kind::string);
-  if (!name) return name;
-  return objects.add({.kind = Kind::symbol, .text = objects[*name].text});
+  const Ref name = TRY(arguments.at(0, Kind::string));
+  return objects.add({.kind = Kind::symbol, .text = objects[name].text});
 }
 
 }  // namespace
 
 Result<Ref> add_tensor(Objects& objects, StridedTensor tensor) {
   const std::uint64_t bytes = io::MemoryBudget::grown_bytes<StridedTensor> + 16 * tensor.shape.size();
-  if (auto taken = objects.budget().take(bytes); !taken) return std::move(taken).error();
+  TRY(objects.budget().take(bytes));
   objects.tensors.push_back(std::move(tensor));
   Value value{.kind = Kind::tensor};
   value.integer = static_cast<std::int64_t>(objects.tensors.size() - 1);
@@ -265,10 +243,9 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
     case Function::rebuild_parameter:
       return arguments.at(0, Kind::tensor);
     case Function::rebuild_parameter_with_state: {
-      const Result<Ref> tensor = arguments.at(0, Kind::tensor);
-      if (!tensor) return tensor;
+      const Ref tensor = TRY(arguments.at(0, Kind::tensor));
       const Result<Ref> state = arguments.at(3);
-      return state ? without_state(objects, *tensor, *state) : state;
+      return state ? without_state(objects, tensor, *state) : state;
     }
     case Function::rebuild_from_type:
       return rebuild_from_type(objects, arguments);
@@ -295,7 +272,7 @@ Result<Ref> call_with_names(Objects& objects, Ref function, Ref arguments, Ref n
   const Result<Ref> made = call(objects, function, arguments);
   if (!made || is_empty(objects[named])) return made;
   if (objects[*made].kind != Kind::foreign) return malformed_pickle("a call with named arguments");
-  if (auto added = objects.append(*made, named); !added) return std::move(added).error();
+  TRY(objects.append(*made, named));
   return made;
 }
 
@@ -316,48 +293,40 @@ Result<void> set_state(Objects& objects, Ref object, Ref state) {
     default:
       break;
   }
-  return Error{.code = ErrorCode::unsupported,
-               .message = "the checkpoint has an object with a state that is not known",
-               .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does"};
+  return unsupported("the checkpoint has an object with a state that is not known",
+                     "save tensors and plain data only, as torch.save(model.state_dict(), path) does");
 }
 
 Result<Ref> make_storage(Objects& objects, Ref identifier) {
   if (objects[identifier].kind != Kind::tuple)
     return malformed_pickle("an identifier of a storage that is not a tuple");
   const Arguments arguments(objects, identifier);
-  const Result<Ref> kind = arguments.at(0, Kind::string);
-  if (!kind) return kind;
-  if (objects[*kind].text != "storage") {
-    return not_allowed(fmt::format("\"{}\"", objects[*kind].text.substr(0, 20)));
+  const Ref kind = TRY(arguments.at(0, Kind::string));
+  if (objects[kind].text != "storage") {
+    return not_allowed(fmt::format("\"{}\"", objects[kind].text.substr(0, 20)));
   }
-  const Result<Ref> type = arguments.at(1, Kind::function);
-  if (!type) return type;
-  if (static_cast<Function>(objects[*type].integer) != Function::storage) {
+  const Ref type = TRY(arguments.at(1, Kind::function));
+  if (static_cast<Function>(objects[type].integer) != Function::storage) {
     return malformed_pickle("a storage whose type is not one");
   }
-  const Result<Ref> key = arguments.at(2, Kind::string);
-  if (!key) return key;
-  const Result<std::uint64_t> items = arguments.size_at(4);
-  if (!items) return items.error();
-  const std::string& name = objects[*type].text;
+  const Ref key = TRY(arguments.at(2, Kind::string));
+  const std::uint64_t items = TRY(arguments.size_at(4));
+  const std::string& name = objects[type].text;
   Storage storage{
-      .key = objects[*key].text, .type = find_storage_type(name.substr(name.rfind('.') + 1)), .items = *items};
+      .key = objects[key].text, .type = find_storage_type(name.substr(name.rfind('.') + 1)), .items = items};
   // The older format's view of another storage: (key, first item, items).
   if (arguments.count() > 5) {
-    const Result<Ref> view = arguments.at(5);
-    if (!view) return view;
-    if (objects[*view].kind == Kind::tuple) {
-      const Arguments part(objects, *view);
-      const Result<std::uint64_t> first = part.size_at(1);
-      if (!first) return first.error();
-      storage.first = *first;
-    } else if (objects[*view].kind != Kind::none) {
+    const Ref view = TRY(arguments.at(5));
+    if (objects[view].kind == Kind::tuple) {
+      const Arguments part(objects, view);
+      storage.first = TRY(part.size_at(1));
+    } else if (objects[view].kind != Kind::none) {
       return malformed_pickle("a view of a storage that is not a tuple");
     }
   }
   // Many storages may share the text of their key, of which each has a copy.
   const std::uint64_t bytes = io::MemoryBudget::grown_bytes<Storage> + 2 * storage.key.size();
-  if (auto taken = objects.budget().take(bytes); !taken) return std::move(taken).error();
+  TRY(objects.budget().take(bytes));
   objects.storages.push_back(std::move(storage));
   Value value{.kind = Kind::storage};
   value.integer = static_cast<std::int64_t>(objects.storages.size() - 1);

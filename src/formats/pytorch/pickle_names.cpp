@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/errors.hpp"
 #include "formats/npy/npy_text.hpp"
 
 namespace tensorcast::formats::pytorch {
@@ -110,12 +111,10 @@ std::string shown(const std::string& name) {
 }
 
 Error not_allowed(const std::string& name) {
-  return Error{
-      .code = ErrorCode::unsupported,
-      .message = fmt::format("the checkpoint has an object made by {}, which is neither a tensor of a known kind "
-                             "nor plain data",
-                             shown(name)),
-      .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does"};
+  return unsupported(fmt::format("the checkpoint has an object made by {}, which is neither a tensor of a known kind "
+                                 "nor plain data",
+                                 shown(name)),
+                     "save tensors and plain data only, as torch.save(model.state_dict(), path) does");
 }
 
 Result<Ref> find_name(Objects& objects, const std::string& given_module, const std::string& name) {
@@ -133,15 +132,12 @@ Result<Ref> find_name(Objects& objects, const std::string& given_module, const s
   }
   const auto* tensor = std::ranges::find(other_tensors, full, &OtherTensor::name);
   if (tensor != other_tensors.end()) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the checkpoint has {}", tensor->what),
-                 .hint = std::string(tensor->hint)};
+    return unsupported(fmt::format("the checkpoint has {}", tensor->what), std::string(tensor->hint));
   }
   if (full.starts_with("torch._utils._rebuild")) return not_allowed(full);
   if (runs_programs(module, name)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the checkpoint names {}, which no tensor or data needs", shown(full)),
-                 .hint = "loading it in Python may run a program: do that only if you trust its origin"};
+    return unsupported(fmt::format("the checkpoint names {}, which no tensor or data needs", shown(full)),
+                       "loading it in Python may run a program: do that only if you trust its origin");
   }
   return add_function(objects, Function::foreign, full);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "formats/pytorch/torch_types.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/error.hpp"
@@ -77,16 +78,14 @@ class Objects {
   // Adds a value. Errors: unsupported (memory).
   [[nodiscard]] Result<Ref> add(Value value) {
     constexpr std::size_t overhead = 16;  // of the deque and of allocations
-    if (auto taken = budget_.take(sizeof(Value) + overhead + value.text.size() + 4 * value.items.size()); !taken) {
-      return std::move(taken).error();
-    }
+    TRY(budget_.take(sizeof(Value) + overhead + value.text.size() + 4 * value.items.size()));
     if (values_.size() == no_ref) return io::MemoryBudget::exceeded();
     values_.push_back(std::move(value));
     return static_cast<Ref>(values_.size() - 1);
   }
   // Adds an item to a container. Errors: unsupported (memory).
   [[nodiscard]] Result<void> append(Ref container, Ref item) {
-    if (auto taken = budget_.take_grown<Ref>(); !taken) return taken;
+    TRY(budget_.take_grown<Ref>());
     values_[container].items.push_back(item);
     return {};
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 
+#include "dtype/try.hpp"
 #include "formats/bytes/strided_elements.hpp"
 #include "formats/pytorch/checkpoint_file.hpp"
 #include "formats/pytorch/checkpoint_tree.hpp"
@@ -48,16 +49,15 @@ class PytorchReader final : public Reader {
       : file_(file), checkpoint_(std::move(checkpoint)) {}
 
   Result<void> open() {
-    Result<CheckpointTree> tree = sort_checkpoint(checkpoint_->objects, checkpoint_->root);
-    if (!tree) return std::move(tree).error();
-    other_data_ = std::move(tree->other_data);
-    warnings_ = std::move(tree->warnings);
+    CheckpointTree tree = TRY(sort_checkpoint(checkpoint_->objects, checkpoint_->root));
+    other_data_ = std::move(tree.other_data);
+    warnings_ = std::move(tree.warnings);
     // Tied and repeated elements are written once for each tensor, so bound what a small file can become.
     constexpr std::uint64_t base_bytes = std::uint64_t{64} << 20;
     constexpr std::uint64_t bytes_per_byte = 16;
     std::uint64_t left = base_bytes + bytes_per_byte * file_.size();
-    for (pytorch::NamedTensor& named : tree->tensors) {
-      if (auto taken = checkpoint_->budget->take_grown<TensorInfo>(); !taken) return taken;
+    for (pytorch::NamedTensor& named : tree.tensors) {
+      TRY(checkpoint_->budget->take_grown<TensorInfo>());
       Result<TensorInfo> info = describe(checkpoint_->objects.tensors[named.tensor]);
       if (!info) {
         info.error().tensor = named.name;
@@ -118,8 +118,7 @@ class PytorchReader final : public Reader {
 
   // Checks that all elements of the tensor are in its storage.
   [[nodiscard]] Result<TensorInfo> describe(const StridedTensor& tensor) const {
-    const Result<StoredBytes> bytes = stored(tensor);
-    if (!bytes) return bytes.error();
+    const StoredBytes bytes = TRY(stored(tensor));
     const TorchType& type = *tensor.type;
     TensorInfo info{.name = {}, .dtype = type.dtype, .shape = tensor.shape, .foreign_dtype = std::string(type.foreign)};
     const Result<std::size_t> items = element_count(tensor.shape);
@@ -145,7 +144,7 @@ class PytorchReader final : public Reader {
         return damaged("strides that lead out of the storage");
       }
     }
-    const std::uint64_t available = bytes->bytes / type.item_bytes;
+    const std::uint64_t available = bytes.bytes / type.item_bytes;
     if (last >= available) {
       return damaged(fmt::format("element {} of a storage that has {}", last, available));
     }

@@ -7,6 +7,9 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/pickle_functions.hpp"
 #include "formats/pytorch/pickle_names.hpp"
@@ -66,10 +69,9 @@ class Unpickler {
 
   Result<Ref> run() {
     while (true) {
-      const Result<std::uint8_t> code = input_.get<std::uint8_t>();
-      if (!code) return code.error();
-      if (*code == '.') break;
-      if (Result<void> done = step(*code); !done) return std::move(done).error();
+      const std::uint8_t code = TRY(input_.get<std::uint8_t>());
+      if (code == '.') break;
+      TRY(step(code));
     }
     if (stack_.size() != 1) return malformed_pickle(fmt::format("{} values remain at its end", stack_.size()));
     return stack_.back();
@@ -191,11 +193,9 @@ class Unpickler {
   Result<void> step_objects(std::uint8_t code) {
     switch (code) {
       case 'c': {
-        Result<std::string> module = input_.line();
-        if (!module) return std::move(module).error();
-        Result<std::string> name = input_.line();
-        if (!name) return std::move(name).error();
-        return push(find_name(objects_, *module, *name));
+        std::string module = TRY(input_.line());
+        std::string name = TRY(input_.line());
+        return push(find_name(objects_, module, name));
       }
       case 0x93:
         return stack_global();
@@ -228,9 +228,8 @@ class Unpickler {
       case 0x84:
       case 0x97:
       case 0x98:
-        return Error{
-            .code = ErrorCode::unsupported,
-            .message = fmt::format("the pickle has operation 0x{:02x}, which no checkpoint of tensors needs", code)};
+        return unsupported(
+            fmt::format("the pickle has operation 0x{:02x}, which no checkpoint of tensors needs", code));
       default:
         return malformed_pickle(fmt::format("0x{:02x} at {} is not an operation", code, input_.position() - 1));
     }
@@ -283,10 +282,9 @@ class Unpickler {
 
   // Numbers and texts.
   Result<void> protocol() {
-    const Result<std::uint8_t> version = input_.get<std::uint8_t>();
-    if (!version) return version.error();
-    if (*version <= newest_protocol) return {};
-    return Error{.code = ErrorCode::unsupported, .message = fmt::format("pickle protocol {} is not known", *version)};
+    const std::uint8_t version = TRY(input_.get<std::uint8_t>());
+    if (version <= newest_protocol) return {};
+    return unsupported(fmt::format("pickle protocol {} is not known", version));
   }
   template <class Number>
   Result<void> skip() {
@@ -299,11 +297,10 @@ class Unpickler {
     return number ? push_integer(Kind::integer, *number) : number.error();
   }
   Result<void> push_decimal() {
-    Result<std::string> line = input_.line();
-    if (!line) return std::move(line).error();
-    if (*line == "00" || *line == "01") return push_integer(Kind::boolean, *line == "01" ? 1 : 0);
-    if (line->ends_with('L')) line->pop_back();
-    return push_digits(*std::move(line));
+    std::string line = TRY(input_.line());
+    if (line == "00" || line == "01") return push_integer(Kind::boolean, line == "01" ? 1 : 0);
+    if (line.ends_with('L')) line.pop_back();
+    return push_digits(std::move(line));
   }
   Result<void> push_digits(std::string digits) {
     const std::string_view magnitude = std::string_view(digits).substr(digits.starts_with('-') ? 1 : 0);
@@ -318,16 +315,12 @@ class Unpickler {
   }
   template <class Length>
   Result<void> push_long() {
-    const Result<Length> length = input_.get<Length>();
-    if (!length) return length.error();
-    if (*length > max_long_bytes) {
-      return Error{
-          .code = ErrorCode::unsupported,
-          .message = fmt::format("the pickle has an integer of {} bytes; {} are allowed", *length, max_long_bytes)};
+    const Length length = TRY(input_.get<Length>());
+    if (length > max_long_bytes) {
+      return unsupported(fmt::format("the pickle has an integer of {} bytes; {} are allowed", length, max_long_bytes));
     }
-    const Result<std::string> bytes = input_.text(*length);
-    if (!bytes) return bytes.error();
-    return push_digits(decimal(*bytes));
+    const std::string bytes = TRY(input_.text(length));
+    return push_digits(decimal(bytes));
   }
   Result<void> push_number(double real) {
     Value value{.kind = Kind::real};
@@ -335,16 +328,14 @@ class Unpickler {
     return push_value(std::move(value));
   }
   Result<void> push_real() {
-    const Result<std::uint64_t> bits = input_.get<std::uint64_t>();
-    if (!bits) return bits.error();
-    return push_number(std::bit_cast<double>(__builtin_bswap64(*bits)));
+    const std::uint64_t bits = TRY(input_.get<std::uint64_t>());
+    return push_number(std::bit_cast<double>(__builtin_bswap64(bits)));
   }
   Result<void> push_real_text() {
-    const Result<std::string> line = input_.line();
-    if (!line) return line.error();
+    const std::string line = TRY(input_.line());
     double real = 0;
-    const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), real);
-    if (error == std::errc::invalid_argument || end != line->data() + line->size()) {
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), real);
+    if (error == std::errc::invalid_argument || end != line.data() + line.size()) {
       return malformed_pickle("a number that is not in decimal");
     }
     return push_number(real);
@@ -352,44 +343,38 @@ class Unpickler {
   // `python2`: bytes or text, which only their content can tell.
   template <class Length>
   Result<void> push_text(Kind kind, bool python2) {
-    const Result<Length> length = input_.get<Length>();
-    if (!length) return length.error();
-    Result<std::string> text = input_.text(*length);
-    if (!text) return std::move(text).error();
-    if (kind == Kind::string && !is_utf8(*text)) {
+    const Length length = TRY(input_.get<Length>());
+    std::string text = TRY(input_.text(length));
+    if (kind == Kind::string && !is_utf8(text)) {
       if (!python2) return malformed_pickle("a text that is not UTF-8");
       kind = Kind::bytes;
     }
-    return push_value({.kind = kind, .text = *std::move(text)});
+    return push_value({.kind = kind, .text = std::move(text)});
   }
   Result<void> push_quoted() {
-    const Result<std::string> line = input_.line();
-    if (!line) return line.error();
+    const std::string line = TRY(input_.line());
     const bool quoted =
-        line->size() >= 2 && line->front() == line->back() && (line->front() == '\'' || line->front() == '"');
-    if (!quoted || line->find('\\') != std::string::npos || !is_utf8(*line)) {
+        line.size() >= 2 && line.front() == line.back() && (line.front() == '\'' || line.front() == '"');
+    if (!quoted || line.find('\\') != std::string::npos || !is_utf8(line)) {
       return malformed_pickle("a text that is not in quotes, or has escapes");
     }
-    return push_value({.kind = Kind::string, .text = line->substr(1, line->size() - 2)});
+    return push_value({.kind = Kind::string, .text = line.substr(1, line.size() - 2)});
   }
   Result<void> push_escaped() {
-    Result<std::string> line = input_.line();
-    if (!line) return std::move(line).error();
+    std::string line = TRY(input_.line());
     // Latin-1, with \uXXXX for the rest; names of tensors are ASCII.
-    if (!std::all_of(line->begin(), line->end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; })) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the pickle has a text of protocol 0 that is not plain ASCII",
-                   .hint = "save the checkpoint with torch.save's own protocol"};
+    if (!std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; })) {
+      return unsupported("the pickle has a text of protocol 0 that is not plain ASCII",
+                         "save the checkpoint with torch.save's own protocol");
     }
-    return push_value({.kind = Kind::string, .text = *std::move(line)});
+    return push_value({.kind = Kind::string, .text = std::move(line)});
   }
 
   // Containers.
   Result<void> push_marked(Kind kind) {
-    Result<std::vector<Ref>> items = pop_to_mark();
-    if (!items) return std::move(items).error();
-    if (kind == Kind::dict && items->size() % 2 != 0) return malformed_pickle("a key without a value");
-    return push_value({.kind = kind, .items = *std::move(items)});
+    std::vector<Ref> items = TRY(pop_to_mark());
+    if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
+    return push_value({.kind = kind, .items = std::move(items)});
   }
   Result<void> push_tuple(std::size_t count) {
     TENSORCAST_TRY(need(count));
@@ -428,27 +413,23 @@ class Unpickler {
     if (code == 'q' || code == 'h') return widened(input_.get<std::uint8_t>());
     if (code == 'r' || code == 'j') return widened(input_.get<std::uint32_t>());
     if (code == 0x94) return std::uint64_t{memo_.size()};
-    const Result<std::string> line = input_.line();
-    if (!line) return line.error();
-    std::uint64_t index = 0;
-    const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), index);
-    if (error != std::errc() || end != line->data() + line->size()) return malformed_pickle("an index of the memo");
-    return index;
+    const std::string line = TRY(input_.line());
+    const std::optional<std::uint64_t> index = parse_whole<std::uint64_t>(line);
+    if (!index) return malformed_pickle("an index of the memo");
+    return *index;
   }
   Result<void> put(std::uint8_t code) {
-    const Result<std::uint64_t> index = memo_index(code);
-    if (!index) return index.error();
+    const std::uint64_t index = TRY(memo_index(code));
     TENSORCAST_TRY(need(1));
     constexpr std::uint64_t node_bytes = 64;  // of an entry in the map
-    if (!memo_.contains(*index)) TENSORCAST_TRY(objects_.budget().take(node_bytes));
-    memo_[*index] = stack_.back();
+    if (!memo_.contains(index)) TENSORCAST_TRY(objects_.budget().take(node_bytes));
+    memo_[index] = stack_.back();
     return {};
   }
   Result<void> get(std::uint8_t code) {
-    const Result<std::uint64_t> index = memo_index(code);
-    if (!index) return index.error();
-    const auto found = memo_.find(*index);
-    if (found == memo_.end()) return malformed_pickle(fmt::format("value {} of the memo was never put there", *index));
+    const std::uint64_t index = TRY(memo_index(code));
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) return malformed_pickle(fmt::format("value {} of the memo was never put there", index));
     return push(found->second);
   }
 
@@ -473,9 +454,7 @@ class Unpickler {
 
 }  // namespace
 
-Error malformed_pickle(std::string what) {
-  return Error{.code = ErrorCode::parse, .message = "malformed pickle: " + std::move(what)};
-}
+Error malformed_pickle(std::string what) { return parse_error("malformed pickle: " + std::move(what)); }
 
 Result<Ref> unpickle(WindowReader& input, Objects& objects) { return Unpickler(input, objects).run(); }
 

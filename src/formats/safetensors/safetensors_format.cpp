@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "dtype/try.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "io/input_file.hpp"
@@ -124,9 +125,8 @@ std::vector<std::size_t> layout(std::span<const TensorInfo> tensors) {
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,
                                        const WriteOptions& options) {
-  const Result<std::string> header = safetensors::format_header(tensors, options.metadata);
-  if (!header) return header.error();
-  if (auto written = file.append(std::as_bytes(std::span(*header))); !written) return std::move(written).error();
+  const std::string header = TRY(safetensors::format_header(tensors, options.metadata));
+  TRY(file.append(std::as_bytes(std::span(header))));
   return std::unique_ptr<Writer>(std::make_unique<SafetensorsWriter>(file));
 }
 

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <set>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_header_parser.hpp"
 #include "tensorcast/tensor.hpp"
@@ -61,35 +62,33 @@ void append_string(std::string& json, const std::string& text) { json += nlohman
 }  // namespace
 
 Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
-  Result<ParsedHeader> parsed = parse_header_json(json);
-  if (!parsed) return std::move(parsed).error();
-  std::vector<HeaderEntry>& entries = parsed->entries;
+  ParsedHeader parsed = TRY(parse_header_json(json));
+  std::vector<HeaderEntry>& entries = parsed.entries;
   if (auto twice = find_duplicate(entries)) return header_error("the name occurs twice", *std::move(twice));
   std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
 
-  Header header{.tensors = {}, .begin_offsets = {}, .metadata = std::move(parsed->metadata)};
+  Header header{.tensors = {}, .begin_offsets = {}, .metadata = std::move(parsed.metadata)};
   header.tensors.reserve(entries.size());
   header.begin_offsets.reserve(entries.size());
   std::uint64_t expected = 0;
   for (HeaderEntry& entry : entries) {
     const std::uint64_t begin = entry.begin;
     const std::uint64_t end = entry.end;
-    Result<TensorInfo> tensor = check_entry(entry);
-    if (!tensor) return std::move(tensor).error();
+    TensorInfo tensor = TRY(check_entry(entry));
     if (begin < expected) {
-      return header_error(fmt::format("the data overlap those of another tensor at byte {}", begin), tensor->name);
+      return header_error(fmt::format("the data overlap those of another tensor at byte {}", begin), tensor.name);
     }
     if (begin > expected) {
-      return header_error(fmt::format("a hole of {} byte(s) before the data", begin - expected), tensor->name);
+      return header_error(fmt::format("a hole of {} byte(s) before the data", begin - expected), tensor.name);
     }
     if (end > data_bytes) {
       return header_error(fmt::format("the data end at byte {}, but the file has only {}", end, data_bytes),
-                          tensor->name);
+                          tensor.name);
     }
     expected = end;
-    header.tensors.push_back(std::move(tensor).value());
+    header.tensors.push_back(std::move(tensor));
     header.begin_offsets.push_back(begin);
   }
   if (expected != data_bytes) {
@@ -107,7 +106,7 @@ std::uint64_t load_length(std::span<const std::byte> head) noexcept {
 Result<FileHeader> read_file_header(std::uint64_t file_bytes, const ReadBytes& read) {
   if (file_bytes < length_bytes) return header_error("the file is too short for a safetensors header");
   std::array<std::byte, length_bytes> head{};
-  if (auto got = read(0, head); !got) return std::move(got).error();
+  TRY(read(0, head));
   const std::uint64_t length = load_length(head);
   if (length > max_header_bytes) {
     return header_error(fmt::format("the header claims {} bytes; safetensors allows {}", length, max_header_bytes));
@@ -117,11 +116,9 @@ Result<FileHeader> read_file_header(std::uint64_t file_bytes, const ReadBytes& r
         fmt::format("the header claims {} bytes, but the file has only {} more", length, file_bytes - length_bytes));
   }
   FileHeader file{.header = {}, .json = std::string(length, '\0'), .data_begin = length_bytes + length};
-  if (auto got = read(length_bytes, std::as_writable_bytes(std::span(file.json))); !got) return std::move(got).error();
+  TRY(read(length_bytes, std::as_writable_bytes(std::span(file.json))));
   if (!file.json.starts_with('{')) return header_error("the header does not begin with {");
-  Result<Header> header = parse_header(file.json, file_bytes - file.data_begin);
-  if (!header) return std::move(header).error();
-  file.header = std::move(header).value();
+  file.header = TRY(parse_header(file.json, file_bytes - file.data_begin));
   return file;
 }
 
@@ -129,8 +126,7 @@ Result<std::string> format_header(std::span<const TensorInfo> tensors, const Met
   std::set<std::string_view> keys;
   for (const auto& [key, value] : metadata) {
     if (keys.insert(key).second) continue;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the metadata have \"{}\" twice, and safetensors can hold it once", key)};
+    return unsupported(fmt::format("the metadata have \"{}\" twice, and safetensors can hold it once", key));
   }
   std::string json(length_bytes, '\0');
   json += '{';
@@ -159,15 +155,14 @@ Result<std::string> format_header(std::span<const TensorInfo> tensors, const Met
       comma = ",";
     }
   } catch (const nlohmann::json::type_error&) {
-    return Error{.code = ErrorCode::invalid_argument, .message = "a tensor's name or a metadata text is not UTF-8"};
+    return invalid("a tensor's name or a metadata text is not UTF-8");
   }
   json += '}';
   json.append((data_alignment - json.size() % data_alignment) % data_alignment, ' ');
   const std::uint64_t header_bytes = json.size() - length_bytes;
   if (header_bytes > max_header_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the header would take {} bytes; safetensors allows {}", header_bytes,
-                                        max_header_bytes)};
+    return unsupported(
+        fmt::format("the header would take {} bytes; safetensors allows {}", header_bytes, max_header_bytes));
   }
   for (std::size_t i = 0; i < length_bytes; ++i) json[i] = static_cast<char>(header_bytes >> (8 * i));
   return json;

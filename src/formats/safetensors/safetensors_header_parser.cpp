@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "dtype/errors.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "io/memory_budget.hpp"
 
@@ -143,7 +144,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& problem) override {
-    error_ = Error{.code = ErrorCode::parse, .message = json_complaint(position, problem.what())};
+    error_ = tensorcast::parse_error(json_complaint(position, problem.what()));
     return false;
   }
 
@@ -245,7 +246,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
 Result<ParsedHeader> parse_header_json(std::string_view json) {
   // nlohmann would treat a zero byte as the end and ignore the rest.
   if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
-    return Error{.code = ErrorCode::parse, .message = json_complaint(zero + 1, "")};
+    return parse_error(json_complaint(zero + 1, ""));
   }
   HeaderHandler handler(json.size());
   // If this returns false, the handler has the reason.
