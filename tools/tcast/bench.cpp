@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,7 @@ using Pair = std::pair<DType, DType>;
 
 struct BenchArguments {
   std::vector<Pair> pairs;
-  std::vector<Size> sizes = {Size::l1, Size::l2, Size::memory};
+  std::set<Size> sizes = {Size::l1, Size::l2, Size::memory};
   int threads = 1;
   bool thorough = false;
   bool json = false;
@@ -86,7 +87,7 @@ std::string add_pairs(std::string_view text, std::vector<Pair>& pairs) {
   const auto side = [&](std::string_view name) -> std::vector<DType> {
     if (name == "all") return timed_types();
     const Result<DType> dtype = tensorcast::parse_dtype(name);
-    if (!dtype) complaint = fmt::format("{}; {}", dtype.error().message, dtype.error().hint);
+    if (!dtype) complaint = complaint_of(dtype);
     if (dtype && (*dtype == DType::string || !tensorcast::is_castable(*dtype))) {
       complaint = fmt::format("{} cannot be timed: its elements have no fixed size", name);
     }
@@ -196,42 +197,21 @@ void add_bench(CLI::App& app, Work& work) {
   command.footer(bench_examples);
   const auto arguments = std::make_shared<BenchArguments>();
 
-  CLI::Option* pairs = command.add_option_function<std::vector<std::string>>(
-      "--pairs",
-      [arguments](const std::vector<std::string>& texts) {
-        for (const std::string& text : texts) add_pairs(text, arguments->pairs);
-      },
-      "pairs to time (default: the usual ones)");
-  repeatable(pairs)->delimiter(',');
-  pairs->option_text("FROM:TO,...|all");
-  pairs->check(CLI::Validator(
-      [](std::string& text) {
-        std::vector<Pair> ignored;
-        return add_pairs(text, ignored);
-      },
-      ""));
-
-  CLI::Option* sizes = command.add_option_function<std::vector<std::string>>(
-      "--sizes",
-      [arguments](const std::vector<std::string>& names) {
-        arguments->sizes.clear();
-        for (const Size size : tensorcast::bench::all_sizes) {
-          const bool wanted = std::find(names.begin(), names.end(), tensorcast::bench::name(size)) != names.end();
-          if (wanted) arguments->sizes.push_back(size);
-        }
-      },
-      "call: 100 elements; l1, l2: inside the caches; memory (default l1,l2,memory)");
-  repeatable(sizes)->delimiter(',');
-  sizes->option_text("call,l1,l2,memory");
-  sizes->check(CLI::Validator(
-      [](std::string& text) {
-        for (const Size size : tensorcast::bench::all_sizes) {
-          if (tensorcast::bench::name(size) == text) return std::string();
-        }
-        return fmt::format("\"{}\" is not one of call, l1, l2, memory", text);
-      },
-      ""));
-
+  add_read_all(command, "--pairs", arguments->pairs, "pairs to time (default: the usual ones)", add_pairs)
+      ->delimiter(',')
+      ->option_text("FROM:TO,...|all");
+  add_read_all(command, "--sizes", arguments->sizes,
+               "call: 100 elements; l1, l2: inside the caches; memory (default l1,l2,memory)",
+               [](const std::string& text, std::set<Size>& sizes) {
+                 for (const Size size : tensorcast::bench::all_sizes) {
+                   if (tensorcast::bench::name(size) != text) continue;
+                   sizes.insert(size);
+                   return std::string();
+                 }
+                 return fmt::format("\"{}\" is not one of call, l1, l2, memory", text);
+               })
+      ->delimiter(',')
+      ->option_text("call,l1,l2,memory");
   add_threads(command, arguments->threads);
   command.add_flag("--thorough", arguments->thorough, "more rounds and larger buffers, for numbers to publish");
   add_json(command, arguments->json);

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "printable.hpp"
 #include "tensorcast/budget.hpp"
 #include "text_table.hpp"
@@ -40,15 +42,11 @@ tensorcast::Result<BudgetPlan> plan_budget(const std::vector<Inspected>& tensors
     weights.push_back({tensor.summary.name, tensor.stats->count, tensor.stats->schemes});
     plan.weights.push_back({&tensor, nullptr});
   }
-  if (weights.empty()) {
-    return tensorcast::Error{.code = tensorcast::ErrorCode::invalid_argument,
-                             .message = "there are no matrices of layers to quantize"};
-  }
-  const tensorcast::Result<std::vector<std::size_t>> chosen = tensorcast::choose_within_budget(weights, budget);
-  if (!chosen) return chosen.error();
+  if (weights.empty()) return tensorcast::invalid("there are no matrices of layers to quantize");
+  const std::vector<std::size_t> chosen = TRY(tensorcast::choose_within_budget(weights, budget));
   double bits = 0.0, elements = 0.0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const SchemeFit& fit = plan.weights[i].tensor->stats->schemes[(*chosen)[i]];
+    const SchemeFit& fit = plan.weights[i].tensor->stats->schemes[chosen[i]];
     plan.weights[i].fit = &fit;
     plan.noise_power += fit.noise_power;
     bits += fit.bits * static_cast<double>(weights[i].count);

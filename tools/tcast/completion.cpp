@@ -7,6 +7,8 @@
 
 #include "command.hpp"
 #include "completion_scripts.hpp"
+#include "dtype/text_parts.hpp"
+#include "options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "terminal.hpp"
 
@@ -53,12 +55,9 @@ std::vector<Candidate> values_of(const CLI::Option& option) {
     return values;
   }
   if (text.find('|') == std::string::npos) return {};
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('|', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view word : tensorcast::split(text, '|')) {
     const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == word.npos;
-    if (plain) values.push_back({word, {}});
+    if (plain) values.push_back({std::string(word), {}});
   }
   return values;
 }
@@ -128,14 +127,10 @@ void add_completion(CLI::App& app, Work& work) {
   CLI::App& command = *app.add_subcommand("completion", "Print the script that completes commands in a shell");
   command.footer(completion_examples);
   const auto shell = std::make_shared<std::string>();
-  command.add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::Validator(
-          [](std::string& word) {
-            const bool known = std::ranges::any_of(scripts, [&](const Script& script) { return word == script.shell; });
-            return known ? std::string() : fmt::format("\"{}\" is not one of bash, zsh, fish", word);
-          },
-          ""));
+  command.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(check([](const std::string& word) {
+    const bool known = std::ranges::any_of(scripts, [&](const Script& script) { return word == script.shell; });
+    return known ? std::string() : fmt::format("\"{}\" is not one of bash, zsh, fish", word);
+  }));
   command.callback([shell, &work] {
     work = [shell] {
       print(std::ranges::find_if(scripts, [&](const Script& script) { return *shell == script.shell; })->text);

@@ -13,6 +13,8 @@
 #include "command.hpp"
 #include "conversion_summary.hpp"
 #include "convert_rules.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -109,11 +111,11 @@ Result<void> check_paths(const ConvertArguments& arguments) {
   const std::span<const PathUse> rules = std::span(paths).subspan(2);
   // In a folder, the library leaves files of others alone.
   if (!paths[0].folder) {
-    if (Result<void> apart = tensorcast::check_apart(paths[1], rules); !apart) return apart;
+    TRY(tensorcast::check_apart(paths[1], rules));
   }
   if (arguments.report_path.empty()) return {};
   const PathUse report{.path = arguments.report_path, .noun = "report"};
-  if (Result<void> apart = tensorcast::check_apart(report, paths); !apart) return apart;
+  TRY(tensorcast::check_apart(report, paths));
   // A PyTorch checkpoint may have other data, which get this name.
   const PathUse beside[] = {{.path = request.output + ".json", .noun = "checkpoint's other data"}};
   Result<void> apart = tensorcast::check_apart(report, beside);
@@ -168,19 +170,14 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
 Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& output) {
   if (request.output == standard_stream) {
     if (request.output_format.empty()) request.output_format = "npy";
-    if (request.output_format != "npy") {
-      return tensorcast::Error{.code = tensorcast::ErrorCode::unsupported,
-                               .message = "only npy is written to standard output",
-                               .hint = "-o FILE"};
-    }
-    Result<std::string> path = output.create();
-    if (!path) return std::move(path).error();
-    request.output = *std::move(path);
+    if (request.output_format != "npy")
+      return tensorcast::unsupported("only npy is written to standard output", "-o FILE");
+    std::string path = TRY(output.create());
+    request.output = std::move(path);
   }
   if (request.input == standard_stream) {
-    Result<std::string> path = standard_input_as_file();
-    if (!path) return std::move(path).error();
-    request.input = *std::move(path);
+    std::string path = TRY(standard_input_as_file());
+    request.input = std::move(path);
   }
   return {};
 }
@@ -327,10 +324,7 @@ void check_usage(ConvertArguments& arguments) {
   request.report = !arguments.report_path.empty() || arguments.json;
   for (const std::string& text : arguments.rules) {
     const Result<tensorcast::ConvertRule> rule = parse_rule(text);
-    if (!rule) {
-      const tensorcast::Error& error = rule.error();
-      throw CLI::ValidationError("--rule", error.hint.empty() ? error.message : error.message + "; " + error.hint);
-    }
+    if (!rule) throw CLI::ValidationError("--rule", complaint_of(rule));
     request.rules.push_back(*rule);
   }
   if (arguments.json && request.output == standard_stream) {

@@ -1,6 +1,5 @@
 // tcast diff: compares the tensors of two checkpoints or files.
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
@@ -17,7 +16,6 @@
 #include "report_json.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "terminal.hpp"
-#include "text_table.hpp"
 
 namespace tcast {
 namespace {
@@ -42,18 +40,6 @@ struct DiffArguments {
   bool json = false;
   bool quiet = false;
 };
-
-constexpr std::size_t most_listed = 20;
-
-std::string change_of(const TensorDifference& tensor) {
-  if (!tensor.in_b) return "only in A";
-  if (!tensor.in_a) return "only in B";
-  if (tensor.from_shape != tensor.to_shape) {
-    return fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape));
-  }
-  if (tensor.from != tensor.to) return fmt::format("{} -> {}", name(tensor.from), name(tensor.to));
-  return std::string(name(tensor.from));
-}
 
 bool differs(const TensorDifference& tensor) {
   return !tensor.in_a || !tensor.in_b || tensor.from_shape != tensor.to_shape || tensor.from != tensor.to ||
@@ -88,20 +74,8 @@ std::string text_of(const DiffOutcome& outcome, bool all, bool headers_only) {
     }
   }
   std::stable_sort(changed.begin(), changed.end(), comes_before);
-  std::string text;
-  const std::size_t shown = all ? changed.size() : std::min(changed.size(), most_listed);
-  if (shown != 0) {
-    Table table(difference_columns("tensor"));
-    for (std::size_t i = 0; i < shown; ++i) {
-      const TensorDifference& tensor = *changed[i];
-      std::vector<std::string> cells = {printable(tensor.name), change_of(tensor)};
-      if (tensor.compared) std::ranges::copy(difference_cells(tensor), std::back_inserter(cells));
-      table.add_row(std::move(cells));
-    }
-    text += table.to_string();
-    if (shown < changed.size()) text += fmt::format("and {} more; --all lists them\n", changed.size() - shown);
-    text += "\n";
-  }
+  std::string text = differences_table("tensor", changed, all, name(tensorcast::DType::undefined));
+  if (!text.empty()) text += "\n";
   text += fmt::format("{}: {} {}, {} of another type", count_text(outcome.tensors.size(), "tensor"), grouped(equal),
                       headers_only ? "with equal headers" : "equal", grouped(types));
   if (only_a != 0) text += fmt::format(", {} only in A", grouped(only_a));
@@ -127,14 +101,7 @@ Json json_of(const DiffOutcome& outcome) {
 int diff(DiffArguments& arguments) {
   tensorcast::DiffRequest& request = arguments.request;
   const CancellableWork cancellable;
-  const tensorcast::Result<DiffOutcome> outcome = [&] {
-    ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&](const tensorcast::Progress& progress) {
-      bar.show(progress);
-      return !interrupted();
-    };
-    return tensorcast::diff_checkpoints(request);
-  }();
+  const tensorcast::Result<DiffOutcome> outcome = with_progress(request, arguments.quiet, tensorcast::diff_checkpoints);
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not compared");
   }

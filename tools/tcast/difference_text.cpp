@@ -2,31 +2,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "printable.hpp"
 #include "result_json.hpp"
+#include "text_table.hpp"
 
 namespace tcast {
 
-std::vector<std::string> difference_cells(const tensorcast::TensorDifference& tensor) {
-  return {fmt::format("{} of {}", grouped(tensor.different), grouped(tensor.count)),
+namespace {
+
+using tensorcast::TensorDifference;
+
+constexpr std::size_t most_differences = 20;
+
+std::string change_of(const TensorDifference& tensor, std::string_view unknown) {
+  const auto type = [&](tensorcast::DType dtype) {
+    return dtype == tensorcast::DType::undefined ? unknown : name(dtype);
+  };
+  if (!tensor.in_b) return "only in A";
+  if (!tensor.in_a) return "only in B";
+  if (tensor.from_shape != tensor.to_shape) {
+    return fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape));
+  }
+  return tensor.from == tensor.to ? std::string(type(tensor.from))
+                                  : fmt::format("{} -> {}", type(tensor.from), type(tensor.to));
+}
+
+std::vector<std::string> cells_of(const TensorDifference& tensor, std::string_view unknown) {
+  if (!tensor.compared) return {printable(tensor.name), change_of(tensor, unknown)};
+  return {printable(tensor.name),
+          change_of(tensor, unknown),
+          fmt::format("{} of {}", grouped(tensor.different), grouped(tensor.count)),
           specials_text({.infinities_made = tensor.infinities_made,
                          .infinities_lost = tensor.infinities_lost,
                          .nan_made = tensor.nan_made,
                          .nan_lost = tensor.nan_lost}),
-          short_number(tensor.max_abs_error), short_number(tensor.max_rel_error), decibel_text(tensor.snr_db)};
+          short_number(tensor.max_abs_error),
+          short_number(tensor.max_rel_error),
+          decibel_text(tensor.snr_db)};
 }
 
-std::vector<Column> difference_columns(const std::string& kind) {
-  return {{kind},
-          {"change"},
-          {"elements differ", Align::right},
-          {"Inf and NaN"},
-          {"max abs error", Align::right},
-          {"max rel error", Align::right},
-          {"SNR", Align::right}};
+}  // namespace
+
+std::string differences_table(const std::string& kind, std::span<const TensorDifference* const> tensors, bool all,
+                              std::string_view unknown) {
+  if (tensors.empty()) return "";
+  Table table({{kind},
+               {"change"},
+               {"elements differ", Align::right},
+               {"Inf and NaN"},
+               {"max abs error", Align::right},
+               {"max rel error", Align::right},
+               {"SNR", Align::right}});
+  const std::size_t shown = all ? tensors.size() : std::min(tensors.size(), most_differences);
+  for (const TensorDifference* tensor : tensors.first(shown)) table.add_row(cells_of(*tensor, unknown));
+  const std::size_t more = tensors.size() - shown;
+  return table.to_string() + (more == 0 ? "" : fmt::format("and {} more; --all lists them\n", more));
 }
 
 bool is_worse(const tensorcast::TensorDifference& x, const tensorcast::TensorDifference& y) {

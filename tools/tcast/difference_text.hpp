@@ -2,12 +2,13 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report_json.hpp"
 #include "tensorcast/checkpoint.hpp"
-#include "text_table.hpp"
 
 namespace tcast {
 
@@ -19,10 +20,12 @@ struct Specials {
 // "90 Inf made, 1 NaN lost"; "" if there are none.
 [[nodiscard]] std::string specials_text(const Specials& specials);
 
-// Columns of a list of tensors, which are called `kind`: name, change, and those of difference_cells().
-[[nodiscard]] std::vector<Column> difference_columns(const std::string& kind);
-// `tensor` was compared.
-[[nodiscard]] std::vector<std::string> difference_cells(const tensorcast::TensorDifference& tensor);
+// A table of tensors that differ, which are called `kind`, and how many more there are: without `all` it has the
+// first 20. `unknown`: what stands for a type that no cast knows.
+[[nodiscard]] std::string differences_table(const std::string& kind,
+                                            std::span<const tensorcast::TensorDifference* const> tensors, bool all,
+                                            std::string_view unknown);
+
 // Orders compared tensors: those with more infinities and NaN made or lost first, then the worst SNR.
 [[nodiscard]] bool is_worse(const tensorcast::TensorDifference& x, const tensorcast::TensorDifference& y);
 // Adds the same numbers to `entry`. `tensor` was compared.

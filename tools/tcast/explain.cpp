@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "decimal_text.hpp"
+#include "dtype/try.hpp"
 #include "failure.hpp"
 #include "options.hpp"
 #include "printable.hpp"
@@ -57,14 +58,12 @@ Result<ExplainedValue> explain_value(const ExplainArguments& arguments, const st
   if (arguments.from != DType::undefined) {
     tensorcast::CastOptions unscaled = arguments.options;
     unscaled.scale = 1.0;
-    Result<Explanation> source = tensorcast::explain(literal, arguments.from, arguments.from, unscaled);
-    if (!source) return std::move(source).error();
-    value.source = *std::move(source);
+    Explanation source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
+    value.source = std::move(source);
   }
   for (const DType to : arguments.to) {
-    Result<Explanation> target = tensorcast::explain(literal, arguments.from, to, arguments.options);
-    if (!target) return std::move(target).error();
-    value.targets.push_back(*std::move(target));
+    Explanation target = TRY(tensorcast::explain(literal, arguments.from, to, arguments.options));
+    value.targets.push_back(std::move(target));
   }
   return value;
 }

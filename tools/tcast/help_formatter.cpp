@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "dtype/text_parts.hpp"
+
 namespace tcast {
 namespace {
 
@@ -74,12 +76,7 @@ std::size_t indent_of(std::string_view line) { return std::min(line.find_first_n
 
 std::string wrapped_footer(std::string_view text) {
   constexpr std::size_t full_line = 100;  // of the source, whose lines have up to 120
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  const std::vector<std::string_view> lines = tensorcast::split(text, '\n');
   std::string result;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::size_t indent = indent_of(lines[i]);

@@ -15,6 +15,7 @@
 #include "command.hpp"
 #include "convert_rules.hpp"
 #include "difference_text.hpp"
+#include "dtype/try.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -56,8 +57,7 @@ struct InspectArguments {
   Order order = Order::file;
   bool all = false;
   bool stats = false;
-  std::vector<DType> candidates = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2};
-  std::vector<tensorcast::SchemeCandidate> schemes;
+  Candidates candidates = {.types = {DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}};
   bool has_candidates = false;  // --candidates was given
   std::string importance;
   std::string html;     // --html: the page that is written
@@ -272,7 +272,7 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
         tensorcast::tensor_stats({.input = path,
                                   .tensors = names,
                                   .candidates = {candidates.begin(), candidates.end()},
-                                  .schemes = arguments.schemes,
+                                  .schemes = arguments.candidates.schemes,
                                   .importance = arguments.importance,
                                   .options = arguments.options,
                                   .execution = arguments.execution,
@@ -289,7 +289,7 @@ Result<void> measure_all(const InspectArguments& arguments, std::vector<Inspecte
   const auto tried = [&](const TensorSummary& tensor) {
     return arguments.has_candidates || tensorcast::family(tensor.dtype) == Family::floating;
   };
-  if (Result<void> done = measure(arguments, arguments.candidates, tried, tensors); !done) return done;
+  TRY(measure(arguments, arguments.candidates.types, tried, tensors));
   return measure(
       arguments, {}, [&](const TensorSummary& tensor) { return !tried(tensor); }, tensors);
 }
@@ -300,9 +300,8 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   std::vector<std::size_t> chosen(file.tensors.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   if (!arguments.include.empty()) {
-    Result<std::vector<std::size_t>> matching = tensorcast::matching_tensors(file, arguments.include);
-    if (!matching) return std::move(matching).error();
-    chosen = *std::move(matching);
+    std::vector<std::size_t> matching = TRY(tensorcast::matching_tensors(file, arguments.include));
+    chosen = std::move(matching);
   }
   std::vector<Inspected> tensors;
   for (const std::size_t index : chosen) {
@@ -312,7 +311,7 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
                        .file = files.empty() ? std::string() : files[index]});
   }
   if (arguments.stats) {
-    if (Result<void> measured = measure_all(arguments, tensors); !measured) return std::move(measured).error();
+    TRY(measure_all(arguments, tensors));
     for (Inspected& tensor : tensors) {
       if (!tensor.stats) continue;
       for (const auto& [candidate, report] : tensor.stats->candidates) {
@@ -350,27 +349,23 @@ std::string kinds_table(const std::vector<Inspected>& tensors) {
   return "\n" + table.to_string();
 }
 
-Json checkpoint_json(const tensorcast::CheckpointSummary& checkpoint, const FileSummary& file,
-                     const std::vector<Inspected>& tensors) {
-  Json json = inspected_json(file, tensors);
+// What only a checkpoint has.
+void add_checkpoint_json(Json& json, const tensorcast::CheckpointSummary& checkpoint,
+                         const std::vector<Inspected>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     json["tensors"][i]["file"] = tensors[i].file;
     json["tensors"][i]["kind"] =
         name(tensorcast::tensor_kind(tensors[i].summary.name, tensors[i].summary.shape.size()));
   }
-  Json shards = Json::array();
+  json["shards"] = Json::array();
   for (const tensorcast::CheckpointFile& shard : checkpoint.shards) {
-    shards.push_back({{"file", shard.name}, {"bytes", shard.bytes}, {"tensors", shard.tensors}});
+    json["shards"].push_back({{"file", shard.name}, {"bytes", shard.bytes}, {"tensors", shard.tensors}});
   }
-  json["shards"] = std::move(shards);
   json["indexes"] = checkpoint.indexes;
-  Json others = Json::array();
+  json["other_files"] = Json::array();
   for (const tensorcast::CheckpointFile& other : checkpoint.other_files) {
-    others.push_back({{"file", other.name}, {"bytes", other.bytes}});
+    json["other_files"].push_back({{"file", other.name}, {"bytes", other.bytes}});
   }
-  json["other_files"] = std::move(others);
-  add_layers_json(json, checkpoint.layers, checkpoint.warnings);
-  return json;
 }
 
 // What is read, which the page must not replace.
@@ -385,9 +380,8 @@ Result<BudgetPlan> write_ranking(const InspectArguments& arguments, const std::v
   if (!arguments.html.empty()) {
     const std::filesystem::path path = std::filesystem::absolute(arguments.path).lexically_normal();
     const std::string title = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
-    Result<void> written = write_report(arguments.html, inputs_of(arguments), candidates_page(title, tensors),
-                                        arguments.overwrite, "page");
-    if (!written) return std::move(written).error();
+    TRY(write_report(arguments.html, inputs_of(arguments), candidates_page(title, tensors), arguments.overwrite,
+                     "page"));
   }
   if (arguments.budget == 0.0) return plan;
   Result<BudgetPlan> planned = plan_budget(tensors, arguments.budget);
@@ -401,53 +395,6 @@ Result<BudgetPlan> write_ranking(const InspectArguments& arguments, const std::v
 Result<std::vector<tensorcast::LayerRecipes>> recipes_against(const InspectArguments& arguments) {
   if (arguments.against.empty()) return std::vector<tensorcast::LayerRecipes>();
   return detect_recipes(arguments.path, arguments.against, arguments.importance, arguments.execution, arguments.quiet);
-}
-
-int fail_or_stop(const tensorcast::Error& error) {
-  if (error.code != tensorcast::ErrorCode::cancelled) return fail(error);
-  return report_interruption("the rest was not compared");
-}
-
-int inspect_folder(const InspectArguments& arguments) {
-  const Result<tensorcast::CheckpointSummary> checkpoint = tensorcast::inspect_checkpoint(arguments.path);
-  if (!checkpoint) return fail(checkpoint.error());
-  FileSummary file{.format = "checkpoint", .tensors = {}, .metadata = {}};
-  const std::string folder = std::filesystem::is_directory(arguments.path)
-                                 ? arguments.path
-                                 : std::filesystem::absolute(arguments.path).parent_path().string();
-  std::vector<std::string> files;
-  for (const tensorcast::CheckpointTensor& tensor : checkpoint->tensors) {
-    file.tensors.push_back(tensor.summary);
-    files.push_back(folder + "/" + tensor.file);
-  }
-  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, file, files);
-  if (!tensors) return fail(tensors.error());
-  const Result<BudgetPlan> plan = write_ranking(arguments, *tensors);
-  if (!plan) return fail(plan.error());
-  const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
-  if (!recipes) return fail_or_stop(recipes.error());
-  if (arguments.json) {
-    Json json = checkpoint_json(*checkpoint, file, *tensors);
-    if (!arguments.against.empty()) add_recipes_json(json, *recipes);
-    if (!plan->weights.empty()) add_plan_json(json, *plan);
-    print(json_text(json));
-    return exit_done;
-  }
-  if (arguments.quiet) return exit_done;
-  const bool listed = arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
-  print(types_table(*tensors) + kinds_table(*tensors));
-  print(layers_text(checkpoint->layers, checkpoint->warnings, arguments.all));
-  if (!arguments.against.empty()) print(recipes_text(*recipes, arguments.all, !arguments.importance.empty()));
-  if (listed)
-    print("\n" + tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) +
-          schemes_table(*tensors));
-  if (!plan->weights.empty()) print(plan_text(*plan));
-  print(totals_line(file, *tensors));
-  print(fmt::format("{}, {}, {}\n", count_text(checkpoint->shards.size(), "shard"),
-                    checkpoint->indexes.size() == 1 ? "1 index" : fmt::format("{} indexes", checkpoint->indexes.size()),
-                    count_text(checkpoint->other_files.size(), "other file")));
-  if (!listed) print("--tensors lists the tensors, --include REGEX those whose name matches\n");
-  return exit_done;
 }
 
 bool is_onnx_model(const InspectArguments& arguments) {
@@ -472,58 +419,110 @@ Result<FileSummary> inspect_model(const InspectArguments& arguments) {
   return tensorcast::onnx::list_initializers(arguments.path);
 }
 
-int inspect(InspectArguments& arguments) {
+// What a file or a checkpoint has, and what was measured and chosen.
+struct Inspection {
+  FileSummary file;
+  std::vector<std::string> paths = {};  // of each tensor's file, in a checkpoint
+  std::optional<tensorcast::CheckpointSummary> checkpoint = {};
+  std::string other_data = {};  // JSON; not parsed, as it may have integers of thousands of digits
+  std::vector<Inspected> tensors = {};
+  BudgetPlan plan = {};  // refers to `tensors`
+  std::vector<tensorcast::LayerRecipes> recipes = {};
+};
+
+Result<Inspection> read_folder(const InspectArguments& arguments) {
+  tensorcast::CheckpointSummary checkpoint = TRY(tensorcast::inspect_checkpoint(arguments.path));
+  const std::string folder = std::filesystem::is_directory(arguments.path)
+                                 ? arguments.path
+                                 : std::filesystem::absolute(arguments.path).parent_path().string();
+  Inspection found;
+  found.file.format = "checkpoint";
+  for (const tensorcast::CheckpointTensor& tensor : checkpoint.tensors) {
+    found.file.tensors.push_back(tensor.summary);
+    found.paths.push_back(folder + "/" + tensor.file);
+  }
+  found.file.layers = checkpoint.layers;
+  found.file.warnings = checkpoint.warnings;
+  found.checkpoint = std::move(checkpoint);
+  return found;
+}
+
+Result<Inspection> read_file(InspectArguments& arguments) {
+  if (arguments.path == standard_stream) arguments.path = TRY(standard_input_as_file());
+  Inspection found;
+  found.file =
+      TRY(is_onnx_model(arguments)
+              ? inspect_model(arguments)
+              : tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from}));
+  if (found.file.format == "pytorch") found.other_data = one_line(TRY(tensorcast::read_other_data(arguments.path)));
+  return found;
+}
+
+Result<Inspection> look_into(InspectArguments& arguments) {
   for (const auto& [path, noun] : {std::pair(arguments.html, "page"), std::pair(arguments.plan, "plan")}) {
-    if (path.empty()) continue;
-    const Result<void> usable = check_report_path(path, inputs_of(arguments), arguments.overwrite, noun);
-    if (!usable) return fail(usable.error());
+    if (!path.empty()) TRY(check_report_path(path, inputs_of(arguments), arguments.overwrite, noun));
   }
-  if (tensorcast::is_checkpoint(arguments.path)) return inspect_folder(arguments);
-  if (arguments.path == standard_stream) {
-    Result<std::string> path = standard_input_as_file();
-    if (!path) return fail(path.error());
-    arguments.path = *std::move(path);
+  const bool is_folder = tensorcast::is_checkpoint(arguments.path);
+  Inspection found = TRY(is_folder ? read_folder(arguments) : read_file(arguments));
+  Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, found.file, found.paths);
+  if (!tensors && !is_folder && tensors.error().file.empty()) tensors.error().file = arguments.path;
+  found.tensors = TRY(std::move(tensors));
+  found.plan = TRY(write_ranking(arguments, found.tensors));
+  found.recipes = TRY(recipes_against(arguments));
+  return found;
+}
+
+std::string inspection_json(const InspectArguments& arguments, const Inspection& found) {
+  Json json = inspected_json(found.file, found.tensors);
+  if (found.checkpoint) add_checkpoint_json(json, *found.checkpoint, found.tensors);
+  add_layers_json(json, found.file.layers, found.file.warnings);
+  if (!arguments.against.empty()) add_recipes_json(json, found.recipes);
+  if (!found.plan.weights.empty()) add_plan_json(json, found.plan);
+  return found.other_data.empty() ? json_text(json) : json_text_with(json, "other_data", found.other_data);
+}
+
+std::string inspection_text(const InspectArguments& arguments, const Inspection& found) {
+  const bool wants_list =
+      arguments.all || arguments.stats || !arguments.include.empty() || arguments.order != Order::file;
+  const bool listed = wants_list || (!found.checkpoint && found.tensors.size() <= most_listed);
+  const std::string list = tensors_table(found.tensors) + stats_table(found.tensors) + candidates_table(found.tensors) +
+                           schemes_table(found.tensors);
+  std::string text = found.checkpoint ? types_table(found.tensors) + kinds_table(found.tensors)
+                     : listed         ? list
+                                      : types_table(found.tensors);
+  text += layers_text(found.file.layers, found.file.warnings, arguments.all);
+  if (!arguments.against.empty()) {
+    const bool all_layers = arguments.all || (!found.checkpoint && found.file.layers.size() <= most_listed);
+    text += recipes_text(found.recipes, all_layers, !arguments.importance.empty());
   }
-  const Result<FileSummary> file =
-      is_onnx_model(arguments)
-          ? inspect_model(arguments)
-          : tensorcast::inspect({.input = arguments.path, .raw = arguments.raw, .from = arguments.layout.from});
-  if (!file) return fail(file.error());
-  const Result<std::vector<Inspected>> tensors = inspect_tensors(arguments, *file, {});
-  if (!tensors) {
-    tensorcast::Error error = tensors.error();
-    if (error.file.empty()) error.file = arguments.path;
-    return fail(error);
+  if (found.checkpoint && listed) text += "\n" + list;
+  if (!found.plan.weights.empty()) text += plan_text(found.plan);
+  if (!found.checkpoint) {
+    text += problems_text(found.tensors) + metadata_table(found.file) + other_data_text(found.other_data);
   }
-  const Result<BudgetPlan> plan = write_ranking(arguments, *tensors);
-  if (!plan) return fail(plan.error());
-  const Result<std::vector<tensorcast::LayerRecipes>> recipes = recipes_against(arguments);
-  if (!recipes) return fail_or_stop(recipes.error());
-  std::string other_data;  // JSON; not parsed, as it may have integers of thousands of digits
-  if (file->format == "pytorch") {
-    const Result<std::string> text = tensorcast::read_other_data(arguments.path);
-    if (!text) return fail(text.error());
-    other_data = one_line(*text);
+  text += totals_line(found.file, found.tensors);
+  if (found.checkpoint) {
+    const std::size_t indexes = found.checkpoint->indexes.size();
+    text += fmt::format("{}, {}, {}\n", count_text(found.checkpoint->shards.size(), "shard"),
+                        indexes == 1 ? "1 index" : fmt::format("{} indexes", indexes),
+                        count_text(found.checkpoint->other_files.size(), "other file"));
   }
+  if (listed) return text;
+  return text + fmt::format("{} lists the tensors, --include REGEX those whose name matches\n",
+                            found.checkpoint ? "--tensors" : "--all");
+}
+
+int inspect(InspectArguments& arguments) {
+  const Result<Inspection> found = look_into(arguments);
+  if (!found && found.error().code == tensorcast::ErrorCode::cancelled) {
+    return report_interruption("the rest was not compared");
+  }
+  if (!found) return fail(found.error());
   if (arguments.json) {
-    Json json = inspected_json(*file, *tensors);
-    add_layers_json(json, file->layers, file->warnings);
-    if (!arguments.against.empty()) add_recipes_json(json, *recipes);
-    if (!plan->weights.empty()) add_plan_json(json, *plan);
-    print(other_data.empty() ? json_text(json) : json_text_with(json, "other_data", other_data));
-    return exit_done;
+    print(inspection_json(arguments, *found));
+  } else if (!arguments.quiet) {
+    print(inspection_text(arguments, *found));
   }
-  if (arguments.quiet) return exit_done;
-  const bool listed = tensors->size() <= most_listed || arguments.all || arguments.stats ||
-                      !arguments.include.empty() || arguments.order != Order::file;
-  print(listed ? tensors_table(*tensors) + stats_table(*tensors) + candidates_table(*tensors) + schemes_table(*tensors)
-               : types_table(*tensors));
-  print(layers_text(file->layers, file->warnings, arguments.all));
-  if (!arguments.against.empty())
-    print(recipes_text(*recipes, arguments.all || file->layers.size() <= most_listed, !arguments.importance.empty()));
-  if (!plan->weights.empty()) print(plan_text(*plan));
-  print(problems_text(*tensors) + metadata_table(*file) + other_data_text(other_data) + totals_line(*file, *tensors));
-  if (!listed) print("--all lists the tensors, --include REGEX those whose name matches\n");
   return exit_done;
 }
 
@@ -545,7 +544,7 @@ void add_inspect(CLI::App& app, Work& work) {
                    "list the tensors even if there are more than 40, or if it is a checkpoint");
   CLI::Option* stats = command.add_flag(
       "--stats", arguments->stats, "read the data too: ranges, NaN, Inf, zeros, and how each candidate would fare");
-  CLI::Option* candidates = add_candidates(command, arguments->candidates, arguments->schemes);
+  CLI::Option* candidates = add_candidates(command, arguments->candidates);
   candidates->needs(stats);
   command
       .add_option("--importance", arguments->importance,
@@ -579,18 +578,17 @@ void add_inspect(CLI::App& app, Work& work) {
     arguments->has_candidates = candidates->count() != 0;
     const bool ranks = !arguments->html.empty() || arguments->budget != 0.0;
     if (ranks && !arguments->has_candidates) {
-      arguments->candidates.clear();
-      arguments->schemes = tensorcast::default_scheme_candidates();
+      arguments->candidates = {.schemes = tensorcast::default_scheme_candidates()};
       arguments->has_candidates = true;
     }
-    if (!arguments->schemes.empty() && sort->count() == 0) arguments->order = Order::snr;
+    if (!arguments->candidates.schemes.empty() && sort->count() == 0) arguments->order = Order::snr;
     arguments->raw = arguments->layout.raw_layout();
-    std::erase(arguments->candidates, DType::string);  // has no losses to measure, but "all" includes it
+    std::erase(arguments->candidates.types, DType::string);  // has no losses to measure, but "all" includes it
     if (arguments->order == Order::snr && !arguments->stats) throw CLI::ValidationError("--sort", "snr needs --stats");
     const bool weighs = !arguments->importance.empty() && arguments->against.empty();
-    if ((arguments->budget != 0.0 || weighs) && arguments->schemes.empty())
+    if ((arguments->budget != 0.0 || weighs) && arguments->candidates.schemes.empty())
       throw CLI::ValidationError(weighs ? "--importance" : "--budget", "a scheme among the candidates is needed");
-    if (arguments->candidates.empty() && arguments->schemes.empty())
+    if (arguments->candidates.types.empty() && arguments->candidates.schemes.empty())
       throw CLI::ValidationError("--candidates", "a numeric type is needed");
     work = [arguments] { return inspect(*arguments); };
   });

@@ -1,12 +1,13 @@
 // tcast onnx: changes the precision of ONNX models.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "models/onnx/convert_options.hpp"
@@ -157,9 +158,8 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     const Result<Validator> validator = Validator::find(arguments.validation, arguments.quiet);
     if (!validator) return fail(validator.error());
     request.check = [&, validator = *validator](const std::string& made) -> Result<void> {
-      Result<ordered_json> outputs = validator.compare(request.input, made, request.to);
-      if (!outputs) return std::move(outputs).error();
-      compared = std::move(*outputs);
+      ordered_json outputs = TRY(validator.compare(request.input, made, request.to));
+      compared = std::move(outputs);
       return {};
     };
   }
@@ -200,9 +200,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
 
 // Entries with a type, such as x=float32, are types of inputs and outputs; others are names of those that stay.
 void take_io_types(std::string_view list, ConvertRequest& request) {
-  while (!list.empty()) {
-    const std::string_view entry = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(entry.size() + 1, list.size()));
+  for (const std::string_view entry : tensorcast::split(list, ',')) {
     const std::size_t equals = entry.rfind('=');
     const auto dtype = equals == std::string_view::npos ? tensorcast::Result<tensorcast::DType>(tensorcast::Error{})
                                                         : tensorcast::parse_dtype(entry.substr(equals + 1));
@@ -217,9 +215,8 @@ void take_io_types(std::string_view list, ConvertRequest& request) {
 std::int64_t parse_opset(const std::string& text) {
   if (text == "keep") return tensorcast::onnx::keep_opset;
   if (text == "auto") return tensorcast::onnx::auto_opset;
-  std::int64_t opset = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), opset);
-  if (status == std::errc() && end == text.data() + text.size() && opset > 0) return opset;
+  const std::int64_t opset = tensorcast::parse_whole<std::int64_t>(text).value_or(0);
+  if (opset > 0) return opset;
   throw CLI::ValidationError("--opset", fmt::format("\"{}\" is neither keep nor auto nor an opset", printable(text)));
 }
 

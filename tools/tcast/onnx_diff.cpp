@@ -1,6 +1,5 @@
 // tcast onnx diff: compares two models.
 #include <algorithm>
-#include <iterator>
 #include <memory>
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -16,7 +15,6 @@
 #include "result_json.hpp"
 #include "tensorcast/onnx.hpp"
 #include "terminal.hpp"
-#include "text_table.hpp"
 
 namespace tcast {
 namespace {
@@ -72,29 +70,11 @@ std::string initializer_table(const tensorcast::onnx::DiffOutcome& outcome, bool
   for (const TensorDifference& tensor : outcome.initializers) {
     if (!tensor.equal || !tensor.in_a || !tensor.in_b) changed.push_back(&tensor);
   }
-  if (changed.empty()) return {};
   std::stable_sort(changed.begin(), changed.end(), [](const TensorDifference* x, const TensorDifference* y) {
     if (x->compared != y->compared) return !x->compared;
     return x->compared && is_worse(*x, *y);
   });
-  Table table(difference_columns("initializer"));
-  const std::size_t shown = all ? changed.size() : std::min(changed.size(), most_listed_lines);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const TensorDifference& tensor = *changed[i];
-    const std::string change = !tensor.in_b   ? "only in A"
-                               : !tensor.in_a ? "only in B"
-                               : tensor.from_shape != tensor.to_shape
-                                   ? fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape))
-                               : tensor.from == tensor.to
-                                   ? type_text(tensor.from)
-                                   : fmt::format("{} -> {}", type_text(tensor.from), type_text(tensor.to));
-    std::vector<std::string> cells = {printable(tensor.name), change};
-    if (tensor.compared) std::ranges::copy(difference_cells(tensor), std::back_inserter(cells));
-    table.add_row(std::move(cells));
-  }
-  std::string text = table.to_string();
-  if (shown < changed.size()) text += fmt::format("and {} more; --all lists them\n", changed.size() - shown);
-  return text;
+  return differences_table("initializer", changed, all, "?");
 }
 
 std::string diff_text(const tensorcast::onnx::DiffOutcome& outcome, bool all) {

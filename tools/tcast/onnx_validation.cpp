@@ -12,6 +12,9 @@
 #include <string_view>
 #include <utility>
 
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "options.hpp"
 #include "printable.hpp"
 #include "run_program.hpp"
@@ -49,23 +52,17 @@ std::string complaint_of(std::string_view text) {
 }
 
 Error no_python(std::string message) {
-  return Error{.code = ErrorCode::unsupported,
-               .message = std::move(message),
-               .hint = "pip install tensorcast[validate]; the environment variable TCAST_PYTHON names another Python"};
+  return tensorcast::unsupported(
+      std::move(message),
+      "pip install tensorcast[validate]; the environment variable TCAST_PYTHON names another Python");
 }
 
 bool is_dims(std::string_view list) {
-  while (!list.empty()) {
-    const std::string_view entry = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(entry.size() + 1, list.size()));
-    const std::size_t equals = entry.find('=');
-    if (equals == 0 || equals == std::string_view::npos) return false;
-    const std::string_view length = entry.substr(equals + 1);
-    const bool is_number = !length.empty() && std::all_of(length.begin(), length.end(),
-                                                          [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (!is_number) return false;
-  }
-  return true;
+  return std::ranges::all_of(tensorcast::split(list, ','), [](std::string_view entry) {
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    const std::string_view length = entry.substr(std::min(equals + 1, entry.size()));
+    return equals > 0 && !length.empty() && length.find_first_not_of("0123456789") == length.npos;
+  });
 }
 
 // A line on a terminal while Python works, from the second second on.
@@ -115,13 +112,11 @@ void add_validation(CLI::App& command, ValidationArguments& arguments) {
   };
   add("--inputs", arguments.inputs, "an npz file with an array for each input (default: random ones)", "NPZ");
   add("--dims", arguments.dims, "lengths of symbolic dimensions: batch=1,sequence=16 (default 2)", "LENGTHS")
-      ->check(CLI::Validator(
-          [](std::string& given) {
-            return is_dims(given)
-                       ? std::string()
-                       : fmt::format("\"{}\" is not a list of lengths; write batch=1,sequence=16", printable(given));
-          },
-          ""));
+      ->check(check([](const std::string& given) {
+        return is_dims(given)
+                   ? std::string()
+                   : fmt::format("\"{}\" is not a list of lengths; write batch=1,sequence=16", printable(given));
+      }));
   add("--seed", arguments.seed, "of random inputs (default 0)", "NUMBER");
   const char* rtol = "relative error that passes (default by the type: 0.02 for float16, 0.12 for bfloat16, 1e-4)";
   add("--rtol", arguments.rtol, rtol, "NUMBER")->check(not_negative());
@@ -143,11 +138,10 @@ Result<Validator> Validator::find(const ValidationArguments& arguments, bool qui
     return Error{.code = ErrorCode::io, .message = "cannot open the inputs", .file = arguments.inputs};
   }
   const std::string test[] = {"-c", fmt::format("{}{}", without_current_folder, test_packages)};
-  const Result<ProgramResult> found = run_program(validator.python_, test);
-  if (!found) return found.error();
-  if (found->status != 0) {
+  const ProgramResult found = TRY(run_program(validator.python_, test));
+  if (found.status != 0) {
     return no_python(
-        fmt::format("--validate needs packages that {} lacks: {}", validator.python_, complaint_of(found->complaints)));
+        fmt::format("--validate needs packages that {} lacks: {}", validator.python_, complaint_of(found.complaints)));
   }
   const auto add = [&](std::string_view option, const auto& value) {
     validator.options_.push_back(fmt::format("--{}={}", option, value));
@@ -172,16 +166,14 @@ Result<ordered_json> Validator::compare(const std::string& old_model, const std:
                                     "--json"};
   words.insert(words.end(), options_.begin(), options_.end());
   WaitingLine line(!quiet_);
-  const Result<ProgramResult> done = run_program(python_, words, {}, [&] { line.show(); });
-  if (!done) return done.error();
-  if (done->status != 0) {
-    const std::string complaint = complaint_of(done->complaints);
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = complaint.empty() ? fmt::format("{} ended with status {}", python_, done->status) : complaint,
-        .hint = "nothing was written"};
+  const ProgramResult done = TRY(run_program(python_, words, {}, [&] { line.show(); }));
+  if (done.status != 0) {
+    const std::string complaint = complaint_of(done.complaints);
+    return tensorcast::invalid(
+        complaint.empty() ? fmt::format("{} ended with status {}", python_, done.status) : complaint,
+        "nothing was written");
   }
-  const ordered_json result = ordered_json::parse(done->output, nullptr, false);
+  const ordered_json result = ordered_json::parse(done.output, nullptr, false);
   const auto outputs = result.is_object() ? result.find("outputs") : result.end();
   if (outputs == result.end() || !outputs->is_array() || !std::all_of(outputs->begin(), outputs->end(), is_output)) {
     return Error{.code = ErrorCode::internal, .message = fmt::format("the answer of {} is not understood", python_)};

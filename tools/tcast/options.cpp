@@ -1,10 +1,9 @@
 #include "options.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <type_traits>
 
+#include "dtype/text_parts.hpp"
 #include "failure.hpp"
 #include "option_flags.hpp"
 #include "options/cast_options.hpp"
@@ -19,9 +18,8 @@ using tensorcast::DType;
 // Returns the message of a parse error, or "".
 std::string dtype_complaint(const std::string& spelling, DType& parsed) {
   const auto dtype = tensorcast::parse_dtype(spelling);
-  if (!dtype) return fmt::format("{}; {}", dtype.error().message, dtype.error().hint);
-  parsed = *dtype;
-  return {};
+  if (dtype) parsed = *dtype;
+  return complaint_of(dtype);
 }
 
 std::optional<bool> parse_bool(const std::string& word) {
@@ -45,29 +43,30 @@ std::string option_name(std::string name) {
   return (name.find(',') == 1 ? "-" : "--") + name;  // "f,--force"
 }
 
+CLI::Validator check(std::function<std::string(const std::string&)> complaint) {
+  return CLI::Validator(std::move(complaint), "");
+}
+
 CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target, int low, int high,
                              const std::string& help) {
-  CLI::Option* option = app.add_option(name, target, help)->option_text("N");
-  option->check(CLI::Validator(
-      [low, high](std::string& text) {
-        int value = 0;
-        const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool fits = status == std::errc{} && end == text.data() + text.size() && value >= low && value <= high;
-        return fits ? std::string() : fmt::format("\"{}\" is not a number from {} to {}", text, low, high);
-      },
-      ""));
-  return option;
+  const auto read = [low, high](const std::string& text, int& value) {
+    const std::optional<int> number = tensorcast::parse_whole<int>(text);
+    if (!number || *number < low || *number > high) {
+      return fmt::format("\"{}\" is not a number from {} to {}", text, low, high);
+    }
+    value = *number;
+    return std::string();
+  };
+  return add_read(app, name, target, help, read)->option_text("N");
 }
 
 CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, const std::string& help) {
-  CLI::Option* option = app.add_option_function<std::string>(
-      name, [&target](const std::string& word) { target = *parse_bool(word); }, help);
-  option->option_text("true|false");
-  option->check(CLI::Validator(
-      [](std::string& word) {
-        return parse_bool(word) ? std::string() : fmt::format("\"{}\" is neither true nor false", word);
-      },
-      ""));
+  const auto read = [](const std::string& word, bool& value) {
+    const std::optional<bool> parsed = parse_bool(word);
+    value = parsed.value_or(value);
+    return parsed ? std::string() : fmt::format("\"{}\" is neither true nor false", word);
+  };
+  CLI::Option* option = add_read(app, name, target, help, read)->option_text("true|false");
   app.add_flag_callback(
          "--no-" + name.substr(2), [&target] { target = false; }, fmt::format("the same as {} false", name))
       ->excludes(option);
@@ -75,17 +74,14 @@ CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, con
 }
 
 CLI::Option* add_finite(CLI::App& app, const std::string& name, double& target, const std::string& help) {
-  CLI::Option* option = app.add_option(name, target, help)->option_text("X");
-  option->check(CLI::Validator(
-      [](std::string& text) {
-        text.erase(0, text.find_first_not_of(' '));  // added by prepared_arguments()
-        double value = 0.0;
-        const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool finite = status == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-        return finite ? std::string() : fmt::format("\"{}\" is not a finite number", text);
-      },
-      ""));
-  return option;
+  const auto read = [](std::string text, double& value) {
+    text.erase(0, text.find_first_not_of(' '));  // added by prepared_arguments()
+    const std::optional<double> number = tensorcast::parse_whole<double>(text);
+    if (!number || !std::isfinite(*number)) return fmt::format("\"{}\" is not a finite number", text);
+    value = *number;
+    return std::string();
+  };
+  return add_read(app, name, target, help, read)->option_text("X");
 }
 
 CLI::Option* repeatable(CLI::Option* option) {
@@ -93,41 +89,16 @@ CLI::Option* repeatable(CLI::Option* option) {
 }
 
 CLI::Option* add_dtype(CLI::App& app, const std::string& names, DType& target, const std::string& help) {
-  CLI::Option* option = app.add_option_function<std::string>(
-      names, [&target](const std::string& spelling) { dtype_complaint(spelling, target); }, help);
-  option->check(CLI::Validator(
-      [](std::string& spelling) {
-        DType parsed = DType::undefined;
-        return dtype_complaint(spelling, parsed);
-      },
-      ""));
-  return option->option_text("DTYPE");
+  return add_read(app, names, target, help, dtype_complaint)->option_text("DTYPE");
 }
 
 CLI::Option* add_dtypes(CLI::App& app, const std::string& names, std::vector<DType>& target, const std::string& help) {
-  CLI::Option* option = app.add_option_function<std::vector<std::string>>(
-      names,
-      [&target](const std::vector<std::string>& spellings) {
-        target.clear();
-        for (const std::string& spelling : spellings) {
-          if (spelling == "all") {
-            const auto all = tensorcast::all_dtypes();
-            target.insert(target.end(), all.begin(), all.end());
-          } else {
-            target.emplace_back();
-            dtype_complaint(spelling, target.back());
-          }
-        }
-      },
-      help);
-  repeatable(option)->delimiter(',');
-  option->check(CLI::Validator(
-      [](std::string& spelling) {
-        DType parsed = DType::undefined;
-        return spelling == "all" ? std::string() : dtype_complaint(spelling, parsed);
-      },
-      ""));
-  return option->option_text("DTYPE,...|all");
+  const auto read = [](const std::string& spelling, std::vector<DType>& types) {
+    if (spelling != "all") return dtype_complaint(spelling, types.emplace_back());
+    types.insert(types.end(), tensorcast::all_dtypes().begin(), tensorcast::all_dtypes().end());
+    return std::string();
+  };
+  return add_read_all(app, names, target, help, read)->delimiter(',')->option_text("DTYPE,...|all");
 }
 
 void warn_of_namesake(std::span<const DType> targets) {
@@ -153,20 +124,11 @@ void add_threads(CLI::App& app, int& threads) {
 }
 
 void add_input_layout(CLI::App& app, InputLayout& layout) {
-  CLI::Option* from = app.add_option_function<std::vector<std::string>>(
-      "--from",
-      [&layout](const std::vector<std::string>& words) {
-        for (const std::string& word : words) add_source_type(word, layout.from);
-      },
-      "type of raw input, or of npy and npz arrays that do not say, such as |V1; NAME=DTYPE for one of them; "
-      "repeatable");
-  repeatable(from)->option_text("[NAME=]DTYPE");
-  from->check(CLI::Validator(
-      [](std::string& word) {
-        tensorcast::SourceTypes ignored;
-        return add_source_type(word, ignored);
-      },
-      ""));
+  add_read_all(app, "--from", layout.from,
+               "type of raw input, or of npy and npz arrays that do not say, such as |V1; NAME=DTYPE for one of them; "
+               "repeatable",
+               add_source_type)
+      ->option_text("[NAME=]DTYPE");
   CLI::Option* shape = app.add_option("--shape", layout.shape, "sizes of raw input; \"scalar\" for one element");
   shape->option_text("N,M,...");
   app.add_flag("--raw", layout.raw, "the input is raw little-endian elements; needs --from and --shape");
@@ -182,33 +144,25 @@ std::optional<tensorcast::RawLayout> InputLayout::raw_layout() const {
 
   tensorcast::RawLayout layout{.dtype = from.all, .shape = {}};
   if (*shape == "scalar") return layout;
-  std::string_view rest = *shape;
-  while (true) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    std::int64_t size = 0;
-    const auto [end, status] = std::from_chars(item.data(), item.data() + item.size(), size);
-    if (status != std::errc{} || end != item.data() + item.size() || size < 0) {
+  const std::string list = *shape + ",";  // so that nothing behind a comma is a size, too
+  for (const std::string_view item : tensorcast::split(list, ',')) {
+    const std::optional<std::int64_t> size = tensorcast::parse_whole<std::int64_t>(item);
+    if (!size || *size < 0) {
       throw CLI::ValidationError("--shape", fmt::format("\"{}\" is not a list of sizes such as 2,3", *shape));
     }
-    layout.shape.push_back(size);
-    if (item.size() == rest.size()) return layout;
-    rest.remove_prefix(item.size() + 1);
+    layout.shape.push_back(*size);
   }
+  return layout;
 }
 
 std::string format_names() { return fmt::format("{}", fmt::join(tensorcast::file_formats(), ", ")); }
 
 CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](std::string& given) {
-        double number = 0.0;
-        const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), number);
-        const bool is_number = problem == std::errc() && end == given.data() + given.size();
-        return is_number && number >= 0.0 && std::isfinite(number)
-                   ? std::string()
-                   : fmt::format("\"{}\" is not a number of 0 or more", printable(given));
-      },
-      "");
+  return check([](const std::string& given) {
+    const std::optional<double> number = tensorcast::parse_whole<double>(given);
+    const bool fits = number && *number >= 0.0 && std::isfinite(*number);
+    return fits ? std::string() : fmt::format("\"{}\" is not a number of 0 or more", printable(given));
+  });
 }
 
 void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "print the result as JSON"); }

@@ -1,6 +1,8 @@
 // Command-line options shared by several commands. Values are checked while parsing, so that mistakes exit 2.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +25,39 @@ CLI::Option* repeatable(CLI::Option* option);
 // "keep_rank" -> "--keep-rank", "f,--force" -> "-f,--force".
 [[nodiscard]] std::string option_name(std::string name);
 
+// A check of a word: `complaint` returns what is wrong with it, or "".
+[[nodiscard]] CLI::Validator check(std::function<std::string(const std::string&)> complaint);
+
+// What is wrong with a value that was read; "" if nothing is.
+template <class Value>
+[[nodiscard]] std::string complaint_of(const tensorcast::Result<Value>& read) {
+  return read ? std::string() : read.error().describe();
+}
+
+// Adds an option whose word `read(word, target)` reads; it returns a complaint, or "".
+template <class Value, class Read>
+CLI::Option* add_read(CLI::App& app, const std::string& names, Value& target, const std::string& help, Read read) {
+  const auto take = [&target, read](const std::string& word) { read(word, target); };
+  return app.add_option_function<std::string>(names, take, help)->check(check([read](const std::string& word) {
+    Value ignored{};
+    return read(word, ignored);
+  }));
+}
+
+// The same of an option with several words, which may be repeated. They take the place of what the target has.
+template <class Value, class Read>
+CLI::Option* add_read_all(CLI::App& app, const std::string& names, Value& target, const std::string& help, Read read) {
+  const auto take = [&target, read](const std::vector<std::string>& words) {
+    target = Value{};
+    for (const std::string& word : words) read(word, target);
+  };
+  const auto complaint = [read](const std::string& word) {
+    Value ignored{};
+    return read(word, ignored);
+  };
+  return repeatable(app.add_option_function<std::vector<std::string>>(names, take, help))->check(check(complaint));
+}
+
 CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target, int low, int high,
                              const std::string& help);
 // Adds --NAME true|false and --no-NAME.
@@ -44,24 +79,15 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& ta
                         std::vector<std::pair<std::string, Value>> known, const std::string& help) {
   std::vector<std::string> words;
   for (const auto& choice : known) words.push_back(choice.first);
-  const auto find = [known](std::string word) -> const Value* {
-    for (char& c : word) c = c == '-' ? '_' : c;
-    for (const auto& choice : known) {
-      if (choice.first == word) return &choice.second;
-    }
-    return nullptr;
+  const auto read = [known, words](const std::string& given, Value& value) {
+    std::string word = given;
+    std::replace(word.begin(), word.end(), '-', '_');
+    const auto choice = std::find(words.begin(), words.end(), word);
+    if (choice == words.end()) return fmt::format("\"{}\" is not one of {}", given, fmt::join(words, ", "));
+    value = known[static_cast<std::size_t>(choice - words.begin())].second;
+    return std::string();
   };
-  // The check, which runs before the callback, reports words that are not in the list.
-  CLI::Option* option = app.add_option_function<std::string>(
-      option_name, [find, &target](const std::string& word) { target = *find(word); }, help);
-  option->check(CLI::Validator(
-      [find, words](std::string& word) {
-        return find(word) != nullptr ? std::string()
-                                     : fmt::format("\"{}\" is not one of {}", word, fmt::join(words, ", "));
-      },
-      ""));
-  option->option_text(fmt::format("{}", fmt::join(words, "|")));
-  return option;
+  return add_read(app, option_name, target, help, read)->option_text(fmt::format("{}", fmt::join(words, "|")));
 }
 
 // Adds every conversion option of CastOptions, under the names of C++ and Python.

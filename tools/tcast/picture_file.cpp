@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
+#include "options.hpp"
 #include "printable.hpp"
 #include "report_file.hpp"
 #include "run_program.hpp"
@@ -42,25 +44,22 @@ constexpr std::size_t max_new_vertices = 8000;
 }  // namespace
 
 CLI::Option* add_picture(CLI::App& command, std::string& path) {
-  const CLI::Validator has_ending(
-      [](std::string& given) {
-        const bool known = given.ends_with(".dot") || given.ends_with(".gv") || is_svg(given);
-        return known ? std::string() : fmt::format("\"{}\" does not end in .svg, .dot or .gv", printable(given));
-      },
-      "");
+  const auto complaint = [](const std::string& given) {
+    const bool known = given.ends_with(".dot") || given.ends_with(".gv") || is_svg(given);
+    return known ? std::string() : fmt::format("\"{}\" does not end in .svg, .dot or .gv", printable(given));
+  };
   return command.add_option("--picture", path, "draw the model with precisions in colour: .dot, or .svg by Graphviz")
-      ->check(has_ending)
+      ->check(check(complaint))
       ->option_text("FILE");
 }
 
 Result<void> check_picture(const std::string& path, const std::string& model,
                            std::span<const tensorcast::PathUse> others, bool overwrite) {
-  if (Result<void> usable = check_report_path(path, others, overwrite, "picture"); !usable) return usable;
-  const Result<std::vector<std::string>> external = tensorcast::onnx::list_external_files(model);
-  if (!external) return external.error();
+  TRY(check_report_path(path, others, overwrite, "picture"));
+  const std::vector<std::string> external = TRY(tensorcast::onnx::list_external_files(model));
   std::vector<tensorcast::PathUse> data;
-  for (const std::string& file : *external) data.push_back({.path = file, .noun = "external data of the model"});
-  if (Result<void> apart = check_report_path(path, data, overwrite, "picture"); !apart) return apart;
+  for (const std::string& file : external) data.push_back({.path = file, .noun = "external data of the model"});
+  TRY(check_report_path(path, data, overwrite, "picture"));
   if (is_svg(path) && find_program("dot").empty()) {
     return Error{.code = ErrorCode::unsupported,
                  .message = "an SVG picture needs the program dot of Graphviz, which is not in PATH",

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 
+#include "interrupt.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tcast {
@@ -25,6 +26,17 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_draw_ = start_ + std::chrono::seconds(1);
 };
+
+// Returns work(request), which a bar shows and a signal ends. Needs an object of CancellableWork.
+template <class Request, class Work>
+auto with_progress(Request& request, bool quiet, Work work) {
+  ProgressBar bar(!quiet);
+  request.on_progress = [&bar](const tensorcast::Progress& progress) {
+    bar.show(progress);
+    return !interrupted();
+  };
+  return work(request);
+}
 
 // Returns the line for `progress` after `seconds`, at most `columns` wide:
 // " 43 % [########            ]  1.4 GB/s  12 s left  model.layers.7.mlp.weight"

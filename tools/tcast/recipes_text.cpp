@@ -89,12 +89,7 @@ tensorcast::Result<std::vector<LayerRecipes>> detect_recipes(const std::string& 
   tensorcast::DetectRequest request{.input = input, .original = original, .importance = importance};
   request.execution = execution;
   const CancellableWork cancellable;
-  ProgressBar bar(!quiet);
-  request.on_progress = [&](const tensorcast::Progress& progress) {
-    bar.show(progress);
-    return !interrupted();
-  };
-  return tensorcast::detect_recipes(request);
+  return with_progress(request, quiet, tensorcast::detect_recipes);
 }
 
 std::string recipes_text(std::span<const LayerRecipes> found, bool listed, bool is_weighed) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "dtype/try.hpp"
+
 namespace tcast {
 namespace {
 
@@ -21,7 +23,7 @@ Result<void> check_apart(const std::string& path, std::span<const tensorcast::Pa
 
 Result<void> check_report_path(const std::string& path, std::span<const tensorcast::PathUse> others, bool overwrite,
                                std::string_view noun) {
-  if (auto apart = check_apart(path, others, noun); !apart) return apart;
+  TRY(check_apart(path, others, noun));
   const auto refuse = [&](ErrorCode code, std::string message, std::string hint = {}) {
     return Error{.code = code, .message = std::move(message), .hint = std::move(hint), .file = path};
   };
@@ -46,7 +48,7 @@ Result<void> check_report_path(const std::string& path, std::span<const tensorca
 
 Result<void> write_report(const std::string& path, std::span<const tensorcast::PathUse> others, const std::string& text,
                           bool overwrite, std::string_view noun) {
-  if (auto apart = check_apart(path, others, noun); !apart) return apart;
+  TRY(check_apart(path, others, noun));
   return tensorcast::write_whole_file(path, text, {.overwrite = overwrite});
 }
 

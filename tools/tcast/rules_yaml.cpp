@@ -1,7 +1,6 @@
 #include "rules_yaml.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "convert/convert_options.hpp"
 #include "convert_rules.hpp"
+#include "dtype/text_parts.hpp"
 #include "printable.hpp"
 
 namespace tcast {
@@ -58,22 +58,16 @@ std::string pattern_of(const YAML::Node& node) {
 
 std::uint64_t number_of(const YAML::Node& node) {
   const std::string word = word_of(node);
-  std::uint64_t number = 0;
-  const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (status != std::errc{} || end != word.data() + word.size()) {
-    throw Mistake{fmt::format("\"{}\" is not a whole number", word), node.Mark()};
-  }
-  return number;
+  const std::optional<std::uint64_t> number = tensorcast::parse_whole<std::uint64_t>(word);
+  if (!number) throw Mistake{fmt::format("\"{}\" is not a whole number", word), node.Mark()};
+  return *number;
 }
 
 double scale_of(const YAML::Node& node) {
   const std::string word = word_of(node);
-  double scale = 0.0;
-  const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), scale);
-  if (status != std::errc{} || end != word.data() + word.size() || !std::isfinite(scale)) {
-    throw Mistake{fmt::format("\"{}\" is not a finite number", word), node.Mark()};
-  }
-  return scale;
+  const std::optional<double> scale = tensorcast::parse_whole<double>(word);
+  if (!scale || !std::isfinite(*scale)) throw Mistake{fmt::format("\"{}\" is not a finite number", word), node.Mark()};
+  return *scale;
 }
 
 bool truth_of(const YAML::Node& node) {

@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "command.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
@@ -103,9 +105,8 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
     return std::filesystem::exists(file, ignored);
   };
   if (!tensor && !is_named && argument.find('=') != std::string::npos && !is_there()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the model has no input \"{}\"", argument.substr(0, argument.find('='))),
-                 .hint = program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs())};
+    return tensorcast::invalid(fmt::format("the model has no input \"{}\"", argument.substr(0, argument.find('='))),
+                               program.inputs().empty() ? "it has no inputs" : "it has " + names_of(program.inputs()));
   }
   if (!tensor) {
     // The model does not give the type either.
@@ -128,14 +129,12 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
 Result<std::vector<NamedTensor>> read_inputs(const Program& program, const RunArguments& arguments) {
   std::vector<NamedTensor> tensors;
   for (const std::string& argument : arguments.inputs) {
-    Result<NamedTensor> tensor = read_input(program, argument, arguments.inputs.size() == 1);
-    if (!tensor) return std::move(tensor).error();
-    const auto is_same = [&](const NamedTensor& other) { return other.name == tensor->name; };
+    NamedTensor tensor = TRY(read_input(program, argument, arguments.inputs.size() == 1));
+    const auto is_same = [&](const NamedTensor& other) { return other.name == tensor.name; };
     if (std::any_of(tensors.begin(), tensors.end(), is_same)) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("input \"{}\" is given twice", tensor->name)};
+      return tensorcast::invalid(fmt::format("input \"{}\" is given twice", tensor.name));
     }
-    tensors.push_back(std::move(*tensor));
+    tensors.push_back(std::move(tensor));
   }
   for (const ValueInfo& input : program.inputs()) {
     const auto is_it = [&](const NamedTensor& tensor) { return tensor.name == input.name; };
@@ -209,7 +208,7 @@ Result<std::vector<OutputPlace>> place_outputs(const Program& program, const Run
     }
     if (std::filesystem::exists(place.path, problem)) {  // what is read exists, too
       const tensorcast::PathUse output{.path = place.path, .noun = "output"};
-      if (Result<void> apart = tensorcast::check_apart(output, paths); !apart) return std::move(apart).error();
+      TRY(tensorcast::check_apart(output, paths));
     }
     places.push_back(std::move(place));
   }

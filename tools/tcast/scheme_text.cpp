@@ -19,7 +19,8 @@ using tensorcast::SchemeFit;
 using tensorcast::TensorStats;
 
 // Returns a complaint about one candidate, or adds it.
-std::string read_candidate(const std::string& text, std::vector<DType>& types, std::vector<SchemeCandidate>& schemes) {
+std::string read_candidate(const std::string& text, Candidates& read) {
+  auto& [types, schemes] = read;
   if (text == "all") {
     const auto all = tensorcast::all_dtypes();
     types.insert(types.end(), all.begin(), all.end());
@@ -41,8 +42,7 @@ std::string read_candidate(const std::string& text, std::vector<DType>& types, s
     types.push_back(*dtype);
     return {};
   }
-  const tensorcast::Error& error = names_recipe ? scheme.error() : dtype.error();
-  return fmt::format("{}; {}", error.message, error.hint);
+  return names_recipe ? complaint_of(scheme) : complaint_of(dtype);
 }
 
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
@@ -80,24 +80,15 @@ Json fit_json(const SchemeFit& fit, std::uint64_t count) {
 
 }  // namespace
 
-CLI::Option* add_candidates(CLI::App& app, std::vector<DType>& types, std::vector<SchemeCandidate>& schemes) {
-  CLI::Option* option = app.add_option_function<std::vector<std::string>>(
-      "--candidates",
-      [&types, &schemes](const std::vector<std::string>& spellings) {
-        types.clear();
-        for (const std::string& spelling : spellings) read_candidate(spelling, types, schemes);
-      },
-      "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors), and schemes with "
-      "their recipes, such as nvfp4 or mxfp4:even; \"schemes\": nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel");
-  repeatable(option)->delimiter(',');
-  option->check(CLI::Validator(
-      [](std::string& spelling) {
-        std::vector<DType> type;
-        std::vector<SchemeCandidate> scheme;
-        return read_candidate(spelling, type, scheme);
-      },
-      ""));
-  return option->option_text("TYPE|SCHEME[:RECIPE],...|all");
+CLI::Option* add_candidates(CLI::App& app, Candidates& candidates) {
+  return add_read_all(
+             app, "--candidates", candidates,
+             "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors), and "
+             "schemes with their recipes, such as nvfp4 or mxfp4:even; \"schemes\": "
+             "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel",
+             read_candidate)
+      ->delimiter(',')
+      ->option_text("TYPE|SCHEME[:RECIPE],...|all");
 }
 
 std::string schemes_table(std::span<const Inspected> tensors) {

@@ -12,8 +12,11 @@
 namespace tcast {
 
 // Types and schemes, as --candidates names them; "schemes" are default_scheme_candidates().
-CLI::Option* add_candidates(CLI::App& app, std::vector<tensorcast::DType>& types,
-                            std::vector<tensorcast::SchemeCandidate>& schemes);
+struct Candidates {
+  std::vector<tensorcast::DType> types = {};
+  std::vector<tensorcast::SchemeCandidate> schemes = {};
+};
+CLI::Option* add_candidates(CLI::App& app, Candidates& candidates);
 
 // Returns a table of tensors by schemes, "" if there are none.
 [[nodiscard]] std::string schemes_table(std::span<const Inspected> tensors);

@@ -1,5 +1,4 @@
 // tcast run-shard and tcast finish: the steps of a planned conversion after tcast plan.
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -78,14 +77,7 @@ int run_shard(ShardArguments& arguments) {
   }
   const auto start = std::chrono::steady_clock::now();
   const CancellableWork cancellable;
-  const Result<ConvertOutcome> outcome = [&] {
-    ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&](const tensorcast::Progress& progress) {
-      bar.show(progress);
-      return !interrupted();
-    };
-    return tensorcast::convert_shards(request);
-  }();
+  const Result<ConvertOutcome> outcome = with_progress(request, arguments.quiet, tensorcast::convert_shards);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption(outcome.error().hint);

@@ -1,9 +1,11 @@
 #include "shard_part.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
-#include <string_view>
 
 #include <fmt/format.h>
+
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 
 namespace tcast {
 namespace {
@@ -24,20 +26,14 @@ constexpr Launcher launchers[] = {
 };
 
 Error wrong(std::string message, std::string hint = {}) {
-  return Error{.code = tensorcast::ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
-}
-
-std::optional<std::size_t> number_of(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return status == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  return tensorcast::invalid(std::move(message), std::move(hint));
 }
 
 // Returns a variable's number, or `otherwise` if it is not set.
 Result<std::size_t> variable(const Environment& environment, const char* name, std::size_t otherwise) {
   const std::optional<std::string> text = name == nullptr ? std::nullopt : environment(name);
   if (!text) return otherwise;
-  const std::optional<std::size_t> number = number_of(*text);
+  const std::optional<std::size_t> number = tensorcast::parse_whole<std::size_t>(*text);
   if (!number) return wrong(fmt::format("{}=\"{}\" is not a number", name, *text));
   return *number;
 }
@@ -76,18 +72,18 @@ Result<std::optional<ShardPart>> part_of_environment(const Environment& environm
 Result<ShardPart> parse_shard_part(const std::string& text, const Environment& environment) {
   const std::size_t slash = text.find('/');
   const std::string index = text.substr(0, slash);
-  const std::optional<std::size_t> count =
-      slash == std::string::npos ? std::optional<std::size_t>(0) : number_of(text.substr(slash + 1));
+  const std::optional<std::size_t> count = slash == std::string::npos
+                                               ? std::optional<std::size_t>(0)
+                                               : tensorcast::parse_whole<std::size_t>(text.substr(slash + 1));
   if (!count || (slash != std::string::npos && *count == 0)) {
     return wrong(fmt::format("\"{}\" is not a part of the shards", text), "write 0/8 to 7/8, auto or auto/8");
   }
   if (index == "auto" || index.empty()) {
-    Result<std::optional<ShardPart>> part = find_part(environment, *count);
-    if (!part) return std::move(part).error();
-    if (*part) return **std::move(part);
+    std::optional<ShardPart> part = TRY(find_part(environment, *count));
+    if (part) return *std::move(part);
     return wrong("neither SLURM_ARRAY_TASK_ID, RANK nor JOB_COMPLETION_INDEX is set");
   }
-  const std::optional<std::size_t> first = number_of(index);
+  const std::optional<std::size_t> first = tensorcast::parse_whole<std::size_t>(index);
   if (!first || *count == 0 || *first >= *count) {
     return wrong(fmt::format("\"{}\" is not a part of the shards", text), "write 0/8 to 7/8, auto or auto/8");
   }

@@ -13,6 +13,9 @@
 
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tcast {
 namespace {
 
@@ -71,13 +74,11 @@ Result<std::string> standard_input_as_file() {
   if (!is_regular(fd)) {
     fd = open_nameless();
     if (fd < 0) return failure("keep standard input in the temporary folder");
-    auto copied = copy_all(STDIN_FILENO, fd, "read standard input", "keep standard input in the temporary folder");
-    if (!copied) return std::move(copied).error();
+    TRY(copy_all(STDIN_FILENO, fd, "read standard input", "keep standard input in the temporary folder"));
   }
   if (is_zip(fd)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "an npz is not read from standard input, because its directory is at its end",
-                 .hint = "save it to a file first"};
+    return tensorcast::unsupported("an npz is not read from standard input, because its directory is at its end",
+                                   "save it to a file first");
   }
 #if defined(__APPLE__)
   return fmt::format("/dev/fd/{}", fd);

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "decimal_text.hpp"
+#include "dtype/text_parts.hpp"
 #include "printable.hpp"
 #include "tensorcast/dtype.hpp"
 #include "text_table.hpp"
@@ -83,11 +84,7 @@ std::string table_text(const std::vector<Explanation>& rows, const Limits& limit
 
 std::size_t longest_line(std::string_view text) {
   std::size_t longest = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    longest = std::max(longest, display_width(line));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
+  for (const std::string_view line : tensorcast::split(text, '\n')) longest = std::max(longest, display_width(line));
   return longest;
 }
 

@@ -34,14 +34,8 @@ struct VerifyArguments {
 int verify(VerifyArguments& arguments) {
   tensorcast::VerifyRequest& request = arguments.request;
   const CancellableWork cancellable;
-  const tensorcast::Result<tensorcast::VerifyOutcome> outcome = [&] {
-    ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&](const tensorcast::Progress& progress) {
-      bar.show(progress);
-      return !interrupted();
-    };
-    return tensorcast::verify_checkpoint(request);
-  }();
+  const tensorcast::Result<tensorcast::VerifyOutcome> outcome =
+      with_progress(request, arguments.quiet, tensorcast::verify_checkpoint);
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not verified");
   }
