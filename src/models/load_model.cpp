@@ -2,11 +2,12 @@
 #include <fmt/ranges.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <vector>
 
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/lower_case.hpp"
+#include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "models/model_format.hpp"
 #include "tensorcast/model.hpp"
@@ -33,17 +34,15 @@ Result<const ModelFormat*> format_by_name(const std::string& wanted) {
     if (format.name == wanted) return &format;
     names.push_back(format.name);
   }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no model format \"{}\"", wanted),
-               .hint = fmt::format("known are {}", fmt::join(names, ", "))};
+  return invalid(fmt::format("there is no model format \"{}\"", wanted),
+                 fmt::format("known are {}", fmt::join(names, ", ")));
 }
 
 // An extension that fits the content takes precedence, as for files of tensors.
 Result<const ModelFormat*> detect_format(const std::string& path) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  std::vector<std::byte> head(std::min<std::uint64_t>(file->size(), recognized_bytes));
-  if (Result<void> got = file->read(0, head); !got) return std::move(got).error();
+  const io::InputFile file = TRY(io::InputFile::open(path));
+  std::vector<std::byte> head(std::min<std::uint64_t>(file.size(), recognized_bytes));
+  TRY(file.read(0, head));
 
   const ModelFormat* by_extension = nullptr;
   const ModelFormat* by_content = nullptr;
@@ -94,9 +93,8 @@ Result<Model> parse(std::span<const std::byte> bytes, const LoadModelOptions& op
       options.format.empty() ? detect_format(bytes) : format_by_name(options.format);
   if (!format) return format.error();
   if ((*format)->parse == nullptr) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("models of format {} are not read from memory", (*format)->name),
-                 .hint = "write the model to a file, and give its path"};
+    return unsupported(fmt::format("models of format {} are not read from memory", (*format)->name),
+                       "write the model to a file, and give its path");
   }
   return checked(**format, (*format)->parse(io::InputFile::in_memory(bytes)));
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "models/mdf/mdf_graph.hpp"
 #include "models/mdf/mdf_model.hpp"
@@ -37,20 +39,16 @@ Syntax syntax_of(const std::string& path, std::string_view text) {
 }
 
 Result<Graph> load_file(const std::string& path, const LoadModelOptions& options) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  if (file->size() > max_file_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the file has {} bytes; at most {} are read", file->size(), max_file_bytes)};
+  const io::InputFile file = TRY(io::InputFile::open(path));
+  if (file.size() > max_file_bytes) {
+    return unsupported(fmt::format("the file has {} bytes; at most {} are read", file.size(), max_file_bytes));
   }
-  std::string text(file->size(), '\0');
-  if (Result<void> got = file->read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
-  const Result<Tree> tree = parse_tree(syntax_of(path, text), text);
-  if (!tree) return tree.error();
+  std::string text(file.size(), '\0');
+  TRY(file.read(0, std::as_writable_bytes(std::span(text))));
+  const Tree tree = TRY(parse_tree(syntax_of(path, text), text));
   text = {};
-  const Result<MdfModel> model = read_model(*tree);
-  if (!model) return model.error();
-  return build_graph(*model, options);
+  const MdfModel model = TRY(read_model(tree));
+  return build_graph(model, options);
 }
 
 Result<Graph> load(const std::string& path, const LoadModelOptions& options) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/mdf/mdf_literal.hpp"
 
 namespace tensorcast::models::mdf {
@@ -115,9 +116,8 @@ Result<CastOptions> Functions::options(const Arguments& arguments) const {
     return options;
   }
   if (const auto saturate = arguments.find("saturate"); saturate != arguments.end() && opset_ >= 19) {
-    const Result<std::int64_t> value = integer_attribute(saturate->second, "saturate");
-    if (!value) return value.error();
-    options.saturate = *value != 0;
+    const std::int64_t value = TRY(integer_attribute(saturate->second, "saturate"));
+    options.saturate = value != 0;
   }
   if (const auto mode = arguments.find("round_mode"); mode != arguments.end() && opset_ >= 24) {
     const std::string& text = mode->second.text;
@@ -138,35 +138,29 @@ Value Functions::finished(Value result, const std::string& base) {
 Result<Value> Functions::cast(const Arguments& arguments, const std::string& base) {
   const auto to = arguments.find("to");
   if (to == arguments.end()) return parse_error("the attribute \"to\" is missing");
-  const Result<std::int64_t> number = integer_attribute(to->second, "to");
-  if (!number) return number.error();
-  const auto dtype = static_cast<DType>(*number);
-  if (*number < 0 || *number > 1000 || !is_onnx(dtype)) {
-    return unsupported(fmt::format("the attribute to is {}, which is not a type that tensors are cast to", *number));
+  const std::int64_t number = TRY(integer_attribute(to->second, "to"));
+  const auto dtype = static_cast<DType>(number);
+  if (number < 0 || number > 1000 || !is_onnx(dtype)) {
+    return unsupported(fmt::format("the attribute to is {}, which is not a type that tensors are cast to", number));
   }
   if (since_opset(dtype) > opset_) {
     return unsupported(fmt::format("opset {} has no {}; opset {} has", opset_, name(dtype), since_opset(dtype)),
                        "set onnx_opset_version of the model");
   }
-  Result<Value> x = input(arguments, "input", base);
-  if (!x) return x;
-  const Result<CastOptions> chosen = options(arguments);
-  if (!chosen) return chosen.error();
-  return finished(values_.convert(*x, dtype, *chosen, base), base);
+  Value x = TRY(input(arguments, "input", base));
+  const CastOptions chosen = TRY(options(arguments));
+  return finished(values_.convert(x, dtype, chosen, base), base);
 }
 
 Result<Value> Functions::cast_like(const Arguments& arguments, const std::string& base) {
   if (opset_ < 15) return unsupported(fmt::format("opset {} has no CastLike; opset 15 has", opset_));
-  Result<Value> x = input(arguments, "input", base);
-  if (!x) return x;
-  Result<Value> like = input(arguments, "target_type", base);
-  if (!like) return like;
-  const Result<CastOptions> chosen = options(arguments);
-  if (!chosen) return chosen.error();
-  if (like->dtype != DType::undefined) return finished(values_.convert(*x, like->dtype, *chosen, base), base);
-  std::vector<std::string> inputs = {values_.in_graph(*x, base), values_.in_graph(*like, base)};
-  Value result{.name = values_.fresh(base), .dtype = DType::undefined, .shape = x->shape};
-  values_.add(CastLikeOp{*chosen}, std::move(inputs), {result.name}, base);
+  Value x = TRY(input(arguments, "input", base));
+  Value like = TRY(input(arguments, "target_type", base));
+  const CastOptions chosen = TRY(options(arguments));
+  if (like.dtype != DType::undefined) return finished(values_.convert(x, like.dtype, chosen, base), base);
+  std::vector<std::string> inputs = {values_.in_graph(x, base), values_.in_graph(like, base)};
+  Value result{.name = values_.fresh(base), .dtype = DType::undefined, .shape = x.shape};
+  values_.add(CastLikeOp{chosen}, std::move(inputs), {result.name}, base);
   return result;
 }
 
@@ -177,9 +171,8 @@ Result<Value> Functions::apply(Function function, const Arguments& arguments, co
     case Function::cast_like:
       return cast_like(arguments, base);
     case Function::identity: {
-      Result<Value> x = input(arguments, "input", base);
-      if (!x) return x;
-      return finished(std::move(*x), base);
+      Value x = TRY(input(arguments, "input", base));
+      return finished(std::move(x), base);
     }
     case Function::constant: {
       const auto value = arguments.find("value");

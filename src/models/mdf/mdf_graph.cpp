@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/mdf/mdf_function.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
@@ -41,16 +43,14 @@ class Builder {
         functions_(values_, model.opset, semantics_) {}
 
   Result<Graph> build() {
-    Result<Wiring> wiring = connect(model_, semantics_);
-    if (!wiring) return std::move(wiring).error();
-    wiring_ = std::move(*wiring);
+    wiring_ = TRY(connect(model_, semantics_));
     graph_.name = model_.graph;
-    if (Result<void> added = add_inputs(); !added) return std::move(added).error();
-    if (Result<void> named = name_outputs(); !named) return std::move(named).error();
+    TRY(add_inputs());
+    TRY(name_outputs());
     for (const std::size_t index : wiring_.order) {
-      if (Result<void> added = add_node(index); !added) return std::move(added).error();
+      TRY(add_node(index));
     }
-    if (Result<void> added = add_outputs(); !added) return std::move(added).error();
+    TRY(add_outputs());
     return std::move(graph_);
   }
 
@@ -95,7 +95,7 @@ class Builder {
     if (!converted) return located(where + ": default_value", std::move(converted).error());
     if (input.shape && !agree(*input.shape, converted->shape()) && port.default_value != nullptr &&
         semantics_ == MdfSemantics::onnx) {
-      return Error{.code = ErrorCode::parse, .message = where + ": default_value has another shape than the port"};
+      return parse_error(where + ": default_value has another shape than the port");
     }
     if (input.shape && !agree(*input.shape, converted->shape())) input.shape.reset();
     input.default_value = std::move(*converted);
@@ -135,11 +135,10 @@ class Builder {
       for (const InputPort& port : node.inputs) {
         const PortAddress address{index, port.id};
         if (wiring_.incoming.contains(address)) continue;
-        Result<Input> input = describe_input(port, fmt::format("{}: input port {}", where(node), shown(port.id)));
-        if (!input) return std::move(input).error();
+        Input input = TRY(describe_input(port, fmt::format("{}: input port {}", where(node), shown(port.id))));
         auto& same_id = ports[port.id];
         if (same_id.empty()) ids.push_back(port.id);
-        same_id.emplace_back(address, std::move(*input));
+        same_id.emplace_back(address, std::move(input));
       }
     }
     for (const std::string& id : ids) {
@@ -154,9 +153,8 @@ class Builder {
         const Input& used = one ? merged : input;
         if (!one || address == users.front().first) {
           if (!values_.claim(name)) {
-            return Error{.code = ErrorCode::parse,
-                         .message = fmt::format("{}: two inputs would be named {}", where(model_.nodes[address.node]),
-                                                shown(name))};
+            return parse_error(
+                fmt::format("{}: two inputs would be named {}", where(model_.nodes[address.node]), shown(name)));
           }
           graph_.inputs.push_back({name, used.dtype, used.shape, used.default_value});
         }
@@ -192,12 +190,9 @@ class Builder {
     if (semantics_ != MdfSemantics::onnx) return {};  // the reference engine ignores them
     const DType declared = declared_type(type, semantics_);
     if (declared != DType::undefined && value.dtype != DType::undefined && declared != value.dtype) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("its type is {}, but the value is {}", name(declared), name(value.dtype))};
+      return parse_error(fmt::format("its type is {}, but the value is {}", name(declared), name(value.dtype)));
     }
-    if (shape && value.shape && !agree(*shape, *value.shape)) {
-      return Error{.code = ErrorCode::parse, .message = "its shape is not that of the value"};
-    }
+    if (shape && value.shape && !agree(*shape, *value.shape)) return parse_error("its shape is not that of the value");
     return {};
   }
 
@@ -205,13 +200,11 @@ class Builder {
     const Node& node = model_.nodes[index];
     Scope scope;
     for (const InputPort& port : node.inputs) {
-      Result<Value> value = port_value(index, port);
-      if (!value) return std::move(value).error();
-      scope.emplace(port.id, std::move(*value));
+      Value value = TRY(port_value(index, port));
+      scope.emplace(port.id, std::move(value));
     }
-    Result<std::vector<std::size_t>> order = term_order(node);
-    if (!order) return std::move(order).error();
-    for (const std::size_t at : *order) {
+    std::vector<std::size_t> order = TRY(term_order(node));
+    for (const std::size_t at : order) {
       const Term& term = node.terms[at];
       const std::string here =
           fmt::format("{}: {} {}", where(node), term.is_function ? "function" : "parameter", shown(term.id));
@@ -269,11 +262,9 @@ class Builder {
 
   static Error unknown_identifier(const std::string& text) {
     const bool word = text.find_first_of(" +-*/%()[]{}<>=!,\"'") == std::string::npos;
-    return word ? Error{.code = ErrorCode::parse,
-                        .message = fmt::format("{} is not a port, function or parameter of the node", shown(text))}
-                : Error{.code = ErrorCode::unsupported,
-                        .message = fmt::format("the expression {} is not evaluated", shown(text)),
-                        .hint = "values are names, numbers and lists of numbers"};
+    return word ? parse_error(fmt::format("{} is not a port, function or parameter of the node", shown(text)))
+                : unsupported(fmt::format("the expression {} is not evaluated", shown(text)),
+                              "values are names, numbers and lists of numbers");
   }
 
   // Resolves a name, a number or a list. Any other text stays a text, which only round_mode can be.
@@ -294,9 +285,8 @@ class Builder {
       return value;
     }
     if (!function) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("the function {} is not run", shown(term.function)),
-                   .hint = "onnx::Cast, onnx::CastLike, onnx::Identity and onnx::Constant are"};
+      return unsupported(fmt::format("the function {} is not run", shown(term.function)),
+                         "onnx::Cast, onnx::CastLike, onnx::Identity and onnx::Constant are");
     }
     Scope arguments;
     for (const auto& [name, expression] : term.args) {
@@ -310,7 +300,7 @@ class Builder {
       }
       arguments.insert_or_assign(name, std::move(*value));
     }
-    if (Result<void> known = functions_.check_arguments(*function, term); !known) return std::move(known).error();
+    TRY(functions_.check_arguments(*function, term));
     // Inputs and attributes without an argument may be other parts of the node with that name.
     for (const std::string_view name : names_of(*function)) {
       if (name == term.id || arguments.contains(name)) continue;
@@ -327,7 +317,7 @@ class Builder {
       for (std::size_t index = 0; index < model_.nodes.size(); ++index) {
         if (wiring_.sends[index]) continue;
         for (const OutputPort& port : model_.nodes[index].outputs) {
-          if (Result<void> visited = visit(index, port); !visited) return visited;
+          TRY(visit(index, port));
         }
       }
       return {};
@@ -341,9 +331,8 @@ class Builder {
       if (uses[port.id] > 1 || !values_.claim(name)) {
         name = model_.nodes[index].id + "." + port.id;
         if (!values_.claim(name)) {
-          return Error{.code = ErrorCode::parse,
-                       .message = fmt::format("{}: another input or output is named {} too", where(model_.nodes[index]),
-                                              shown(name))};
+          return parse_error(
+              fmt::format("{}: another input or output is named {} too", where(model_.nodes[index]), shown(name)));
         }
       }
       outputs_.emplace_back(PortAddress{index, port.id}, std::move(name));
@@ -353,8 +342,7 @@ class Builder {
 
   Result<void> add_outputs() {
     if (outputs_.empty()) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("graph {}: no node has an output that is not sent on", shown(model_.graph))};
+      return parse_error(fmt::format("graph {}: no node has an output that is not sent on", shown(model_.graph)));
     }
     for (const auto& [address, name] : outputs_) {
       const Value& value = sent_.at(address);

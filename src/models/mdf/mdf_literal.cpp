@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::models::mdf {
 namespace {
@@ -31,7 +31,7 @@ Result<void> survey(const Tree& tree, std::vector<std::int64_t>& shape, std::siz
       return parse_error("the lists within the list are not of equal length");
     }
     for (const Tree& item : *list) {
-      if (Result<void> seen = survey(item, shape, depth + 1, first, kinds, scalars); !seen) return seen;
+      TRY(survey(item, shape, depth + 1, first, kinds, scalars));
     }
     // An empty list also ends the shape.
     first = false;
@@ -113,7 +113,7 @@ Result<Tensor> literal_tensor(const Tree& tree) {
   std::vector<const Tree*> scalars;
   Kinds kinds;
   bool first = true;
-  if (Result<void> seen = survey(tree, shape, 0, first, kinds, scalars); !seen) return std::move(seen).error();
+  TRY(survey(tree, shape, 0, first, kinds, scalars));
   if (kinds.text) {
     if (kinds.boolean || kinds.integer || kinds.real) return parse_error("a list of texts and numbers");
     return texts(std::move(shape), scalars);

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/mdf/mdf_number.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -14,11 +16,11 @@ namespace tensorcast::models::mdf {
 namespace {
 
 Error wrong_at(const std::string& where, const std::string& what) {
-  return Error{.code = ErrorCode::parse, .message = fmt::format("{}: {}", where, what)};
+  return parse_error(fmt::format("{}: {}", where, what));
 }
 
 Error unsupported_at(const std::string& where, const std::string& what) {
-  return Error{.code = ErrorCode::unsupported, .message = fmt::format("{}: {}", where, what)};
+  return unsupported(fmt::format("{}: {}", where, what));
 }
 
 bool is_empty(const Tree* tree) {
@@ -91,44 +93,33 @@ std::optional<std::vector<std::int64_t>> read_shape(const Tree& tree) {
 
 Result<InputPort> read_input(const std::string& id, const Tree& tree, const std::string& where) {
   const std::string here = fmt::format("{}: input port {}", where, shown(id));
-  if (Result<void> checked = check_keys(tree, {"default_value", "shape", "type", "reduce"}, here); !checked) {
-    return std::move(checked).error();
-  }
-  Result<std::string> type = text_at(tree, "type", here);
-  if (!type) return std::move(type).error();
-  Result<std::string> reduce = text_at(tree, "reduce", here);
-  if (!reduce) return std::move(reduce).error();
-  if (!reduce->empty() && *reduce != "overwrite" && *reduce != "add" && *reduce != "multiply") {
-    return wrong_at(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(*reduce)));
+  TRY(check_keys(tree, {"default_value", "shape", "type", "reduce"}, here));
+  std::string type = TRY(text_at(tree, "type", here));
+  std::string reduce = TRY(text_at(tree, "reduce", here));
+  if (!reduce.empty() && reduce != "overwrite" && reduce != "add" && reduce != "multiply") {
+    return wrong_at(here, fmt::format("reduce {} is not one of overwrite, add, multiply", shown(reduce)));
   }
   return InputPort{.id = id,
                    .default_value = value_at(tree, "default_value"),
-                   .type = std::move(*type),
+                   .type = std::move(type),
                    .shape = read_shape(tree),
-                   .reduce = *reduce == "add"        ? Reduce::add
-                             : *reduce == "multiply" ? Reduce::multiply
-                                                     : Reduce::overwrite};
+                   .reduce = reduce == "add"        ? Reduce::add
+                             : reduce == "multiply" ? Reduce::multiply
+                                                    : Reduce::overwrite};
 }
 
 Result<OutputPort> read_output(const std::string& id, const Tree& tree, const std::string& where) {
   const std::string here = fmt::format("{}: output port {}", where, shown(id));
-  if (Result<void> checked = check_keys(tree, {"value", "shape", "type"}, here); !checked) {
-    return std::move(checked).error();
-  }
-  Result<std::string> type = text_at(tree, "type", here);
-  if (!type) return std::move(type).error();
-  OutputPort port{.id = id, .value = value_at(tree, "value"), .type = std::move(*type), .shape = read_shape(tree)};
+  TRY(check_keys(tree, {"value", "shape", "type"}, here));
+  std::string type = TRY(text_at(tree, "type", here));
+  OutputPort port{.id = id, .value = value_at(tree, "value"), .type = std::move(type), .shape = read_shape(tree)};
   if (port.value == nullptr) return wrong_at(here, "has no value");
   return port;
 }
 
 Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function, const std::string& where) {
   const std::string here = fmt::format("{}: {} {}", where, is_function ? "function" : "parameter", shown(id));
-  if (Result<void> checked = check_keys(
-          tree, {"value", "function", "args", "default_initial_value", "time_derivative", "conditions"}, here);
-      !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_keys(tree, {"value", "function", "args", "default_initial_value", "time_derivative", "conditions"}, here));
   for (const char* state : {"default_initial_value", "time_derivative"}) {
     if (value_at(tree, state) != nullptr) return unsupported_at(here, fmt::format("has state ({})", state));
   }
@@ -145,19 +136,17 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
     }
     term.function = is_short ? map->front().key : *text;
     if (is_short) {
-      const Result<const Tree::Map*> args = map_at(*function, term.function, here);
-      if (!args) return args.error();
-      if (*args != nullptr) {
-        for (const TreeEntry& entry : **args) term.args.emplace_back(entry.key, &entry.tree);
+      const Tree::Map* args = TRY(map_at(*function, term.function, here));
+      if (args != nullptr) {
+        for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
       }
     }
   }
   if (term.value != nullptr && !term.function.empty()) return wrong_at(here, "has a value and a function");
   if (term.value == nullptr && term.function.empty()) return wrong_at(here, "has neither value nor function");
-  const Result<const Tree::Map*> args = map_at(tree, "args", here);
-  if (!args) return args.error();
-  if (*args != nullptr) {
-    for (const TreeEntry& entry : **args) term.args.emplace_back(entry.key, &entry.tree);
+  const Tree::Map* args = TRY(map_at(tree, "args", here));
+  if (args != nullptr) {
+    for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
   }
   return term;
 }
@@ -169,32 +158,26 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
   const std::initializer_list<std::string_view> flat = {"input_ports", "functions", "parameters", "output_ports"};
   const std::initializer_list<std::string_view> nested = {"input_ports",  "functions", "parameters",
                                                           "output_ports", "nodes",     "edges"};
-  if (Result<void> checked = check_keys(tree, has_graph(tree) ? nested : flat, where); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_keys(tree, has_graph(tree) ? nested : flat, where));
   Node node{.id = id, .key = id, .inputs = {}, .terms = {}, .outputs = {}};
   std::set<std::string_view> names;
   const auto is_new = [&](const std::string& name) { return names.insert(name).second; };
   const auto twice = [&](const std::string& name) {
     return wrong_at(where, fmt::format("{} names two of its ports, functions and parameters", shown(name)));
   };
-  const Result<const Tree::Map*> inputs = map_at(tree, "input_ports", where);
-  if (!inputs) return inputs.error();
-  if (*inputs != nullptr) {
-    for (const TreeEntry& entry : **inputs) {
-      Result<InputPort> port = read_input(entry.key, entry.tree, where);
-      if (!port) return std::move(port).error();
-      node.inputs.push_back(std::move(*port));
+  const Tree::Map* inputs = TRY(map_at(tree, "input_ports", where));
+  if (inputs != nullptr) {
+    for (const TreeEntry& entry : *inputs) {
+      InputPort port = TRY(read_input(entry.key, entry.tree, where));
+      node.inputs.push_back(std::move(port));
     }
   }
   for (const char* list : {"functions", "parameters"}) {
-    const Result<const Tree::Map*> terms = map_at(tree, list, where);
-    if (!terms) return terms.error();
-    if (*terms == nullptr) continue;
-    for (const TreeEntry& entry : **terms) {
-      Result<Term> term = read_term(entry.key, entry.tree, list == std::string_view("functions"), where);
-      if (!term) return std::move(term).error();
-      node.terms.push_back(std::move(*term));
+    const Tree::Map* terms = TRY(map_at(tree, list, where));
+    if (terms == nullptr) continue;
+    for (const TreeEntry& entry : *terms) {
+      Term term = TRY(read_term(entry.key, entry.tree, list == std::string_view("functions"), where));
+      node.terms.push_back(std::move(term));
     }
   }
   for (const InputPort& port : node.inputs) {
@@ -203,13 +186,11 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
   for (const Term& term : node.terms) {
     if (!is_new(term.id)) return twice(term.id);
   }
-  const Result<const Tree::Map*> outputs = map_at(tree, "output_ports", where);
-  if (!outputs) return outputs.error();
-  if (*outputs == nullptr) return node;
-  for (const TreeEntry& entry : **outputs) {
-    Result<OutputPort> port = read_output(entry.key, entry.tree, where);
-    if (!port) return std::move(port).error();
-    node.outputs.push_back(std::move(*port));
+  const Tree::Map* outputs = TRY(map_at(tree, "output_ports", where));
+  if (outputs == nullptr) return node;
+  for (const TreeEntry& entry : *outputs) {
+    OutputPort port = TRY(read_output(entry.key, entry.tree, where));
+    node.outputs.push_back(std::move(port));
   }
   return node;
 }
@@ -226,15 +207,13 @@ Result<Edge> read_edge(const std::string& id, const Tree& tree, const std::strin
   for (const auto& [key, target] :
        {std::pair("sender", &edge.sender), std::pair("receiver", &edge.receiver),
         std::pair("sender_port", &edge.sender_port), std::pair("receiver_port", &edge.receiver_port)}) {
-    Result<std::string> text = text_at(tree, key, where);
-    if (!text) return std::move(text).error();
-    if (text->empty()) return wrong_at(where, fmt::format("has no {}", key));
-    *target = std::move(*text);
+    std::string text = TRY(text_at(tree, key, where));
+    if (text.empty()) return wrong_at(where, fmt::format("has no {}", key));
+    *target = std::move(text);
   }
-  const Result<const Tree::Map*> parameters = map_at(tree, "parameters", where);
-  if (!parameters) return parameters.error();
-  if (*parameters == nullptr) return edge;
-  for (const TreeEntry& entry : **parameters) {
+  const Tree::Map* parameters = TRY(map_at(tree, "parameters", where));
+  if (parameters == nullptr) return edge;
+  for (const TreeEntry& entry : *parameters) {
     if (entry.key != "weight")
       return unsupported_at(where, fmt::format("the parameter {} is not known", shown(entry.key)));
     edge.weight = &entry.tree;
@@ -275,7 +254,7 @@ Result<std::pair<std::string, const Tree*>> find_model(const Tree& tree) {
   if (map != nullptr && map->size() == 1 && map->front().tree.find("graphs") != nullptr) {
     return std::pair(map->front().key, &map->front().tree);
   }
-  return Error{.code = ErrorCode::parse, .message = "not an MDF model: no map {ID: {graphs: ...}}"};
+  return parse_error("not an MDF model: no map {ID: {graphs: ...}}");
 }
 
 // The address of a port: a node's key and the port's id.
@@ -291,39 +270,35 @@ class GraphReader {
   Result<void> read(const Tree& graph, const std::string& prefix, const Scope& scope) {
     const std::string here =
         prefix.empty() ? where_ : fmt::format("{}: node {}", where_, shown(prefix.substr(0, prefix.size() - 1)));
-    const Result<const Tree::Map*> nodes = map_at(graph, "nodes", here);
-    if (!nodes) return nodes.error();
-    if (*nodes == nullptr) return wrong_at(here, "has no nodes");
-    const Result<const Tree::Map*> edges = map_at(graph, "edges", here);
-    if (!edges) return edges.error();
+    const Tree::Map* nodes = TRY(map_at(graph, "nodes", here));
+    if (nodes == nullptr) return wrong_at(here, "has no nodes");
+    const Tree::Map* edges = TRY(map_at(graph, "edges", here));
 
     std::set<std::string, std::less<>> nested;
-    for (const TreeEntry& entry : **nodes) {
+    for (const TreeEntry& entry : *nodes) {
       if (has_graph(entry.tree)) nested.insert(prefix + entry.key);
     }
     std::set<Source> fed;
-    if (*edges != nullptr) {
-      for (const TreeEntry& entry : **edges) {
-        Result<Edge> edge = read_edge(entry.key, entry.tree, here);
-        if (!edge) return std::move(edge).error();
-        edge->sender.insert(0, prefix);
-        edge->receiver.insert(0, prefix);
-        if (nested.contains(edge->receiver)) edge->receiver = entry_of(edge->receiver);
-        fed.emplace(edge->receiver, edge->receiver_port);
-        model_.edges.push_back(std::move(*edge));
+    if (edges != nullptr) {
+      for (const TreeEntry& entry : *edges) {
+        Edge edge = TRY(read_edge(entry.key, entry.tree, here));
+        edge.sender.insert(0, prefix);
+        edge.receiver.insert(0, prefix);
+        if (nested.contains(edge.receiver)) edge.receiver = entry_of(edge.receiver);
+        fed.emplace(edge.receiver, edge.receiver_port);
+        model_.edges.push_back(std::move(edge));
       }
     }
-    for (const TreeEntry& entry : **nodes) {
-      Result<Node> node = read_node(prefix + entry.key, entry.tree, where_);
-      if (!node) return std::move(node).error();
-      const std::string takes = nested.contains(node->key) ? entry_of(node->key) : node->key;
-      for (const InputPort& port : node->inputs) {
+    for (const TreeEntry& entry : *nodes) {
+      Node node = TRY(read_node(prefix + entry.key, entry.tree, where_));
+      const std::string takes = nested.contains(node.key) ? entry_of(node.key) : node.key;
+      for (const InputPort& port : node.inputs) {
         const auto around = scope.find(port.id);
         if (around != scope.end() && !fed.contains({takes, port.id})) connect(around->second, {takes, port.id});
       }
-      if (takes == node->key) {
-        add(std::move(*node));
-      } else if (Result<void> added = add_nested(std::move(*node), entry.tree, scope); !added) {
+      if (takes == node.key) {
+        add(std::move(node));
+      } else if (Result<void> added = add_nested(std::move(node), entry.tree, scope); !added) {
         return added;
       }
     }
@@ -363,7 +338,7 @@ class GraphReader {
     const std::size_t first_node = model_.nodes.size();
     const std::size_t first_edge = model_.edges.size();
     const std::string prefix = node.key + ".";
-    if (Result<void> read_inner = read(graph, prefix, scope); !read_inner) return read_inner;
+    TRY(read(graph, prefix, scope));
     std::set<std::string, std::less<>> senders;
     for (std::size_t at = first_edge; at < model_.edges.size(); ++at) senders.insert(model_.edges[at].sender);
     std::vector<std::pair<std::string, std::string>> ends;  // keys and ids of output ports
@@ -401,30 +376,24 @@ std::string shown(std::string_view id) {
 }
 
 Result<MdfModel> read_model(const Tree& tree) {
-  Result<std::pair<std::string, const Tree*>> found = find_model(tree);
-  if (!found) return std::move(found).error();
-  const Tree& content = *found->second;
-  MdfModel model{.id = found->first, .graph = {}, .nodes = {}, .edges = {}, .names = {}};
+  std::pair<std::string, const Tree*> found = TRY(find_model(tree));
+  const Tree& content = *found.second;
+  MdfModel model{.id = found.first, .graph = {}, .nodes = {}, .edges = {}, .names = {}};
   const std::string where = fmt::format("model {}", shown(model.id));
   if (Result<void> checked =
           check_keys(content, {"format", "generating_application", "onnx_opset_version", "graphs"}, where);
       !checked) {
     return std::move(checked).error();
   }
-  const Result<int> opset = read_opset(content, where);
-  if (!opset) return opset.error();
-  model.opset = *opset;
-  const Result<const Tree::Map*> graphs = map_at(content, "graphs", where);
-  if (!graphs) return graphs.error();
-  if (*graphs == nullptr) return wrong_at(where, "has no graph");
-  const TreeEntry& graph = (*graphs)->front();  // like the reference engine, the others are not run
+  model.opset = TRY(read_opset(content, where));
+  const Tree::Map* graphs = TRY(map_at(content, "graphs", where));
+  if (graphs == nullptr) return wrong_at(where, "has no graph");
+  const TreeEntry& graph = graphs->front();  // like the reference engine, the others are not run
   model.graph = graph.key;
   const std::string here = fmt::format("graph {}", shown(graph.key));
-  if (Result<void> checked = check_keys(graph.tree, {"nodes", "edges", "parameters", "conditions"}, here); !checked) {
-    return std::move(checked).error();
-  }
-  if (Result<void> checked = check_conditions(graph.tree, here); !checked) return std::move(checked).error();
-  if (Result<void> read = GraphReader(model, here).read(graph.tree, "", {}); !read) return std::move(read).error();
+  TRY(check_keys(graph.tree, {"nodes", "edges", "parameters", "conditions"}, here));
+  TRY(check_conditions(graph.tree, here));
+  TRY(GraphReader(model, here).read(graph.tree, "", {}));
   return model;
 }
 

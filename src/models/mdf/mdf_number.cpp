@@ -3,16 +3,10 @@
 #include <charconv>
 #include <limits>
 
+#include "dtype/text_parts.hpp"
+
 namespace tensorcast::models::mdf {
 namespace {
-
-template <class T>
-std::optional<T> whole(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool is_word(std::string_view text, std::string_view word) {
   if (text.size() != word.size()) return false;
@@ -38,10 +32,10 @@ std::optional<Tree> parse_number(std::string_view text) {
   if (is_word(digits, "nan")) return Tree{std::numeric_limits<double>::quiet_NaN()};
   if (digits.find_first_not_of("0123456789") == std::string_view::npos) {
     if (negative) {
-      if (const auto value = whole<std::int64_t>(text)) return Tree{*value};
+      if (const auto value = parse_whole<std::int64_t>(text)) return Tree{*value};
       return std::nullopt;
     }
-    const auto value = whole<std::uint64_t>(digits);
+    const auto value = parse_whole<std::uint64_t>(digits);
     if (!value) return std::nullopt;
     if (*value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return Tree{*value};
     return Tree{static_cast<std::int64_t>(*value)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/errors.hpp"
 #include "models/mdf/mdf_syntax.hpp"
 
 namespace tensorcast::models::mdf {
@@ -167,7 +168,7 @@ std::shared_ptr<const SharedTree> TreeBuilder::share_last() {
 
 Result<Tree> TreeBuilder::take() {
   if (const Error* failed = error()) return *failed;
-  if (!complete_ || !open_.empty()) return Error{.code = ErrorCode::parse, .message = "the file has no content"};
+  if (!complete_ || !open_.empty()) return parse_error("the file has no content");
   return std::move(root_);
 }
 

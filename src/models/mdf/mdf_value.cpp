@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
 #include "tensorcast/cast.hpp"
@@ -50,13 +51,12 @@ std::optional<Tensor> zeros_of(DType dtype, const std::vector<std::int64_t>& sha
 Result<Tensor> converted_to(DType dtype, const Tensor& tensor) {
   if (tensor.dtype() == dtype) return tensor;
   if (tensor.dtype() == DType::string || dtype == DType::string) {
-    return Error{.code = ErrorCode::parse, .message = fmt::format("is {}, not {}", name(tensor.dtype()), name(dtype))};
+    return parse_error(fmt::format("is {}, not {}", name(tensor.dtype()), name(dtype)));
   }
   std::vector<std::byte> bytes(storage_bytes(dtype, tensor.count()));
   CastOptions options;
   if (family(dtype) == Family::integer) options.out_of_range = OutOfRange::error;
-  const Result<void> converted = cast(tensor.view(), {dtype, tensor.shape(), bytes}, options);
-  if (!converted) return converted.error();
+  TRY(cast(tensor.view(), {dtype, tensor.shape(), bytes}, options));
   return Tensor::own(dtype, tensor.shape(), std::move(bytes));
 }
 
@@ -67,11 +67,10 @@ std::string Values::fresh(const std::string& base) {
 }
 
 Result<Value> Values::literal(const Tree& tree) {
-  Result<Tensor> tensor = literal_tensor(tree);
-  if (!tensor) return std::move(tensor).error();
-  Value value{.dtype = tensor->dtype(), .shape = std::vector(tensor->shape().begin(), tensor->shape().end())};
+  Tensor tensor = TRY(literal_tensor(tree));
+  Value value{.dtype = tensor.dtype(), .shape = std::vector(tensor.shape().begin(), tensor.shape().end())};
   value.is_number = tree.as<Tree::List>() == nullptr;
-  value.literal = std::move(*tensor);
+  value.literal = std::move(tensor);
   return value;
 }
 

@@ -6,6 +6,9 @@
 #include <deque>
 #include <limits>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::models::mdf {
 namespace {
 
@@ -93,9 +96,8 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
   for (std::size_t index = 0; index < model.nodes.size(); ++index) {
     const Node& node = model.nodes[index];
     if (!wiring.nodes.emplace(node.key, index).second) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("graph \"{}\": two nodes are named \"{}\"", model.graph.substr(0, 60),
-                                          node.id.substr(0, 60))};
+      return parse_error(
+          fmt::format("graph \"{}\": two nodes are named \"{}\"", model.graph.substr(0, 60), node.id.substr(0, 60)));
     }
     for (const InputPort& port : node.inputs) ports.inputs.emplace(PortAddress{index, port.id}, port.reduce);
     for (const OutputPort& port : node.outputs) ports.outputs.insert({index, port.id});
@@ -103,14 +105,12 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
   wiring.sends.resize(model.nodes.size());
   std::vector<std::vector<std::size_t>> needs(model.nodes.size());
   for (const Edge& edge : model.edges) {
-    if (Result<void> checked = check_edge(model, wiring, ports, edge); !checked) return std::move(checked).error();
+    TRY(check_edge(model, wiring, ports, edge));
     const std::size_t sender = wiring.nodes.find(edge.sender)->second;
     const std::size_t receiver = wiring.nodes.find(edge.receiver)->second;
     const auto [place, is_new] = wiring.incoming.emplace(PortAddress{receiver, edge.receiver_port}, &edge);
     if (!is_new) {
-      if (Result<void> checked = check_second(model, semantics, ports, *place, edge); !checked) {
-        return std::move(checked).error();
-      }
+      TRY(check_second(model, semantics, ports, *place, edge));
       place->second = &edge;
     }
     wiring.sends[sender] = true;
@@ -127,9 +127,8 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
     at =
         *std::find_if(needs[at].begin(), needs[at].end(), [&](std::size_t before) { return !placed.contains(before); });
   }
-  return Error{.code = ErrorCode::parse,
-               .message = fmt::format("graph \"{}\": node \"{}\" depends on its own output: a cycle",
-                                      model.graph.substr(0, 60), model.nodes[at].id.substr(0, 60))};
+  return parse_error(fmt::format("graph \"{}\": node \"{}\" depends on its own output: a cycle",
+                                 model.graph.substr(0, 60), model.nodes[at].id.substr(0, 60)));
 }
 
 }  // namespace tensorcast::models::mdf

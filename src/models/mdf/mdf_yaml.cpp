@@ -8,6 +8,8 @@
 #include <map>
 #include <streambuf>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/mdf/mdf_number.hpp"
 #include "models/mdf/mdf_syntax.hpp"
 
@@ -161,20 +163,16 @@ std::uint64_t kept_token_bytes(std::string_view text) {
 
 Result<Tree> parse_yaml(std::string_view text) {
   io::MemoryBudget tokens(text.size());
-  if (auto fits = tokens.take(kept_token_bytes(text)); !fits) return std::move(fits).error();
+  TRY(tokens.take(kept_token_bytes(text)));
   Handler handler(text.size());
   try {
     TextBuffer buffer(text);
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
-    if (parser.HandleNextDocument(handler) && parser) {
-      return Error{.code = ErrorCode::parse, .message = "several documents in one file"};
-    }
+    if (parser.HandleNextDocument(handler) && parser) return parse_error("several documents in one file");
   } catch (const Stopped&) {  // take() returns the reason
   } catch (const YAML::Exception& exception) {
-    return Error{
-        .code = ErrorCode::parse,
-        .message = fmt::format("line {}: not YAML: {}", exception.mark.line + 1, exception.msg.substr(0, 200))};
+    return parse_error(fmt::format("line {}: not YAML: {}", exception.mark.line + 1, exception.msg.substr(0, 200)));
   }
   return handler.builder().take();
 }
