@@ -9,6 +9,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
 #include "io/memory_budget.hpp"
@@ -45,7 +46,7 @@ class FactFinder {
   FactFinder(const Model& model, const std::string& value) : model_(model), value_(value) {}
 
   Result<Facts> find() {
-    if (Result<void> found = find_definitions(*model_.graph); !found) return std::move(found).error();
+    TRY(find_definitions(*model_.graph));
     each_graph(model_, [&](const Graph& graph) { note_names(graph); });
     // New names differ from those in training_info, which sees the main graph's values, and from outputs of calls.
     for (const auto& graph : model_.training) {
@@ -67,7 +68,7 @@ class FactFinder {
     for (const Node& node : graph.nodes) {
       for (const Attribute& attribute : node.attributes) {
         for (const auto& inner : attribute.graphs) {
-          if (Result<void> found = find_definitions(*inner); !found) return found;
+          TRY(find_definitions(*inner));
         }
       }
       const auto count = std::count(node.output_names.begin(), node.output_names.end(), value_);
@@ -128,8 +129,7 @@ class Rewiring {
   Result<WireRope> run(const std::string& node) {
     node_.text(node);
     Splice splice(0, file_.size());
-    Result<void> done = change(*model_.graph, splice, false);
-    if (!done) return std::move(done).error();
+    TRY(change(*model_.graph, splice, false));
     return std::move(splice).finish();
   }
 
@@ -145,7 +145,7 @@ class Rewiring {
     Splice splice(graph.field);
     if (defines) splice.insert(definition_.after, std::move(node_));
     for (const Node& node : graph.nodes) {
-      if (Result<void> done = change(node, splice, sees_value); !done) return done;
+      TRY(change(node, splice, sees_value));
     }
     for (const Declaration& output : graph.outputs) {
       if (!sees_value || output.name != request_.tensor) continue;
@@ -169,10 +169,10 @@ class Rewiring {
       std::vector<std::string> inputs = node.input_names;
       outcome_.rewired += static_cast<std::size_t>(std::count(inputs.begin(), inputs.end(), request_.tensor));
       std::replace(inputs.begin(), inputs.end(), request_.tensor, outcome_.output_name);
-      if (Result<void> done = rename(file_, node, inputs, node.output_names, {}, splice); !done) return done;
+      TRY(rename(file_, node, inputs, node.output_names, {}, splice));
     }
     const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, sees_value); };
-    if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
+    TRY(splice_subgraphs(node, splice, inner));
     if (splice.changed()) around.replace(node.field, std::move(splice).finish());
     return {};
   }
@@ -204,14 +204,13 @@ Result<void> check_types(const Facts& facts, const AddCastRequest& request, int 
                                    since_opset(dtype), opset),
                        fmt::format("onnx.version_converter may convert the model to opset {}", since_opset(dtype)));
   };
-  if (Result<void> known = check(request.to, "to"); !known) return known;
+  TRY(check(request.to, "to"));
   if (!request.saturate && opset < 19) {
     return unsupported(fmt::format("Cast of opset {} has no attribute \"saturate\"; it came with opset 19", opset));
   }
   if (facts.element == 0) return {};
-  const Result<DType> from = formats::onnx::parse_data_type(facts.element);
-  if (!from) return from.error();
-  return check(*from, "from");
+  const DType from = TRY(formats::onnx::parse_data_type(facts.element));
+  return check(from, "from");
 }
 
 Result<const Definition*> choose_definition(const Model& model, const Facts& facts) {
@@ -281,9 +280,8 @@ Result<void> check_request(const AddCastRequest& request) {
 // The new model must be in the same folder, as it finds its external data beside itself.
 Result<void> check_place(const io::InputFile& file, const Model& model, const AddCastRequest& request) {
   if (!model.has_external_data) return {};
-  const Result<std::set<std::string>> locations = external_locations(file, model);
-  if (!locations) return locations.error();
-  Result<void> apart = check_apart_from_data(request.input, *locations, request.output);
+  const std::set<std::string> locations = TRY(external_locations(file, model));
+  Result<void> apart = check_apart_from_data(request.input, locations, request.output);
   if (!apart || in_same_folder(request.input, request.output)) return apart;
   return unsupported(
       "the model has external data, which is found only from the model's own folder",
@@ -295,55 +293,48 @@ Result<void> write(const WireRope& rope, const io::InputFile& file, const AddCas
       .code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
   const auto go_on = [&] { return !request.on_progress || request.on_progress(); };
   if (!go_on()) return cancelled;
-  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
-  if (!output) return std::move(output).error();
+  io::OutputFile output = TRY(io::OutputFile::create(request.output, request.overwrite));
   if (rope.size() > formats::onnx::max_message_bytes) {
     return unsupported("the model would be larger than protobuf's limit of 2 GiB",
                        "large models keep their tensors in files of their own, as external data");
   }
-  if (Result<void> reserved = output->reserve(rope.size()); !reserved) return reserved;
-  if (Result<void> written = rope.write(file, *output, go_on); !written) {
+  TRY(output.reserve(rope.size()));
+  if (Result<void> written = rope.write(file, output, go_on); !written) {
     return written.error().code == ErrorCode::cancelled ? cancelled : std::move(written).error();
   }
-  if (Result<void> synced = output->sync(); !synced) return synced;  // may take long
+  TRY(output.sync());  // may take long
   if (!go_on()) return cancelled;
-  return output->commit();
+  return output.commit();
 }
 
 Result<AddCastOutcome> edit(const AddCastRequest& request) {
-  if (Result<void> right = check_request(request); !right) return std::move(right).error();
-  const Result<io::InputFile> file = io::InputFile::open(request.input);
-  if (!file) return file.error();
-  io::MemoryBudget budget(file->size());
-  const Result<std::unique_ptr<Model>> model = parse_model(*file, budget);
-  if (!model) return model.error();
-  const Result<Facts> facts = FactFinder(**model, request.tensor).find();
-  if (!facts) return facts.error();
-  const Result<const Definition*> definition = choose_definition(**model, *facts);
-  if (!definition) return definition.error();
-  const Result<int> opset = cast_opset(**model);
-  if (!opset) return opset.error();
-  if (Result<void> known = check_types(*facts, request, *opset); !known) return std::move(known).error();
-  if (Result<void> right = check_place(*file, **model, request); !right) return std::move(right).error();
-  if (!request.output_name.empty() && facts->value_names.contains(request.output_name)) {
+  TRY(check_request(request));
+  const io::InputFile file = TRY(io::InputFile::open(request.input));
+  io::MemoryBudget budget(file.size());
+  const std::unique_ptr<Model> model = TRY(parse_model(file, budget));
+  const Facts facts = TRY(FactFinder(*model, request.tensor).find());
+  const Definition* definition = TRY(choose_definition(*model, facts));
+  const int opset = TRY(cast_opset(*model));
+  TRY(check_types(facts, request, opset));
+  TRY(check_place(file, *model, request));
+  if (!request.output_name.empty() && facts.value_names.contains(request.output_name)) {
     return invalid(fmt::format("the model has a value \"{}\" already", request.output_name));
   }
-  if (!request.node_name.empty() && facts->node_names.contains(request.node_name)) {
+  if (!request.node_name.empty() && facts.node_names.contains(request.node_name)) {
     return invalid(fmt::format("the model has a node \"{}\" already", request.node_name));
   }
   const std::string ending = fmt::format("_{}", name(request.to));
   const std::string output_base = request.output_name.empty() ? request.tensor + ending : request.output_name;
   const std::string node_base = request.node_name.empty() ? "Cast_" + request.tensor + ending : request.node_name;
-  const AddCastOutcome names{.node_name = unused(node_base, facts->node_names),
-                             .output_name = unused(output_base, facts->value_names)};
+  const AddCastOutcome names{.node_name = unused(node_base, facts.node_names),
+                             .output_name = unused(output_base, facts.value_names)};
 
-  Rewiring rewiring(*file, **model, *facts, **definition, request, names);
-  const Result<WireRope> rope = rewiring.run(encode_node(request, names, *opset));
-  if (!rope) return rope.error();
+  Rewiring rewiring(file, *model, facts, *definition, request, names);
+  const WireRope rope = TRY(rewiring.run(encode_node(request, names, opset)));
   if (rewiring.outcome().rewired == 0 && !rewiring.outcome().graph_output_renamed) {
     return invalid("nothing takes the value, so a Cast behind it would have no effect");
   }
-  if (Result<void> written = write(*rope, *file, request); !written) return std::move(written).error();
+  TRY(write(rope, file, request));
   return rewiring.outcome();
 }
 

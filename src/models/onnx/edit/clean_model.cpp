@@ -1,6 +1,7 @@
 // tensorcast::onnx::clean(): removes Casts and Identities that change no value.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/try.hpp"
 #include "models/onnx/edit/model_files.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
@@ -17,12 +18,11 @@ using ::tensorcast::onnx::CleanOutcome;
 using ::tensorcast::onnx::CleanRequest;
 
 Result<CleanOutcome> clean(const CleanRequest& request) {
-  const Result<OpenModel> source = open_model(request.input);
-  if (!source) return source.error();
-  infer_types(*source->model);
-  const Model& model = *source->model;
+  const OpenModel source = TRY(open_model(request.input));
+  infer_types(*source.model);
+  const Model& model = *source.model;
   const PrecisionPlan plan = PrecisionPlan::unchanged(model);
-  const CodePairs codes(source->file, plan);
+  const CodePairs codes(source.file, plan);
   const CastElision elision(plan, {.identities = true, .lossy = request.allow_lossy_cast_elision, .codes = &codes});
 
   CleanOutcome outcome{.nodes = model.node_count};
@@ -41,12 +41,11 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
   if (request.dry_run) return outcome;
   const TensorPlacement placement{.leave_external = in_same_folder(request.input, request.output)};
   const Rebuild build = [&](const std::map<std::string, std::string>& names) {
-    return build_model(source->file, plan, elision, placement, request.output, names);
+    return build_model(source.file, plan, elision, placement, request.output, names);
   };
-  Result<BuiltModel> built = build({});
-  if (!built) return std::move(built).error();
+  BuiltModel built = TRY(build({}));
   Result<void> written =
-      write_model(source->file, model, std::move(*built), request.output, {.overwrite = request.overwrite}, build);
+      write_model(source.file, model, std::move(built), request.output, {.overwrite = request.overwrite}, build);
   if (!written) return std::move(written).error();
   return outcome;
 }

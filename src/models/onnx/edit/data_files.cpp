@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 
@@ -56,9 +57,8 @@ DataFiles::~DataFiles() {
 Result<bool> DataFiles::keep_same(const io::WrittenFile& made) {
   Result<io::InputFile> file = folder_.open_file(made.name);
   if (!file || !file->keep()) return false;
-  const Result<std::optional<io::Found>> found = folder_.find(made.name);
-  if (!found) return found.error();
-  if (!found->has_value() || (*found)->identity != file->identity()) return false;
+  const std::optional<io::Found> found = TRY(folder_.find(made.name));
+  if (!found.has_value() || found->identity != file->identity()) return false;
   const Result<bool> is_same = io::is_as_written(folder_, made);
   if (is_same && *is_same) kept_.push_back(std::move(*file));
   return is_same;
@@ -71,13 +71,11 @@ Result<std::string> DataFiles::find_name(const ExternalFiles::File& external, io
     made.name = digits == 0
                     ? external.location
                     : fmt::format("{}.{}{}", base, std::string_view(made.sha256).substr(0, digits), data_ending);
-    const Result<std::optional<io::Found>> found = folder_.find(made.name);
-    if (!found) return found.error();
-    exists = found->has_value();
+    const std::optional<io::Found> found = TRY(folder_.find(made.name));
+    exists = found.has_value();
     if (!exists) return made.name;
-    const Result<bool> is_same = keep_same(made);
-    if (!is_same) return is_same.error();
-    if (*is_same) return made.name;
+    const bool is_same = TRY(keep_same(made));
+    if (is_same) return made.name;
     if (external.is_copy) break;
   }
   return Error{.code = ErrorCode::invalid_argument,
@@ -89,41 +87,35 @@ Result<std::string> DataFiles::find_name(const ExternalFiles::File& external, io
 
 Result<void> DataFiles::write(const io::InputFile& file, const ExternalFiles::File& external,
                               const std::function<bool()>& go_on) {
-  Result<io::OutputFile> data = (stage_ != nullptr ? *stage_ : folder_).create_file(external.location);
-  if (!data) return std::move(data).error();
-  if (Result<void> reserved = data->reserve(external.contents.size()); !reserved) return reserved;
-  if (Result<void> written = external.contents.write(file, *data, go_on); !written) return written;
-  io::WrittenFile made{.name = {}, .bytes = data->size(), .version = {}, .sha256 = {}};
+  io::OutputFile data = TRY((stage_ != nullptr ? *stage_ : folder_).create_file(external.location));
+  TRY(data.reserve(external.contents.size()));
+  TRY(external.contents.write(file, data, go_on));
+  io::WrittenFile made{.name = {}, .bytes = data.size(), .version = {}, .sha256 = {}};
   {
-    const Result<io::InputFile> again = io::InputFile::open(data->temporary_path());
-    if (!again) return again.error();
-    Result<std::string> sha256 = io::sha256_of_file(*again);
-    if (!sha256) return std::move(sha256).error();
-    made.sha256 = std::move(*sha256);
+    const io::InputFile again = TRY(io::InputFile::open(data.temporary_path()));
+    made.sha256 = TRY(io::sha256_of_file(again));
   }
   bool exists = false;
-  const Result<std::string> name = find_name(external, made, exists);
-  if (!name) return name.error();
-  if (*name != external.location) new_names_[external.location] = *name;
+  const std::string name = TRY(find_name(external, made, exists));
+  if (name != external.location) new_names_[external.location] = name;
   if (!external.is_copy) written_.push_back(made);
-  data->take_name(fs::path(*name).filename().string(), path_in(folder_, *name));
+  data.take_name(fs::path(name).filename().string(), path_in(folder_, name));
   if (stage_ != nullptr) {
-    if (!exists) staged_.push_back(*name);
-    return data->commit();
+    if (!exists) staged_.push_back(name);
+    return data.commit();
   }
-  if (!exists) pending_.push_back({.location = *name, .file = std::move(*data)});
+  if (!exists) pending_.push_back({.location = name, .file = std::move(data)});
   return {};
 }
 
 Result<void> DataFiles::place() {
   for (Pending& pending : pending_) {
-    if (Result<void> committed = pending.file.commit(); !committed) return committed;
+    TRY(pending.file.commit());
     placed_.push_back(pending.location);
   }
   for (const std::string& name : staged_) {
-    Result<io::OutputFile> data = io::OutputFile::adopt(path_in(*stage_, name), path_in(folder_, name), false);
-    if (!data) return std::move(data).error();
-    if (Result<void> committed = data->commit(); !committed) return committed;
+    io::OutputFile data = TRY(io::OutputFile::adopt(path_in(*stage_, name), path_in(folder_, name), false));
+    TRY(data.commit());
     placed_.push_back(name);
   }
   return {};

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/model_schema.hpp"
 
@@ -22,20 +23,18 @@ struct Entry {
 };
 
 Result<Entry> read_entry(const io::InputFile& file, const WireField& field, bool with_value) {
-  if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right.error();
+  TRY(expect(field, protozero::pbf_wire_type::length_delimited));
   Entry entry;
   WireReader wire(file, field.offset, field.offset + field.length);
-  Result<void> done = each_field(wire, [&](const WireField& part) -> Result<void> {
+  TRY(each_field(wire, [&](const WireField& part) -> Result<void> {
     const bool is_key = part.number == entry_field::key && part.length == record_key.size();
     const bool is_value = part.number == entry_field::value && with_value && part.length <= max_record_bytes;
     if (part.type != protozero::pbf_wire_type::length_delimited || (!is_key && !is_value)) return {};
-    Result<std::string> text = wire.text(part.length);
-    if (!text) return std::move(text).error();
-    if (is_key) entry.is_record = *text == record_key;
-    if (is_value) entry.value = std::move(*text);
+    std::string text = TRY(wire.text(part.length));
+    if (is_key) entry.is_record = text == record_key;
+    if (is_value) entry.value = std::move(text);
     return {};
-  });
-  if (!done) return std::move(done).error();
+  }));
   return entry;
 }
 
@@ -48,9 +47,8 @@ std::string encode_data_record(const std::vector<io::WrittenFile>& files) {
 }
 
 Result<bool> is_data_record(const io::InputFile& file, const WireField& field) {
-  const Result<Entry> entry = read_entry(file, field, false);
-  if (!entry) return entry.error();
-  return entry->is_record;
+  const Entry entry = TRY(read_entry(file, field, false));
+  return entry.is_record;
 }
 
 std::vector<io::WrittenFile> read_data_record(const std::string& path) {
@@ -60,10 +58,9 @@ std::vector<io::WrittenFile> read_data_record(const std::string& path) {
   WireReader wire(*file, 0, file->size());
   const Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
     if (field.number != model_field::metadata_props) return {};
-    Result<Entry> entry = read_entry(*file, field, true);
-    if (!entry) return std::move(entry).error();
-    if (!entry->is_record) return {};
-    Result<io::WrittenFiles> written = io::parse_written_files(entry->value, path);
+    Entry entry = TRY(read_entry(*file, field, true));
+    if (!entry.is_record) return {};
+    Result<io::WrittenFiles> written = io::parse_written_files(entry.value, path);
     if (written) files = std::move(written->files);
     return {};
   });

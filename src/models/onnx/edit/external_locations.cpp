@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/model_folder.hpp"
@@ -24,15 +25,15 @@ class LocationReader {
   Result<void> take_graph(const Graph& graph) {
     for (const Initializer& initializer : graph.initializers) {
       if (!initializer.external) continue;
-      if (Result<void> taken = take_tensor(initializer.tensor); !taken) return taken;
+      TRY(take_tensor(initializer.tensor));
     }
     for (const Node& node : graph.nodes) {
       for (const Attribute& attribute : node.attributes) {
         if (attribute.tensor_is_external) {
-          if (Result<void> taken = take_tensor(attribute.tensor); !taken) return taken;
+          TRY(take_tensor(attribute.tensor));
         }
         for (const auto& inner : attribute.graphs) {
-          if (Result<void> taken = take_graph(*inner); !taken) return taken;
+          TRY(take_graph(*inner));
         }
       }
     }
@@ -56,11 +57,10 @@ class LocationReader {
       Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
         const auto number = static_cast<EntryField>(part.number);
         if (number != EntryField::key && number != EntryField::value) return {};
-        if (Result<void> right = expect(part, protozero::pbf_wire_type::length_delimited); !right) return right;
-        if (Result<void> fits = budget_.take(part.length); !fits) return fits;
-        Result<std::string> text = wire_.text(part.length);
-        if (!text) return std::move(text).error();
-        (number == EntryField::key ? key : value) = std::move(*text);
+        TRY(expect(part, protozero::pbf_wire_type::length_delimited));
+        TRY(budget_.take(part.length));
+        std::string text = TRY(wire_.text(part.length));
+        (number == EntryField::key ? key : value) = std::move(text);
         return {};
       });
       if (done && key == "location") locations_.insert(std::move(value));
@@ -78,8 +78,8 @@ Result<void> copy_whole(const io::InputFile& source, io::OutputFile& target) {
   for (std::uint64_t position = 0; position < source.size();) {
     const std::span<std::byte> part =
         std::span(block).first(std::min<std::uint64_t>(source.size() - position, block.size()));
-    if (Result<void> got = source.read(position, part); !got) return got;
-    if (Result<void> put = target.append(part); !put) return put;
+    TRY(source.read(position, part));
+    TRY(target.append(part));
     position += part.size();
   }
   return {};
@@ -89,9 +89,9 @@ Result<void> copy_whole(const io::InputFile& source, io::OutputFile& target) {
 
 Result<std::set<std::string>> external_locations(const io::InputFile& file, const Model& model) {
   LocationReader reader(file);
-  if (Result<void> taken = reader.take_graph(*model.graph); !taken) return std::move(taken).error();
+  TRY(reader.take_graph(*model.graph));
   for (const auto& function : model.functions) {
-    if (Result<void> taken = reader.take_graph(function->body); !taken) return std::move(taken).error();
+    TRY(reader.take_graph(function->body));
   }
   return std::move(reader.locations());
 }
@@ -110,9 +110,8 @@ Result<void> copy_external_files(const io::InputFile& file, const std::set<std::
                                  ExternalFiles& copies) {
   const std::string folder = std::filesystem::path(file.path()).parent_path().string();
   for (const std::string& location : locations) {
-    Result<io::InputFile> data = io::InputFile::open_below(folder.empty() ? "." : folder, location);
-    if (!data) return std::move(data).error();
-    const auto source = std::make_shared<const io::InputFile>(std::move(*data));
+    io::InputFile data = TRY(io::InputFile::open_below(folder.empty() ? "." : folder, location));
+    const auto source = std::make_shared<const io::InputFile>(std::move(data));
     copies.add_file(location, source->size(), [source](io::OutputFile& target) { return copy_whole(*source, target); });
   }
   return {};

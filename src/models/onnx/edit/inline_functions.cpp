@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/edit/splice_node.hpp"
 #include "models/onnx/ir/fresh_names.hpp"
@@ -64,7 +66,7 @@ class Inlining {
     }
     if (fitting_.empty()) return InlinedModel{};
     Splice splice(0, file_.size());
-    if (Result<void> done = change(*model_.graph, splice); !done) return std::move(done).error();
+    TRY(change(*model_.graph, splice));
     if (!splice.changed()) return InlinedModel{};
     keep_called_functions();
     for (const auto& function : model_.functions) {
@@ -110,15 +112,14 @@ class Inlining {
     WireRope infos;
     for (const Node& node : graph.nodes) {
       if (const Function* function = inlined(node)) {
-        Result<WireRope> nodes = expand(node, *function, nullptr, &infos);
-        if (!nodes) return std::move(nodes).error();
-        splice.replace_by_fields(node.field, std::move(*nodes));
+        WireRope nodes = TRY(expand(node, *function, nullptr, &infos));
+        splice.replace_by_fields(node.field, std::move(nodes));
         continue;
       }
       note_call(node);
       Splice inside(node.field);
       const auto inner = [&](const Graph& subgraph, Splice& attribute) { return change(subgraph, attribute); };
-      if (Result<void> done = splice_subgraphs(node, inside, inner); !done) return done;
+      TRY(splice_subgraphs(node, inside, inner));
       if (inside.changed()) splice.replace(node.field, std::move(inside).finish());
     }
     if (!splice.changed()) return {};
@@ -163,16 +164,14 @@ class Inlining {
     }
     name_values(body, call);
 
-    Result<WireRope> nodes = body_nodes(body, graph_field::node, call);
-    if (!nodes) return nodes;
-    nodes->text(identities);
+    WireRope nodes = TRY(body_nodes(body, graph_field::node, call));
+    nodes.text(identities);
     // The function's value_info holds for one call.
     if (infos == nullptr || calls_.at(&function) != 1) return nodes;
     for (const Declaration& info : body.infos) {
       if (info.value == no_value) continue;
-      Result<WireRope> renamed = with_name(info.field, value_field::name, call.values.at(info.value));
-      if (!renamed) return renamed;
-      infos->message(graph_field::value_info, std::move(*renamed));
+      WireRope renamed = TRY(with_name(info.field, value_field::name, call.values.at(info.value)));
+      infos->message(graph_field::value_info, std::move(renamed));
     }
     return nodes;
   }
@@ -219,19 +218,17 @@ class Inlining {
     WireRope rope;
     for (const Node& node : graph.nodes) {
       if (const Function* function = inlined(node)) {
-        Result<WireRope> nodes = expand(node, *function, &call, nullptr);
-        if (!nodes) return nodes;
-        rope.append(std::move(*nodes));
+        WireRope nodes = TRY(expand(node, *function, &call, nullptr));
+        rope.append(std::move(nodes));
         continue;
       }
       note_call(node);
-      Result<WireRope> contents = body_node(node, call);
-      if (!contents) return contents;
-      new_bytes_ += contents->size();
+      WireRope contents = TRY(body_node(node, call));
+      new_bytes_ += contents.size();
       if (new_bytes_ > most_new_bytes) {
         return unsupported(fmt::format("the functions of the model would become over {} MiB", most_new_bytes >> 20));
       }
-      rope.message(number, std::move(*contents));
+      rope.message(number, std::move(contents));
     }
     return rope;
   }
@@ -256,9 +253,8 @@ class Inlining {
           if (!node.name.empty()) rope.text(encode_field(field.number, fresh(call, node.name, nodes_)));
           return {};
         case node_field::attribute: {
-          Result<WireRope> contents = body_attribute(node.attributes[attributes++], call);
-          if (!contents) return std::move(contents).error();
-          if (contents->size() > 0) rope.message(field.number, std::move(*contents));
+          WireRope contents = TRY(body_attribute(node.attributes[attributes++], call));
+          if (contents.size() > 0) rope.message(field.number, std::move(contents));
           return {};
         }
         default:
@@ -276,9 +272,8 @@ class Inlining {
     }
     Splice splice(attribute.field);
     for (const auto& graph : attribute.graphs) {
-      Result<WireRope> contents = subgraph(*graph, call);
-      if (!contents) return contents;
-      splice.replace(graph->field, std::move(*contents));
+      WireRope contents = TRY(subgraph(*graph, call));
+      splice.replace(graph->field, std::move(contents));
     }
     return std::move(splice).finish();
   }
@@ -295,17 +290,15 @@ class Inlining {
         file_, graph.field, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
           const auto declaration = [&](const Declaration& given) -> Result<void> {
             if (given.value == no_value) return {};
-            Result<WireRope> renamed = with_name(field, value_field::name, call.values.at(given.value));
-            if (!renamed) return std::move(renamed).error();
-            rope.message(field.number, std::move(*renamed));
+            WireRope renamed = TRY(with_name(field, value_field::name, call.values.at(given.value)));
+            rope.message(field.number, std::move(renamed));
             return {};
           };
           switch (field.number) {
             case graph_field::node: {
               if (std::exchange(has_nodes, true)) return {};
-              Result<WireRope> nodes = body_nodes(graph, field.number, call);
-              if (!nodes) return std::move(nodes).error();
-              rope.append(std::move(*nodes));
+              WireRope nodes = TRY(body_nodes(graph, field.number, call));
+              rope.append(std::move(nodes));
               return {};
             }
             case graph_field::input:
@@ -317,9 +310,8 @@ class Inlining {
             case graph_field::initializer:
             case graph_field::sparse_initializer: {
               const Initializer& initializer = graph.initializers[initializers++];
-              Result<WireRope> renamed = renamed_initializer(initializer, field, call.values.at(initializer.value));
-              if (!renamed) return std::move(renamed).error();
-              rope.message(field.number, std::move(*renamed));
+              WireRope renamed = TRY(renamed_initializer(initializer, field, call.values.at(initializer.value)));
+              rope.message(field.number, std::move(renamed));
               return {};
             }
             default:
@@ -375,7 +367,7 @@ class Inlining {
   }
 
   static Error unsupported(std::string what) {
-    return Error{.code = ErrorCode::unsupported, .message = std::move(what), .hint = "--functions copy keeps them"};
+    return tensorcast::unsupported(std::move(what), "--functions copy keeps them");
   }
 
   const io::InputFile& file_;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/ir/op_rules.hpp"
@@ -129,9 +130,8 @@ std::vector<Fault> find_faults(Model& model) {
 }
 
 Result<void> check_new_model(const io::InputFile& old_file, const std::string& new_path) {
-  const Result<io::InputFile> file = io::InputFile::open(new_path);
-  if (!file) return file.error();
-  Result<std::unique_ptr<Model>> made = read_model(*file);
+  const io::InputFile file = TRY(io::InputFile::open(new_path));
+  Result<std::unique_ptr<Model>> made = read_model(file);
   std::vector<Fault> faults;
   if (made) {
     faults = find_faults(**made);
@@ -139,10 +139,9 @@ Result<void> check_new_model(const io::InputFile& old_file, const std::string& n
     faults.push_back({.place = {}, .text = made.error().message});
   }
   if (faults.empty()) return {};
-  Result<std::unique_ptr<Model>> old = read_model(old_file);
-  if (!old) return std::move(old).error();
+  std::unique_ptr<Model> old = TRY(read_model(old_file));
   std::set<std::string> known;
-  for (Fault& fault : find_faults(**old)) known.insert(std::move(fault.place));
+  for (Fault& fault : find_faults(*old)) known.insert(std::move(fault.place));
   const auto found =
       std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return !known.contains(f.place); });
   if (found == faults.end()) return {};

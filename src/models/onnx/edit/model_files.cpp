@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/folder.hpp"
 #include "io/output_file.hpp"
 #include "io/staging_folder.hpp"
@@ -46,12 +47,11 @@ Surroundings look_around(const io::InputFile& file, const std::set<std::string>&
 // Writes, checks and syncs the model, which has no name yet.
 Result<io::OutputFile> write_message(const io::InputFile& file, const WireRope& rope, const std::string& output,
                                      const WriteOptions& options, const std::function<bool()>& go_on) {
-  Result<io::OutputFile> target = io::OutputFile::create(output, options.overwrite);
-  if (!target) return target;
-  if (Result<void> reserved = target->reserve(rope.size()); !reserved) return std::move(reserved).error();
-  if (Result<void> written = rope.write(file, *target, go_on); !written) return std::move(written).error();
-  if (Result<void> right = check_new_model(file, target->temporary_path()); !right) return std::move(right).error();
-  if (Result<void> synced = target->sync(); !synced) return std::move(synced).error();
+  io::OutputFile target = TRY(io::OutputFile::create(output, options.overwrite));
+  TRY(target.reserve(rope.size()));
+  TRY(rope.write(file, target, go_on));
+  TRY(check_new_model(file, target.temporary_path()));
+  TRY(target.sync());
   return target;
 }
 
@@ -66,24 +66,20 @@ Result<BuiltModel> build_model(const io::InputFile& file, const PrecisionPlan& p
                                .alignment = placement.alignment,
                                .names = names};
   if (!placement.only_larger && !placement.all_inside) {
-    const Result<std::set<std::string>> locations = external_locations(file, plan.model());
-    if (!locations) return locations.error();
-    layout.per_old_file = locations->size() > 1;
+    const std::set<std::string> locations = TRY(external_locations(file, plan.model()));
+    layout.per_old_file = locations.size() > 1;
   }
   for (;;) {
     BuiltModel built{.rope = {}, .external = ExternalFiles(layout), .counts = {}};
     ModelWriter writer(file, plan, elision, built.external, placement);
-    Result<WireRope> rope = writer.model();
-    if (!rope) return std::move(rope).error();
-    built.rope = std::move(*rope);
+    built.rope = TRY(writer.model());
     built.counts = writer.counts();
     if (built.rope.size() <= formats::onnx::max_message_bytes) return built;
     if (placement.inline_limit <= small_bytes || placement.all_inside) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = placement.all_inside
-                                  ? "the model with its initializers would be larger than protobuf's limit of 2 GiB"
-                                  : "the model would be larger than protobuf's limit of 2 GiB even without its "
-                                    "initializers"};
+      return unsupported(placement.all_inside
+                             ? "the model with its initializers would be larger than protobuf's limit of 2 GiB"
+                             : "the model would be larger than protobuf's limit of 2 GiB even without its "
+                               "initializers");
     }
     placement.inline_limit = small_bytes;
   }
@@ -93,54 +89,48 @@ Result<void> write_model(const io::InputFile& file, const Model& old, BuiltModel
                          const WriteOptions& options, const Rebuild& rebuild) {
   const auto go_on = [&] { return !options.on_progress || options.on_progress(); };
   if (!go_on()) return cancelled();
-  const Result<std::set<std::string>> locations = external_locations(file, old);
-  if (!locations) return locations.error();
-  if (Result<void> apart = check_apart_from_data(file.path(), *locations, output); !apart) return apart;
+  const std::set<std::string> locations = TRY(external_locations(file, old));
+  TRY(check_apart_from_data(file.path(), locations, output));
   if (!options.dry_run) {
-    if (Result<void> free = io::OutputFile::check_place(output, options.overwrite); !free) return free;
+    TRY(io::OutputFile::check_place(output, options.overwrite));
   }
-  const Result<io::Folder> folder = io::Folder::open(folder_of(output).string());
-  if (!folder) return folder.error();
+  const io::Folder folder = TRY(io::Folder::open(folder_of(output).string()));
   std::optional<io::StagingFolder> stage;
   std::optional<io::Folder> staged;
   std::string made = output;
   if (options.check) {
-    Result<io::StagingFolder> created = io::StagingFolder::create(output);
-    if (!created) return std::move(created).error();
-    Result<io::Folder> opened = io::Folder::open(created->path());
-    if (!opened) return std::move(opened).error();
-    made = (fs::path(created->path()) / fs::path(output).filename()).string();
-    stage.emplace(std::move(*created));
-    staged.emplace(std::move(*opened));
+    io::StagingFolder created = TRY(io::StagingFolder::create(output));
+    io::Folder opened = TRY(io::Folder::open(created.path()));
+    made = (fs::path(created.path()) / fs::path(output).filename()).string();
+    stage.emplace(std::move(created));
+    staged.emplace(std::move(opened));
   }
 
-  DataFiles data(*folder, staged ? &*staged : nullptr);
+  DataFiles data(folder, staged ? &*staged : nullptr);
   for (const ExternalFiles::File& external : model.external.files()) {
-    if (Result<void> written = data.write(file, external, go_on); !written) return written;
+    TRY(data.write(file, external, go_on));
   }
   if (!data.new_names().empty()) {
-    Result<BuiltModel> renamed = rebuild(data.new_names());
-    if (!renamed) return std::move(renamed).error();
-    model = std::move(*renamed);
+    model = TRY(rebuild(data.new_names()));
   }
   if (!data.written().empty()) model.rope.text(encode_data_record(data.written()));
   Result<io::OutputFile> target = write_message(file, model.rope, made, options, go_on);
   if (!target) return std::move(target).error();
   if (options.check) {
-    if (Result<void> committed = target->commit(); !committed) return committed;
-    if (Result<void> right = options.check(made); !right) return right;
+    TRY(target->commit());
+    TRY(options.check(made));
     if (options.dry_run) return {};
     target = io::OutputFile::adopt(made, output, options.overwrite);
     if (!target) return std::move(target).error();
   }
-  const Surroundings around = look_around(file, *locations, output);
+  const Surroundings around = look_around(file, locations, output);
   if (!go_on()) return cancelled();
-  if (Result<void> placed = data.place(); !placed) return placed;
+  TRY(data.place());
   if (!go_on()) return cancelled();
-  if (Result<void> committed = target->commit(); !committed) return committed;
+  TRY(target->commit());
   data.keep();
 
-  remove_old_data(*folder, around.old_data, around.in_use);
+  remove_old_data(folder, around.old_data, around.in_use);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dtype/errors.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/ir/schema.hpp"
@@ -38,9 +39,8 @@ void raise(std::vector<Opset>& opsets, std::int64_t version) {
 Result<void> upgrade_opset(Model& model, std::int64_t opset) {
   const std::int64_t here = model.graph->opset("");
   if (opset < here || opset > schema_table_opset) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the model has opset {} and cannot get {}", here, opset),
-                 .hint = fmt::format("opsets can only rise, up to {}", schema_table_opset)};
+    return invalid(fmt::format("the model has opset {} and cannot get {}", here, opset),
+                   fmt::format("opsets can only rise, up to {}", schema_table_opset));
   }
   std::vector<std::string> blocking;
   find_blocking(model, *model.graph, opset, blocking);
@@ -48,10 +48,9 @@ Result<void> upgrade_opset(Model& model, std::int64_t opset) {
   if (!blocking.empty()) {
     const std::size_t count = blocking.size();
     if (count > most_shown) blocking.resize(most_shown);
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count,
-                                        opset, fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
-                 .hint = "onnx.version_converter rewrites such nodes"};
+    return unsupported(fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count, opset,
+                                   fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
+                       "onnx.version_converter rewrites such nodes");
   }
   raise(model.opsets, opset);
   for (const auto& function : model.functions) raise(function->opsets, opset);

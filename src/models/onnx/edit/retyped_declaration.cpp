@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 
@@ -22,15 +23,13 @@ Result<WireRope> retyped(const io::InputFile& file, const WireField& field, std:
       } else if (is_tensor) {
         inner.text(encode_varint_field(tensor_type_field::elem_type, element));
       } else {
-        Result<WireRope> contents = retyped(file, fact, element);
-        if (!contents) return std::move(contents).error();
-        inner.message(fact.number, std::move(*contents));
+        WireRope contents = TRY(retyped(file, fact, element));
+        inner.message(fact.number, std::move(contents));
       }
       return {};
     };
-    Result<WireRope> inner = rewritten(file, part, change);
-    if (!inner) return std::move(inner).error();
-    rope.message(part.number, std::move(*inner));
+    WireRope inner = TRY(rewritten(file, part, change));
+    rope.message(part.number, std::move(inner));
     return {};
   });
 }
@@ -43,9 +42,8 @@ Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField&
     if (part.number == value_field::name) {
       rope.text(encode_field(part.number, name));
     } else if (part.number == value_field::type) {
-      Result<WireRope> contents = retyped(file, part, element);
-      if (!contents) return std::move(contents).error();
-      rope.message(part.number, std::move(*contents));
+      WireRope contents = TRY(retyped(file, part, element));
+      rope.message(part.number, std::move(contents));
     } else {
       rope.copy(part.begin, end);
     }

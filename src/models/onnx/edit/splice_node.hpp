@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/wire_rope.hpp"
@@ -17,7 +18,7 @@ template <class Change>
   for (const Attribute& attribute : node.attributes) {
     Splice inside(attribute.field);
     for (const auto& graph : attribute.graphs) {
-      if (Result<void> done = change(*graph, inside); !done) return done;
+      TRY(change(*graph, inside));
     }
     if (inside.changed()) splice.replace(attribute.field, std::move(inside).finish());
   }

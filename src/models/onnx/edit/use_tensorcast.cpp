@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/parent_folders.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/edit/model_files.hpp"
@@ -90,7 +91,7 @@ class Rewriting {
                          "convert it with onnx.version_converter first");
     }
     Splice splice(0, file_.size());
-    if (Result<void> done = change(*model_.graph, splice, {}); !done) return std::move(done).error();
+    TRY(change(*model_.graph, splice, {}));
     for (const auto& function : model_.functions) {
       if (is_own(*function)) continue;
       rewrites_ = function->body.opset("") == opset_;
@@ -98,7 +99,7 @@ class Rewriting {
       if (!imports_own(function->opsets)) {
         import = encode_field(function_field::opset_import, encode_opset(tensorcast_domain, 1));
       }
-      if (Result<void> done = change(function->body, splice, import); !done) return std::move(done).error();
+      TRY(change(function->body, splice, import));
     }
     WireRope rope = std::move(splice).finish();
     if (outcome_.rewritten == 0) return rope;
@@ -125,7 +126,7 @@ class Rewriting {
   Result<void> change(const Graph& graph, Splice& around, const std::string& import) {
     Splice splice(graph.field);
     for (const Node& node : graph.nodes) {
-      if (Result<void> done = change(node, splice); !done) return done;
+      TRY(change(node, splice));
     }
     if (!splice.changed()) return {};
     WireRope last;
@@ -139,14 +140,13 @@ class Rewriting {
     if (node.domain.empty() && node.op_type == "Cast" && node.overload.empty()) {
       ++(rewrites_ ? outcome_.rewritten : outcome_.left);
       if (!rewrites_) return {};
-      Result<WireRope> contents = cast_contents(node);
-      if (!contents) return std::move(contents).error();
-      around.replace(node.field, std::move(*contents));
+      WireRope contents = TRY(cast_contents(node));
+      around.replace(node.field, std::move(contents));
       return {};
     }
     Splice splice(node.field);
     const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, {}); };
-    if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
+    TRY(splice_subgraphs(node, splice, inner));
     if (splice.changed()) around.replace(node.field, std::move(splice).finish());
     return {};
   }
@@ -185,33 +185,25 @@ class Rewriting {
 };
 
 Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request) {
-  const Result<OpenModel> opened = open_model(request.input);
-  if (!opened) return opened.error();
-  const io::InputFile& file = opened->file;
-  const Model& model = *opened->model;
+  const OpenModel opened = TRY(open_model(request.input));
+  const io::InputFile& file = opened.file;
+  const Model& model = *opened.model;
   Rewriting rewriting(file, model);
-  Result<WireRope> rope = rewriting.run();
-  if (!rope) return std::move(rope).error();
+  WireRope rope = TRY(rewriting.run());
 
   const std::filesystem::path folder = folder_of(request.output);
-  BuiltModel built{.rope = std::move(*rope),
+  BuiltModel built{.rope = std::move(rope),
                    .external = ExternalFiles({.model_name = std::filesystem::path(request.output).filename().string()}),
                    .counts = {}};
   std::vector<io::ParentFolders> made_folders;
   if (!in_same_folder(request.input, request.output)) {
-    const Result<std::set<std::string>> locations = external_locations(file, model);
-    if (!locations) return locations.error();
+    const std::set<std::string> locations = TRY(external_locations(file, model));
     // The copies have the names of the files.
-    if (Result<void> apart = check_apart_from_data(request.output, *locations, request.output); !apart) {
-      return std::move(apart).error();
-    }
-    if (Result<void> copied = copy_external_files(file, *locations, built.external); !copied) {
-      return std::move(copied).error();
-    }
-    for (const std::string& location : *locations) {
-      Result<io::ParentFolders> made = io::ParentFolders::create((folder / location).string());
-      if (!made) return std::move(made).error();
-      made_folders.push_back(std::move(*made));
+    TRY(check_apart_from_data(request.output, locations, request.output));
+    TRY(copy_external_files(file, locations, built.external));
+    for (const std::string& location : locations) {
+      io::ParentFolders made = TRY(io::ParentFolders::create((folder / location).string()));
+      made_folders.push_back(std::move(made));
     }
   }
   const Rebuild never = [](const auto&) -> Result<BuiltModel> {  // copies keep their names

@@ -1,7 +1,6 @@
 #include "models/onnx/ir/op_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 namespace tensorcast::models::onnx {

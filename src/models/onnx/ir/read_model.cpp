@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
@@ -90,18 +90,17 @@ class ModelReader {
 
   // Also the one way to read a function again.
   Result<void> take_function(const WireField& field) {
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    if (Result<void> fits = budget_.take(sizeof(Function)); !fits) return fits;
+    TRY(expect(field, pbf_wire_type::length_delimited));
+    TRY(budget_.take(sizeof(Function)));
     Function& function = *model_.functions.emplace_back(std::make_unique<Function>());
     Graph& body = function.body;
     body.field = field;
     body.id = model_.graph_count++;
     body.is_function = true;
     const auto take_name = [&](const WireField& part, std::vector<Declaration>& names) -> Result<void> {
-      const Result<Declaration*> added = add_part(names);
-      if (!added) return added.error();
-      (*added)->field = part;
-      return take_text(part, (*added)->name);
+      Declaration* added = TRY(add_part(names));
+      added->field = part;
+      return take_text(part, added->name);
     };
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       switch (part.number) {
@@ -137,16 +136,14 @@ class ModelReader {
  private:
   template <class Part>
   Result<Part*> add_part(std::vector<Part>& parts) {
-    if (Result<void> fits = budget_.take_grown<Part>(); !fits) return std::move(fits).error();
+    TRY(budget_.take_grown<Part>());
     return &parts.emplace_back();
   }
 
   Result<void> take_text(const WireField& field, std::string& text) {
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
-    if (Result<void> fits = budget_.take(field.length); !fits) return fits;
-    Result<std::string> read = wire_.text(field.length);
-    if (!read) return std::move(read).error();
-    text = std::move(*read);
+    TRY(expect(field, pbf_wire_type::length_delimited));
+    TRY(budget_.take(field.length));
+    text = TRY(wire_.text(field.length));
     return {};
   }
   Result<void> take_text(const WireField& field, std::vector<std::string>& texts) {
@@ -155,9 +152,8 @@ class ModelReader {
   }
   template <class Number>
   Result<void> take_int(const WireField& field, Number& value) {
-    const Result<std::uint64_t> read = read_varint(wire_, field);
-    if (!read) return read.error();
-    value = static_cast<Number>(*read);
+    const std::uint64_t read = TRY(read_varint(wire_, field));
+    value = static_cast<Number>(read);
     return {};
   }
   Result<void> take_element(const WireField& field, std::uint32_t& element) {
@@ -168,9 +164,8 @@ class ModelReader {
   }
 
   Result<void> take_opset(const WireField& field, std::vector<Opset>& opsets) {
-    const Result<Opset*> added = add_part(opsets);
-    if (!added) return added.error();
-    Opset& opset = **added;
+    Opset* added = TRY(add_part(opsets));
+    Opset& opset = *added;
     opset.field = field;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == opset_field::domain) return take_text(part, opset.domain);
@@ -183,11 +178,8 @@ class ModelReader {
   }
 
   Result<void> take_graph(const WireField& field, Graph& graph, int depth) {
-    if (depth > max_graph_depth) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("graphs are nested over {} deep", max_graph_depth)};
-    }
-    if (Result<void> right = expect(field, pbf_wire_type::length_delimited); !right) return right;
+    if (depth > max_graph_depth) return unsupported(fmt::format("graphs are nested over {} deep", max_graph_depth));
+    TRY(expect(field, pbf_wire_type::length_delimited));
     graph.field = field;
     graph.id = model_.graph_count++;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
@@ -217,8 +209,7 @@ class ModelReader {
   }
 
   Result<void> take_node(const WireField& field, Graph& graph, int depth) {
-    const Result<Node*> added = add_part(graph.nodes);
-    if (!added) return added.error();
+    TRY(add_part(graph.nodes));
     Node node;  // not in the vector yet: its graphs must not move
     node.field = field;
     node.id = model_.node_count++;
@@ -252,7 +243,7 @@ class ModelReader {
   Result<void> take_training(const WireField& field) {
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number != training_field::initialization && part.number != training_field::algorithm) return {};
-      if (Result<void> fits = budget_.take(sizeof(Graph)); !fits) return fits;
+      TRY(budget_.take(sizeof(Graph)));
       return take_graph(part, *model_.training.emplace_back(std::make_unique<Graph>()), 1);
     });
   }
@@ -260,18 +251,16 @@ class ModelReader {
   // An attribute of a function, which calls may leave out.
   Result<void> take_default(const WireField& field, std::vector<Attribute>& defaults) {
     if (whole_) return take_attribute(field, defaults, 0);
-    const Result<Attribute*> added = add_part(defaults);
-    if (!added) return added.error();
-    (*added)->field = field;
+    Attribute* added = TRY(add_part(defaults));
+    added->field = field;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      return part.number == attribute_field::name ? take_text(part, (*added)->name) : Result<void>();
+      return part.number == attribute_field::name ? take_text(part, added->name) : Result<void>();
     });
   }
 
   Result<void> take_attribute(const WireField& field, std::vector<Attribute>& attributes, int depth) {
-    const Result<Attribute*> added = add_part(attributes);
-    if (!added) return added.error();
-    Attribute& attribute = **added;
+    Attribute* added = TRY(add_part(attributes));
+    Attribute& attribute = *added;
     attribute.field = field;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (const AttributeType type = type_of_value(part.number); type != AttributeType::undefined) {
@@ -305,7 +294,7 @@ class ModelReader {
           return whole_ ? take_sparse_tensor(part, attribute) : Result<void>();
         case attribute_field::g:
         case attribute_field::graphs: {
-          if (Result<void> fits = budget_.take(sizeof(Graph)); !fits) return fits;
+          TRY(budget_.take(sizeof(Graph)));
           return take_graph(part, *attribute.graphs.emplace_back(std::make_unique<Graph>()), depth + 1);
         }
         default:
@@ -318,11 +307,11 @@ class ModelReader {
   Result<void> take_floats(const WireField& field, std::vector<float>& floats) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
     if (!packed) {
-      if (Result<void> right = expect(field, pbf_wire_type::fixed32); !right) return right;
+      TRY(expect(field, pbf_wire_type::fixed32));
     }
     const std::uint64_t count = packed ? field.length / sizeof(float) : 1;
     if (packed && field.length % sizeof(float) != 0) return malformed_message(field.offset, "half a number");
-    if (Result<void> fits = budget_.take_grown<float>(count); !fits) return fits;
+    TRY(budget_.take_grown<float>(count));
     const std::size_t before = floats.size();
     floats.resize(before + count);
     return wire_.read(std::as_writable_bytes(std::span(floats).subspan(before)));
@@ -332,14 +321,13 @@ class ModelReader {
   Result<void> take_ints(const WireField& field, std::vector<std::int64_t>& ints) {
     const bool packed = field.type == pbf_wire_type::length_delimited;
     if (!packed) {
-      if (Result<void> right = expect(field, pbf_wire_type::varint); !right) return right;
+      TRY(expect(field, pbf_wire_type::varint));
     }
     while ((whole_ || ints.size() < Attribute::max_ints) &&
            (!packed || wire_.position() < field.offset + field.length)) {
-      if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
-      const Result<std::uint64_t> number = wire_.varint();
-      if (!number) return number.error();
-      ints.push_back(static_cast<std::int64_t>(*number));
+      TRY(budget_.take_grown<std::int64_t>());
+      const std::uint64_t number = TRY(wire_.varint());
+      ints.push_back(static_cast<std::int64_t>(number));
       if (!packed) return {};
     }
     if (packed) wire_.seek(field.offset + field.length);
@@ -387,11 +375,10 @@ class ModelReader {
             multiply(dimension);
             return got;
           }
-          if (Result<void> right = expect(part, pbf_wire_type::length_delimited); !right) return right;
+          TRY(expect(part, pbf_wire_type::length_delimited));
           while (wire_.position() < part.offset + part.length) {
-            const Result<std::uint64_t> dimension = wire_.varint();
-            if (!dimension) return dimension.error();
-            multiply(*dimension);
+            const std::uint64_t dimension = TRY(wire_.varint());
+            multiply(dimension);
           }
           return {};
         default:
@@ -403,9 +390,8 @@ class ModelReader {
   }
 
   Result<void> take_initializer(const WireField& field, Graph& graph, bool sparse) {
-    const Result<Initializer*> added = add_part(graph.initializers);
-    if (!added) return added.error();
-    Initializer& initializer = **added;
+    Initializer* added = TRY(add_part(graph.initializers));
+    Initializer& initializer = *added;
     initializer.field = field;
     initializer.sparse = sparse;
     if (!sparse) {
@@ -420,9 +406,8 @@ class ModelReader {
   }
 
   Result<void> take_declaration(const WireField& field, std::vector<Declaration>& declarations) {
-    const Result<Declaration*> added = add_part(declarations);
-    if (!added) return added.error();
-    Declaration& declaration = **added;
+    Declaration* added = TRY(add_part(declarations));
+    Declaration& declaration = *added;
     declaration.field = field;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (part.number == value_field::name) return take_text(part, declaration.name);
@@ -434,7 +419,7 @@ class ModelReader {
   Result<void> take_shape(const WireField& field, std::vector<std::int64_t>& shape) {
     return each_field_of(wire_, field, [&](const WireField& dim) -> Result<void> {
       if (dim.number != shape_field::dim) return {};
-      if (Result<void> fits = budget_.take_grown<std::int64_t>(); !fits) return fits;
+      TRY(budget_.take_grown<std::int64_t>());
       std::int64_t& length = shape.emplace_back(-1);  // a symbolic name, or unset
       return each_field_of(wire_, dim, [&](const WireField& content) -> Result<void> {
         return content.number == dimension_field::value ? take_int(content, length) : Result<void>();
@@ -445,9 +430,7 @@ class ModelReader {
   // `declared`: has this type itself; null for a type inside another.
   Result<void> take_type(const WireField& field, ValueType& type, int depth, Declaration* declared) {
     using Kind = ValueType::Kind;
-    if (depth > max_graph_depth) {
-      return Error{.code = ErrorCode::unsupported, .message = "types are nested too deep"};
-    }
+    if (depth > max_graph_depth) return unsupported("types are nested too deep");
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
       if (declared != nullptr && part.number != type_field::denotation) declared->type_field = part.number;
       if (part.number == type_field::tensor) {
@@ -486,13 +469,11 @@ class ModelReader {
 
 Result<std::unique_ptr<Model>> read(const io::InputFile& file, Extent extent, io::MemoryBudget& budget) {
   if (file.size() > formats::onnx::max_message_bytes) {
-    return Error{.code = ErrorCode::parse,
-                 .message = "the model is larger than protobuf's limit of 2 GiB",
-                 .hint = "large models keep their tensors in files of their own, as external data"};
+    return parse_error("the model is larger than protobuf's limit of 2 GiB",
+                       "large models keep their tensors in files of their own, as external data");
   }
   auto model = std::make_unique<Model>();
-  Result<void> done = ModelReader(file, 0, file.size(), extent, *model, budget).read();
-  if (!done) return std::move(done).error();
+  TRY(ModelReader(file, 0, file.size(), extent, *model, budget).read());
   return model;
 }
 
@@ -509,9 +490,8 @@ Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file, io::Memory
 
 Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
   io::MemoryBudget budget(node_bytes_per_byte * file.size());
-  Result<std::unique_ptr<Model>> made = read(file, Extent::precision, budget);
-  if (!made) return made;
-  Model& model = **made;
+  std::unique_ptr<Model> made = TRY(read(file, Extent::precision, budget));
+  Model& model = *made;
   Result<void> resolved = resolve_names(model, *model.graph, model.opsets, budget);
   for (std::size_t k = 0; resolved && k < model.functions.size(); ++k) {
     resolved = add_function(model, *model.functions[k], budget);
@@ -521,11 +501,9 @@ Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
 }
 
 Result<OpenModel> open_model(const std::string& path) {
-  Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return std::move(file).error();
-  Result<std::unique_ptr<Model>> model = read_model(*file);
-  if (!model) return std::move(model).error();
-  return OpenModel{.file = std::move(*file), .model = std::move(*model)};
+  io::InputFile file = TRY(io::InputFile::open(path));
+  std::unique_ptr<Model> model = TRY(read_model(file));
+  return OpenModel{.file = std::move(file), .model = std::move(model)};
 }
 
 Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& origin, std::string name,
@@ -538,7 +516,7 @@ Result<const Function*> copy_function(const io::InputFile& file, Model& model, F
   function.origin = &origin;
   origin.copies.push_back(&function);
   function.name = std::move(name);
-  if (Result<void> added = add_function(model, function, budget); !added) return std::move(added).error();
+  TRY(add_function(model, function, budget));
   return &function;
 }
 

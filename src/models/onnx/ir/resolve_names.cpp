@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -19,32 +18,29 @@ class Resolver {
     graph.parent = parent;
     graph.opsets = &opsets_;
     for (Declaration& input : graph.inputs) {
-      const Result<ValueId> id = define(graph, input.name);
-      if (!id) return id.error();
-      input.value = *id;
-      model_.values[*id].is_input = true;
-      model_.values[*id].type = input.type;
+      const ValueId id = TRY(define(graph, input.name));
+      input.value = id;
+      model_.values[id].is_input = true;
+      model_.values[id].type = input.type;
     }
     for (Initializer& initializer : graph.initializers) {
       const auto known = graph.names.find(initializer.name);
-      Result<ValueId> id = known == graph.names.end() ? define(graph, initializer.name) : known->second;
-      if (!id) return id.error();
-      Value& value = model_.values[*id];
+      ValueId id = TRY(known == graph.names.end() ? define(graph, initializer.name) : known->second);
+      Value& value = model_.values[id];
       if (value.initializer != nullptr) {
         return parse_error(fmt::format("there are two initializers \"{}\"", shown(initializer.name)));
       }
       value.initializer = &initializer;
       value.type = tensor_of(initializer.element);
-      initializer.value = *id;
+      initializer.value = id;
     }
     for (Node& node : graph.nodes) {
       for (const std::string& name : node.output_names) {
         node.outputs.push_back(no_value);
         if (name.empty()) continue;
-        const Result<ValueId> id = define(graph, name);
-        if (!id) return id.error();
-        node.outputs.back() = *id;
-        model_.values[*id].producer = &node;
+        const ValueId id = TRY(define(graph, name));
+        node.outputs.back() = id;
+        model_.values[id].producer = &node;
       }
     }
     for (Node& node : graph.nodes) {
@@ -58,7 +54,7 @@ class Resolver {
       }
       for (Attribute& attribute : node.attributes) {
         for (const auto& inner : attribute.graphs) {
-          if (Result<void> done = resolve(*inner, &graph); !done) return done;
+          TRY(resolve(*inner, &graph));
         }
       }
     }
@@ -83,7 +79,7 @@ class Resolver {
 
  private:
   Result<ValueId> define(Graph& graph, const std::string& name) {
-    if (Result<void> fits = budget_.take(sizeof(Value) + 2 * name.size()); !fits) return std::move(fits).error();
+    TRY(budget_.take(sizeof(Value) + 2 * name.size()));
     const auto id = static_cast<ValueId>(model_.values.size());
     if (!graph.names.emplace(name, id).second) {
       return parse_error(fmt::format("the value \"{}\" is defined twice", shown(name)));

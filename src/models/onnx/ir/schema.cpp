@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <string>
 #include <utility>
 
 namespace tensorcast::models::onnx {

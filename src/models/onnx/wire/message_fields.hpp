@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/wire_reader.hpp"
 
 namespace tensorcast::models::onnx {
@@ -19,12 +20,11 @@ using formats::onnx::WireReader;
 template <class Take>
 [[nodiscard]] Result<void> each_field(WireReader& wire, Take take) {
   while (!wire.at_end()) {
-    const Result<WireField> field = wire.next();
-    if (!field) return field.error();
+    const WireField field = TRY(wire.next());
     const std::uint64_t contents = wire.position();
-    if (Result<void> taken = take(*field); !taken) return taken;
+    TRY(take(field));
     if (wire.position() != contents) continue;
-    if (Result<void> skipped = wire.skip(*field); !skipped) return skipped;
+    TRY(wire.skip(field));
   }
   return {};
 }
@@ -37,7 +37,7 @@ template <class Take>
 // Does the same for the message in `field`.
 template <class Take>
 [[nodiscard]] Result<void> each_field_of(WireReader& wire, const WireField& field, Take take) {
-  if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right;
+  TRY(expect(field, protozero::pbf_wire_type::length_delimited));
   wire.seek(field.offset);
   const std::uint64_t outer_end = wire.narrow(field.offset + field.length);
   Result<void> done = each_field(wire, take);
@@ -47,7 +47,7 @@ template <class Take>
 }
 
 [[nodiscard]] inline Result<std::uint64_t> read_varint(WireReader& wire, const WireField& field) {
-  if (Result<void> right = expect(field, protozero::pbf_wire_type::varint); !right) return std::move(right).error();
+  TRY(expect(field, protozero::pbf_wire_type::varint));
   return wire.varint();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/onnx/wire/encode.hpp"
 
 namespace tensorcast::models::onnx {
@@ -17,8 +18,8 @@ Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::u
   std::vector<std::byte> block(std::min<std::uint64_t>(bytes, block_bytes));
   while (bytes > 0) {
     const std::span<std::byte> part = std::span(block).first(std::min<std::uint64_t>(bytes, block.size()));
-    if (Result<void> got = source.read(begin, part); !got) return got;
-    if (Result<void> put = target.append(part); !put) return put;
+    TRY(source.read(begin, part));
+    TRY(target.append(part));
     begin += part.size();
     bytes -= part.size();
     if (bytes > 0 && go_on && !go_on()) return cancelled();

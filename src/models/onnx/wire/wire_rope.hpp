@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
@@ -85,11 +86,10 @@ template <class Take>
 [[nodiscard]] Result<WireRope> rewritten(const io::InputFile& file, std::uint64_t begin, std::uint64_t end, Take take) {
   WireRope rope;
   WireReader wire(file, begin, end);
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
-    if (Result<void> skipped = wire.skip(field); !skipped) return skipped;
+  TRY(each_field(wire, [&](const WireField& field) -> Result<void> {
+    TRY(wire.skip(field));
     return take(field, wire.position(), rope);
-  });
-  if (!done) return std::move(done).error();
+  }));
   return rope;
 }
 template <class Take>
@@ -106,9 +106,8 @@ template <class Become>
       rope.copy(field.begin, end);
       return {};
     }
-    Result<WireRope> contents = become(field);
-    if (!contents) return std::move(contents).error();
-    rope.message(number, std::move(*contents));
+    WireRope contents = TRY(become(field));
+    rope.message(number, std::move(contents));
     return {};
   });
 }
