@@ -9,11 +9,14 @@ namespace {
 
 bool has_wide_registers(Target target) { return kernels::ops_of(target).register_bytes >= 64; }
 
+// NEON and portable code store lines as any others.
+bool has_bypassing_stores(Target target) { return kernels::ops_of(target).register_bytes >= 32; }
+
 bool bypass_always_gains() noexcept {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd") != 0 && __builtin_cpu_supports("avx512f") != 0;
 #else
-  return true;
+  return false;
 #endif
 }
 
@@ -38,7 +41,8 @@ bool looks_up_slowly(Target target, DType from, DType to) {
 
 bool stores_bypass_cache(Target target, DType from, DType to, std::size_t count, Pages pages) noexcept {
   const std::size_t read = storage_bytes(from, count), written = storage_bytes(to, count);
-  if (read + written < bypass_cache_min_bytes || pages == Pages::new_small) return false;
+  if (read + written < bypass_cache_min_bytes || pages == Pages::new_small || !has_bypassing_stores(target))
+    return false;
   if (has_fast_bypass) return true;
   return pages == Pages::there && read <= written && !looks_up_slowly(target, from, to);
 }

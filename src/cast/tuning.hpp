@@ -25,7 +25,7 @@ inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
 //   there, not narrowing     1.2 to 1.5      1.1 to 1.5      1.5 to 2.3
 //   there, narrowing         1.1 to 1.3      0.8 to 1.0      0.7 to 0.9
 //   there, float8 to float8  not measured    0.9             not measured
-// So bypassing always gains on AMD's CPUs with AVX-512. Treated as these, not measured: CPUs that are not x86.
+// So bypassing always gains on AMD's CPUs with AVX-512. NEON and portable code have no such stores.
 [[nodiscard]] bool stores_bypass_cache(Target target, DType from, DType to, std::size_t count, Pages pages) noexcept;
 
 // Targets from this size on: whether their pages exist is worth asking.
