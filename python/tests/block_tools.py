@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes recipe_digests.json: what each tool writes for each sample, on a CPU.
 
-    python block_tools.py GGML_QUANTS.so
+    python block_tools.py GGML_QUANTS.so            writes it
+    python block_tools.py --check GGML_QUANTS.so    compares it with what the tools write now
 
 Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40 and
 transformers 5.23. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off
@@ -286,7 +287,8 @@ def all_tools(library):
 
 
 def main():
-    library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
+    *options, path_of_library = sys.argv[1:]
+    library = ctypes.CDLL(path_of_library, mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
     digests = {}
     with np.errstate(all="ignore"):
         for case, tool in sorted(all_tools(library).items()):
@@ -298,8 +300,15 @@ def main():
             }
             print(case, flush=True)
     path = pathlib.Path(__file__).parent / "recipe_digests.json"
-    path.write_text(json.dumps(digests, indent=1) + "\n")
+    if options != ["--check"]:
+        path.write_text(json.dumps(digests, indent=1) + "\n")
+        return 0
+    kept = json.loads(path.read_text())
+    wrong = [f"{case}: {name}" for case, made in digests.items() for name, digest in made.items() if kept[case][name] != digest]
+    for line in wrong:
+        print(f"block_tools: the tool writes other bytes now: {line}", file=sys.stderr)
+    return 1 if wrong or digests.keys() != kept.keys() else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
