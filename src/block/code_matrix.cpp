@@ -42,10 +42,12 @@ void unpack_awq(const std::byte* words, std::size_t first, std::span<std::byte> 
   }
 }
 
+constexpr bool is_integer(DType element) noexcept { return element == DType::int8 || element == DType::uint8; }
+
 // The type whose packed storage is this stream of codes: uint4 for four bits of unsigned integers.
 DType stream_type(DType element, int bits) noexcept {
   const bool is_signed = element == DType::int8;
-  if (element != DType::int8 && element != DType::uint8 && element != DType::undefined) return element;
+  if (!is_integer(element) && element != DType::undefined) return element;
   switch (bits) {
     case 2:
       return is_signed ? DType::int2 : DType::uint2;
@@ -156,12 +158,30 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
   read_stream(from + row * row_bytes, column, out);
 }
 
+bool CodeMatrices::may_be_nibbles() const noexcept {
+  const bool is_short = packing == BlockPacking::stream && is_integer(element) && (bits == 2 || bits == 3);
+  return has_nibbles() || packing == BlockPacking::row_pairs || is_short;
+}
+
+CodeMatrices::Nibbles CodeMatrices::nibbles(std::size_t matrix, std::size_t row, std::size_t column,
+                                            std::span<std::byte> buffer) const noexcept {
+  using Places = kernels::Nibbles;
+  if (packing == BlockPacking::row_pairs) {
+    return {data + matrix * matrix_bytes + row / 2 * row_bytes + column,
+            row % 2 == 0 ? Places::low_halves : Places::high_halves};
+  }
+  if (bits < 4) {
+    unpack(data + matrix * matrix_bytes, row, column, buffer);
+    return {buffer.data(), Places::low_halves};
+  }
+  return {stream(matrix, row, column), packing == BlockPacking::stream ? Places::low_first : Places::high_first};
+}
+
 std::array<float, 16> CodeMatrices::numbers_of_nibbles() const noexcept {
-  std::array<std::byte, 8> all;
-  for (unsigned i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>(2 * i | (2 * i + 1) << 4);
+  std::array<std::byte, 16> codes;
+  for (unsigned i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
   std::array<float, 16> numbers;
-  auto* const out = reinterpret_cast<std::byte*>(numbers.data());
-  convert_numbers(stream_type(element, bits), all.data(), DType::float32, out, numbers.size());
+  read_bytes(codes.data(), numbers);
   return numbers;
 }
 
@@ -184,8 +204,7 @@ void CodeMatrices::look_up(std::size_t matrix, std::size_t row, std::size_t colu
 }
 
 DType CodeMatrices::narrowest() const noexcept {
-  const bool is_integer = element == DType::int8 || element == DType::uint8;
-  if (!is_stream()) return is_integer && bits < 8 ? DType::int8 : DType::float32;
+  if (!is_stream()) return is_integer(element) && bits < 8 ? DType::int8 : DType::float32;
   if (element == DType::undefined) return DType::float32;
   return element == DType::int8 || (element == DType::uint8 && bits < 8) ? DType::int8 : DType::bfloat16;
 }

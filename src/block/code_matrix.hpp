@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/runs.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
@@ -29,9 +30,19 @@ struct CodeMatrices {
   // `column` is a multiple of alignment. Not of GGUF.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
-  // Of the 16 codes of four bits; indices, of tables. Precondition: has_nibbles().
+  // Codes of a row as those of four bits, from which tables give results. Integers of two or three bits go through
+  // `buffer`, of their count.
+  struct Nibbles {
+    const std::byte* codes;
+    kernels::Nibbles places;
+  };
+  [[nodiscard]] bool may_be_nibbles() const noexcept;
+  [[nodiscard]] Nibbles nibbles(std::size_t matrix, std::size_t row, std::size_t column,
+                                std::span<std::byte> buffer) const noexcept;
+  // Their numbers; indices, of tables.
   [[nodiscard]] std::array<float, 16> numbers_of_nibbles() const noexcept;
-  // Numbers of a table by codes of four bits, two for each byte. Precondition: has_nibbles().
+
+  // Numbers of a table by codes of four bits in order, two for each byte. Precondition: has_nibbles().
   using NibblePairs = std::array<std::array<float, 2>, 256>;
   [[nodiscard]] bool has_nibbles() const noexcept { return bits == 4 && is_stream(); }
   [[nodiscard]] NibblePairs pairs_of(std::span<const float> table) const noexcept;

@@ -7,8 +7,8 @@
 
 namespace tensorcast::block {
 
-// A stream of codes of 4, 6 or 8 bits, low bits first. `packed` begins at a whole byte; the last byte's other bits
-// become zero.
+// A stream of codes, low bits first: of 4, 6 or 8 bits, or any to unpack. `packed` begins at a whole byte; the last
+// byte's other bits become zero.
 void pack_stream(int bits, std::span<const std::uint8_t> codes, std::byte* packed) noexcept;
 void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> codes) noexcept;
 

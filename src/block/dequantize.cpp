@@ -9,19 +9,22 @@
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
+#include "block/turned_tile.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/platform.hpp"
+#include "dtype/prefetch.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t tile_edge = 256;  // of a transposed tile
+constexpr std::size_t tile_depth = 256;  // rows of codes in a transposed tile
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 bool turns(const BlockCoding& coding) noexcept {
@@ -141,7 +144,12 @@ Result<Checked> check(const BlockTensor& tensor) {
   }
   Result<std::vector<std::int32_t>> groups = read_group_index(tensor, codes.rows, grid.rows);
   if (!groups) return std::move(groups).error();
-  made.group_of_row = std::move(*groups);
+  // Most indices only say that groups follow each other.
+  for (std::size_t i = 0; i < groups->size(); ++i) {
+    if (static_cast<std::size_t>((*groups)[i]) == i / made.block_rows) continue;
+    made.group_of_row = std::move(*groups);
+    break;
+  }
   return made;
 }
 
@@ -178,14 +186,43 @@ class Writer {
 
   Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
     const bool is_fused = report == nullptr && may_be_fused();
-    if (checked_.transposed) {
-      return is_fused && bit_width(to_) == 16 ? write_transposed<std::uint16_t>(begin, end, is_fused, report)
-                                              : write_transposed<std::uint32_t>(begin, end, is_fused, report);
-    }
+    const Made made{.is_final = is_fused, .type = is_fused ? to_ : DType::float32, .report = report};
+    const auto written = [&] {
+      if (!checked_.transposed) return write_rows(begin, end, made);
+      if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+        if (TurnedTile::may_turn(checked_)) return write_turned(begin, end, made);
+      }
+      return bit_width(made.type) == 16 ? write_transposed<std::uint16_t>(begin, end, made)
+                                        : write_transposed<std::uint32_t>(begin, end, made);
+    };
+    Result<void> done = written();
+    if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
+    return done;
+  }
+
+ private:
+  // The numbers that are read: those of the target, or float32, which is converted to it.
+  struct Made {
+    bool is_final;
+    DType type;
+    CastReport* report;
+    [[nodiscard]] std::size_t item() const noexcept { return static_cast<std::size_t>(bit_width(type)) / 8; }
+  };
+  using Numbers = std::array<std::byte, RowReader::max_elements * sizeof(float)>;
+
+  // Reports whether the reader rounds to the target itself.
+  [[nodiscard]] bool may_be_fused() const {
+    if (to_ == DType::float32) return policy_.scale == 1.0;
+    return RowReader::rounds_to(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
+  }
+
+  [[nodiscard]] std::byte* place(std::size_t row, std::size_t column) const {
+    return out_ + ((row - first_) * checked_.columns + column) * static_cast<std::size_t>(bit_width(to_) / 8);
+  }
+
+  Result<void> write_rows(std::size_t begin, std::size_t end, const Made& made) const {
     RowReader reader(checked_);
-    alignas(64) std::array<std::byte, RowReader::max_elements * sizeof(float)> made;
-    const DType type = is_fused ? to_ : DType::float32;
-    const auto item = static_cast<std::size_t>(bit_width(type)) / 8;
+    alignas(64) Numbers numbers;
     const bool is_flat = checked_.codes.packing == BlockPacking::flat;
     for (std::size_t row = begin; row < end; ++row) {
       const std::size_t from = is_flat ? row * checked_.columns : 0;
@@ -194,67 +231,69 @@ class Writer {
         const std::size_t skipped = column % CodeMatrices::alignment;
         const std::size_t n = std::min(RowReader::max_elements - skipped, checked_.columns - done);
         const std::size_t matrix = is_flat ? 0 : row / checked_.rows;
-        reader.read(matrix, is_flat ? 0 : row % checked_.rows, column - skipped, skipped + n, type, made.data());
-        if (is_fused) {
-          copy(made.data() + skipped * item, row, done, n * item);
-        } else {
-          const auto* const numbers = reinterpret_cast<const float*>(made.data()) + skipped;
-          if (Result<void> put = this->put({numbers, n}, row, done, report); !put) return put;
-        }
+        reader.read(matrix, is_flat ? 0 : row % checked_.rows, column - skipped, skipped + n, made.type,
+                    numbers.data());
+        if (Result<void> put = this->put(numbers.data() + skipped * made.item(), n, row, done, made); !put) return put;
         done += n;
       }
     }
-    if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
     return {};
   }
 
- private:
-  // Reports whether the reader rounds to the target itself.
-  [[nodiscard]] bool may_be_fused() const {
-    return RowReader::rounds_to(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
-  }
-
-  void copy(const std::byte* made, std::size_t row, std::size_t column, std::size_t bytes) const {
-    std::byte* const to = place(row, column);
-    if (bypasses_cache_) {
-      ops_.stream_copy(made, to, bytes);
-    } else {
-      std::memcpy(to, made, bytes);
-    }
-  }
-
-  [[nodiscard]] std::byte* place(std::size_t row, std::size_t column) const {
-    return out_ + ((row - first_) * checked_.columns + column) * static_cast<std::size_t>(bit_width(to_) / 8);
-  }
-
-  // Tiles of codes, turned: into the target, or into numbers that are converted to it.
-  template <class Element>
-  Result<void> write_transposed(std::size_t begin, std::size_t end, bool is_fused, CastReport* report) const {
-    const DType type = is_fused ? to_ : DType::float32;
-    RowReader reader(checked_);
-    constexpr std::size_t wide = CodeMatrices::alignment;
-    constexpr std::size_t stride = wide + 64 / sizeof(Element);  // rows of a power of two would fall on the same lines
-    std::vector<Element> read(tile_edge * stride), turned(is_fused ? 0 : wide * tile_edge);
+  // Codes are turned, then read as rows.
+  Result<void> write_turned(std::size_t begin, std::size_t end, const Made& made) const {
+    TurnedTile tile(checked_);
+    alignas(64) Numbers numbers;
     for (std::size_t row = begin; row < end;) {
-      const std::size_t matrix = row / checked_.rows;
-      const std::size_t in_matrix = row % checked_.rows;
-      const std::size_t skipped = in_matrix % wide;
+      const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
+      const std::size_t skipped = in_matrix % TurnedTile::row_unit;
+      const std::size_t n = std::min({TurnedTile::rows - skipped, end - row, checked_.rows - in_matrix});
+      for (std::size_t column = 0; column < checked_.columns;) {
+        const std::size_t depth = tile.load(matrix, in_matrix - skipped, skipped + n, column);
+        for (std::size_t i = 0; i < n; ++i) {
+          tile.read(skipped + i, made.type, numbers.data());
+          if (Result<void> put = this->put(numbers.data(), depth, row + i, column, made); !put) return put;
+        }
+        column += depth;
+      }
+      row += n;
+    }
+    return {};
+  }
+
+  // Rows of codes are read, then numbers are turned, a line of the cache of each row at a time.
+  template <class Element>
+  Result<void> write_transposed(std::size_t begin, std::size_t end, const Made& made) const {
+    constexpr std::size_t wide = 2048 / sizeof(Element), line = 64 / sizeof(Element);
+    static_assert(wide % CodeMatrices::alignment == 0 && wide <= RowReader::max_elements);
+    constexpr std::size_t stride = wide + line;  // rows of a power of two would fall on the same lines
+    constexpr std::size_t turned_stride = tile_depth + line;
+    constexpr std::size_t ahead = 4;  // rows
+    RowReader reader(checked_);
+    std::vector<Element> read(tile_depth * stride), turned(line * turned_stride);
+    const auto* const from = reinterpret_cast<const std::byte*>(read.data());
+    auto* const to = reinterpret_cast<std::byte*>(turned.data());
+    for (std::size_t row = begin; row < end;) {
+      const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
+      const std::size_t skipped = in_matrix % CodeMatrices::alignment;
       const std::size_t n = std::min({wide - skipped, end - row, checked_.rows - in_matrix});
-      for (std::size_t k = 0; k < checked_.columns; k += tile_edge) {
-        const std::size_t depth = std::min(tile_edge, checked_.columns - k);
+      for (std::size_t k = 0; k < checked_.columns; k += tile_depth) {
+        const std::size_t depth = std::min(tile_depth, checked_.columns - k);
         for (std::size_t i = 0; i < depth; ++i) {
-          reader.read(matrix, k + i, in_matrix - skipped, skipped + n, type,
+          if (checked_.coding().transposed && k + i + ahead < checked_.columns) {  // they are a stream
+            prefetch(checked_.codes.stream(matrix, k + i + ahead, in_matrix - skipped),
+                     (skipped + n) * static_cast<std::size_t>(checked_.codes.bits) / 8);
+          }
+          reader.read(matrix, k + i, in_matrix - skipped, skipped + n, made.type,
                       reinterpret_cast<std::byte*>(&read[i * stride]));
         }
-        if (is_fused) {
-          Transposer<Element>::run(&read[skipped], stride, depth, n, place(row, k), checked_.columns);
-          continue;
-        }
-        auto* const bytes = reinterpret_cast<std::byte*>(turned.data());
-        Transposer<Element>::run(&read[skipped], stride, depth, n, bytes, tile_edge);
-        for (std::size_t j = 0; j < n; ++j) {
-          const auto* const numbers = reinterpret_cast<const float*>(&turned[j * tile_edge]);
-          if (Result<void> put = this->put({numbers, depth}, row + j, k, report); !put) return put;
+        for (std::size_t done = 0; done < n; done += line) {
+          const std::size_t rows = std::min(line, n - done);
+          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to, turned_stride);
+          for (std::size_t j = 0; j < rows; ++j) {
+            const std::byte* const turned_row = to + j * turned_stride * sizeof(Element);
+            if (Result<void> put = this->put(turned_row, depth, row + done + j, k, made); !put) return put;
+          }
         }
       }
       row += n;
@@ -262,15 +301,19 @@ class Writer {
     return {};
   }
 
-  Result<void> put(std::span<const float> numbers, std::size_t row, std::size_t column, CastReport* report) const {
+  Result<void> put(const std::byte* numbers, std::size_t count, std::size_t row, std::size_t column,
+                   const Made& made) const {
     std::byte* const to = place(row, column);
-    const Conversion conversion{reinterpret_cast<const std::byte*>(numbers.data()), DType::float32, to, to_,
-                                numbers.size()};
-    if (to_ == DType::float32 && report == nullptr && policy_.scale == 1.0) {
-      std::memcpy(to, numbers.data(), numbers.size_bytes());
+    if (made.is_final) {
+      if (bypasses_cache_) {
+        ops_.stream_copy(numbers, to, count * made.item());
+      } else {
+        std::memcpy(to, numbers, count * made.item());
+      }
       return {};
     }
-    Result<void> done = run(conversion, policy_, {.threads = 1}, report);
+    const Conversion conversion{numbers, DType::float32, to, to_, count};
+    Result<void> done = run(conversion, policy_, {.threads = 1}, made.report);
     if (!done && done.error().element) *done.error().element += (row - first_) * checked_.columns + column;
     return done;
   }

@@ -34,7 +34,7 @@ RowReader::RowReader(const Checked& checked) : checked_(checked) {
 
 void RowReader::choose_products(const Checked& checked, bool is_table) {
   const BlockCoding& coding = checked.coding();
-  if (checked.codes.has_nibbles() && coding.factor == 1.0F && checked.block_columns % 16 == 0 &&
+  if (checked.codes.may_be_nibbles() && coding.factor == 1.0F && checked.block_columns % 16 == 0 &&
       (checked.block_columns >= 32 || has_scale_codes())) {
     std::array<float, 16> numbers = checked.codes.numbers_of_nibbles();
     if (is_table) std::copy_n(checked.tensor->table.begin(), numbers.size(), numbers.begin());
@@ -100,10 +100,9 @@ void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t
                                 std::byte* out) {
   const std::size_t width = checked_.block_columns, first = column / width;
   const std::size_t blocks = (column + count - 1) / width - first + 1;
-  kernels::NibbleRuns runs{.tables = nullptr,
-                           .width = width,
-                           .skipped = column % width,
-                           .is_high_first = checked_.codes.packing != BlockPacking::stream};
+  const CodeMatrices::Nibbles codes =
+      checked_.codes.nibbles(matrix, row, column, std::as_writable_bytes(std::span(numbers_.integers, count)));
+  kernels::NibbleRuns runs{.tables = nullptr, .width = width, .skipped = column % width, .nibbles = codes.places};
   if (has_scale_codes()) {
     runs.tables = tables_of_codes(matrix, to);
     scale_codes_.resize(blocks);
@@ -113,7 +112,7 @@ void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t
     load_scales(matrix, checked_.grid_row(row), column, count);
     runs.tables = nibbles_.make(to, parameters(0), blocks);
   }
-  ops_.look_up_nibbles(checked_.codes.stream(matrix, row, column), out, count, runs);
+  ops_.look_up_nibbles(codes.codes, out, count, runs);
 }
 
 // Returns false if a scale has no table; `out` is unspecified then.

@@ -51,6 +51,9 @@ class RowReader {
   // `out` has room for `count` rounded up to a multiple of kernels::run_step.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to, std::byte* out);
 
+  // Codes and scales have changed.
+  void restart() noexcept { is_loaded_ = false; }
+
  private:
   void read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out);
   [[nodiscard]] DType read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count);

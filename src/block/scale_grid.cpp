@@ -28,6 +28,15 @@ void to_float(DType from, const std::byte* src, std::span<float> out) noexcept {
 
 }  // namespace
 
+ScaleGrid ScaleGrid::of(std::span<const float> numbers, const GridSize& size) noexcept {
+  ScaleGrid grid;
+  grid.source_ = Source::dense;
+  grid.dtype_ = DType::float32;
+  grid.size_ = size;
+  grid.data_ = reinterpret_cast<const std::byte*>(numbers.data());
+  return grid;
+}
+
 void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
   const std::size_t bytes = static_cast<std::size_t>(bit_width(dtype_)) / 8;
   switch (source_) {
@@ -77,8 +86,17 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
     return;
   }
   const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = data_[before + swizzled_place(row, column + i, size_.columns)];
+  // A row of a tile is in one place.
+  const std::byte* from = data_ + before + swizzled_place(row, column, size_.columns);
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t n = std::min(tile_columns - (column + done) % tile_columns, out.size() - done);
+    if (n == tile_columns) {
+      std::memcpy(&out[done], from, tile_columns);
+    } else {
+      std::copy_n(from, n, &out[done]);
+    }
+    from += tile_rows * tile_columns - (column + done) % tile_columns;
+    done += n;
   }
 }
 

@@ -19,6 +19,8 @@ struct GridSize {
 class ScaleGrid {
  public:
   ScaleGrid() = default;
+  // Borrows the numbers of all blocks.
+  [[nodiscard]] static ScaleGrid of(std::span<const float> numbers, const GridSize& size) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return source_ == Source::none; }
   // The numbers of blocks [column, column + out.size()) of a row.

@@ -1,56 +1,89 @@
-// Turns tiles of 2 or 4 byte elements: eight or four rows of 16 bytes at once.
+// Turns tiles of elements of 1, 2 or 4 bytes: as many rows of 16 bytes as these have elements at once.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
+
+#include "dtype/prefetch.hpp"
 
 namespace tensorcast::block {
 
 template <class Element>
 class Transposer {
   static constexpr std::size_t edge = 16 / sizeof(Element);
-  typedef Element Row __attribute__((vector_size(16)));
+  static constexpr std::size_t ahead = 4 * edge;  // rows; no CPU foresees those that are on other pages
 
-  // The elements of two rows in turns, from the middle on if `half` is 1.
-  template <int half, std::size_t... i>
+  template <std::size_t bytes>
+  using Lane = std::conditional_t<
+      bytes == 1, std::uint8_t,
+      std::conditional_t<bytes == 2, std::uint16_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
+  template <std::size_t bytes>
+  struct Lanes {
+    typedef Lane<bytes> Type __attribute__((vector_size(16)));
+  };
+  using Row = typename Lanes<8>::Type;
+
+  // The lanes of two rows in turns, from the middle on if `half` is 1.
+  template <std::size_t bytes, int half, std::size_t... i>
   static Row interleaved(Row a, Row b, std::index_sequence<i...>) noexcept {
-    return __builtin_shufflevector(a, b,
-                                   (static_cast<int>(i / 2 + i % 2 * edge) + half * static_cast<int>(edge / 2))...);
+    using Type = typename Lanes<bytes>::Type;
+    constexpr std::size_t lanes = sizeof...(i);
+    return (Row)__builtin_shufflevector((Type)a, (Type)b,
+                                        static_cast<int>(i / 2 + i % 2 * lanes + half * lanes / 2)...);
+  }
+
+  // Groups of `size` registers have the columns of as many rows; two groups become one, until one has all.
+  template <std::size_t size>
+  static void merge_groups(Row (&rows)[edge]) noexcept {
+    if constexpr (size < edge) {
+      constexpr std::size_t bytes = size * sizeof(Element);
+      constexpr auto lanes = std::make_index_sequence<16 / bytes>{};
+      Row merged[edge];
+      for (std::size_t i = 0; i < edge / 2; ++i) {
+        const std::size_t from = i / size * 2 * size + i % size;
+        merged[2 * i] = interleaved<bytes, 0>(rows[from], rows[from + size], lanes);
+        merged[2 * i + 1] = interleaved<bytes, 1>(rows[from], rows[from + size], lanes);
+      }
+      for (std::size_t i = 0; i < edge; ++i) rows[i] = merged[i];
+      merge_groups<2 * size>(rows);
+    }
   }
 
  public:
-  // dst[j][i] = src[i][j] for `rows` x `columns` elements; strides in elements. `dst` has any alignment.
-  static void run(const Element* src, std::size_t src_stride, std::size_t rows, std::size_t columns, std::byte* dst,
+  // dst[j][i] = src[i][j] for `rows` x `columns` elements; strides in elements. Any alignment.
+  static void run(const std::byte* src, std::size_t src_stride, std::size_t rows, std::size_t columns, std::byte* dst,
                   std::size_t dst_stride) noexcept {
     const std::size_t whole_rows = rows / edge * edge, whole_columns = columns / edge * edge;
-    for (std::size_t j = 0; j < whole_columns; j += edge) {
-      for (std::size_t i = 0; i < whole_rows; i += edge) {
-        turn(src + i * src_stride + j, src_stride, dst + (j * dst_stride + i) * sizeof(Element), dst_stride);
+    // Along the rows of the source, of which each may be on a page of its own.
+    for (std::size_t i = 0; i < whole_rows; i += edge) {
+      for (std::size_t row = i + ahead; row < std::min(i + ahead + edge, rows); ++row) {
+        prefetch(src + row * src_stride * sizeof(Element), columns * sizeof(Element));
+      }
+      for (std::size_t j = 0; j < whole_columns; j += edge) {
+        turn(src + (i * src_stride + j) * sizeof(Element), src_stride, dst + (j * dst_stride + i) * sizeof(Element),
+             dst_stride);
       }
     }
     for (std::size_t j = 0; j < columns; ++j) {
       const std::size_t first = j < whole_columns ? whole_rows : 0;
       for (std::size_t i = first; i < rows; ++i) {
-        std::memcpy(dst + (j * dst_stride + i) * sizeof(Element), src + i * src_stride + j, sizeof(Element));
+        std::memcpy(dst + (j * dst_stride + i) * sizeof(Element), src + (i * src_stride + j) * sizeof(Element),
+                    sizeof(Element));
       }
     }
   }
 
  private:
-  // Interleaving the upper half of the rows with the lower one, log2(edge) times, turns them.
-  static void turn(const Element* src, std::size_t src_stride, std::byte* dst, std::size_t dst_stride) noexcept {
-    constexpr auto lanes = std::make_index_sequence<edge>{};
-    Row rows[edge], mixed[edge];
-    for (std::size_t i = 0; i < edge; ++i) std::memcpy(&rows[i], src + i * src_stride, sizeof(Row));
-    for (std::size_t step = 1; step < edge; step *= 2) {
-      for (std::size_t i = 0; i < edge / 2; ++i) {
-        mixed[2 * i] = interleaved<0>(rows[i], rows[i + edge / 2], lanes);
-        mixed[2 * i + 1] = interleaved<1>(rows[i], rows[i + edge / 2], lanes);
-      }
-      for (std::size_t i = 0; i < edge; ++i) rows[i] = mixed[i];
+  static void turn(const std::byte* src, std::size_t src_stride, std::byte* dst, std::size_t dst_stride) noexcept {
+    Row rows[edge];
+    for (std::size_t i = 0; i < edge; ++i) {
+      std::memcpy(&rows[i], src + i * src_stride * sizeof(Element), sizeof(Row));
     }
+    merge_groups<1>(rows);
     for (std::size_t i = 0; i < edge; ++i) {
       std::memcpy(dst + i * dst_stride * sizeof(Element), &rows[i], sizeof(Row));
     }

@@ -73,6 +73,8 @@ struct Ops {
   void (*pack_six_bits)(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
   // Adds to counts[x] how often each x of 0 to 15 is half a byte. Null if the instruction set has no fast way.
   void (*count_nibbles)(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
+  // Packed codes of one to seven bits to one a byte. Any alignment.
+  void (*unpack_bits)(int bits, const std::byte* src, std::byte* dst, std::size_t count) noexcept;
 };
 
 // The last enumerator of Target and one: the rows of the tables of targets.

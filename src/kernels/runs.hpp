@@ -30,15 +30,19 @@ using ScaleRunsFn = void (*)(const std::byte* src, std::byte* dst, std::size_t c
 using LookUpSplitFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count,
                                const byte_table::SplitTable& table);
 
+// Where codes of four bits lie: two in each byte, or one in a half of each byte.
+enum class Nibbles : std::uint8_t { low_first, high_first, low_halves, high_halves };
+
 // Runs of codes of four bits, each with a table of 16 results of 16 bits.
 struct NibbleRuns {
   const std::uint16_t* tables;            // 16 each
   const std::uint8_t* indices = nullptr;  // which table a run has; null: one after the other
   std::size_t width;                      // of a run, a multiple of 16
   std::size_t skipped = 0;                // codes of the first run that come before, a multiple of 16
-  bool is_high_first = false;             // of each byte's two codes
+  Nibbles nibbles = Nibbles::low_first;
 };
-// Reads (count + 1) / 2 bytes, and writes results for `count` rounded up to a multiple of 16. Any alignment.
+// Reads (count + 1) / 2 bytes, or `count` of halves, and writes results for `count` rounded up to a multiple of 16. Any
+// alignment.
 using LookUpNibblesFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 
 // The two numbers that a tie lies between: the even code, or the one towards zero.

@@ -22,6 +22,7 @@ void split_integers(const std::byte* integers, bool is_signed, double* high, dou
 [[nodiscard]] bool split_products(double* numbers, double scale, double* low, std::size_t count) noexcept;
 [[nodiscard]] bool any_outside_float32(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
 [[nodiscard]] bool any_outside_float64(const std::byte* numbers, std::size_t count, double low, double high) noexcept;
+void unpack_bits(int bits, const std::byte* src, std::byte* dst, std::size_t count) noexcept;
 void unpack_six_bits(const std::byte* src, std::byte* dst, std::size_t count) noexcept;
 void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, const std::uint8_t* table) noexcept;
 void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;

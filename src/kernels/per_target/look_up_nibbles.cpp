@@ -14,7 +14,12 @@ namespace {
 typedef std::uint8_t Bytes16 __attribute__((vector_size(16)));
 typedef std::uint64_t Words2 __attribute__((vector_size(16)));
 
-constexpr std::size_t step = 16, step_bytes = step / 2;
+constexpr std::size_t step = 16;
+
+template <Nibbles nibbles>
+constexpr std::size_t bytes_of_codes(std::size_t count) {
+  return nibbles == Nibbles::low_halves || nibbles == Nibbles::high_halves ? count : (count + 1) / 2;
+}
 
 SIMD_INLINE Bytes16 look_up(Bytes16 entries, Bytes16 indices) {
 #if defined(__SSSE3__)
@@ -32,6 +37,18 @@ SIMD_INLINE Bytes16 last_in_turns(Bytes16 a, Bytes16 b) {
   return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
+// The codes of the first `bytes` bytes, one a byte; `bytes` is 16 codes', but at the end.
+template <Nibbles nibbles>
+SIMD_INLINE Bytes16 codes_at(const std::byte* src, std::size_t bytes) {
+  std::uint64_t words[2] = {};
+  std::memcpy(words, src, bytes);
+  const auto both = (Bytes16)Words2{words[0], words[1]};
+  const Bytes16 lower = both & 15, upper = both >> 4;
+  if constexpr (nibbles == Nibbles::low_halves) return lower;
+  if constexpr (nibbles == Nibbles::high_halves) return upper;
+  return nibbles == Nibbles::low_first ? first_in_turns(lower, upper) : first_in_turns(upper, lower);
+}
+
 // Results of 16 codes, by their lower and upper bytes.
 struct Table {
   Bytes16 low, high;
@@ -43,32 +60,25 @@ struct Table {
     high = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   }
 
-  template <bool is_high_first>
-  SIMD_INLINE void store_results(std::byte* dst, std::uint64_t codes) const {
-    const auto both = (Bytes16)Words2{codes, 0};
-    const Bytes16 lower = both & 15, upper = both >> 4;
-    const Bytes16 indices = is_high_first ? first_in_turns(upper, lower) : first_in_turns(lower, upper);
-    const Bytes16 lows = look_up(low, indices), highs = look_up(high, indices);
+  SIMD_INLINE void store_results(std::byte* dst, Bytes16 codes) const {
+    const Bytes16 lows = look_up(low, codes), highs = look_up(high, codes);
     store(dst, first_in_turns(lows, highs));
     store(dst + sizeof(lows), last_in_turns(lows, highs));
   }
 };
 
-template <bool is_high_first>
+template <Nibbles nibbles>
 [[gnu::noinline]] void look_up_runs(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
   std::size_t end = runs.width - runs.skipped;
   for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
     const Table table(runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]));
     const std::size_t stop = std::min(end, count);
+    const auto here = [&] SIMD_INLINE_LAMBDA { return codes + bytes_of_codes<nibbles>(at); };
     for (; at + step <= stop; at += step) {
-      std::uint64_t eight = 0;
-      std::memcpy(&eight, codes + at / 2, step_bytes);
-      table.store_results<is_high_first>(dst + 2 * at, eight);
+      table.store_results(dst + 2 * at, codes_at<nibbles>(here(), bytes_of_codes<nibbles>(step)));
     }
     if (at < stop) {  // the last codes of all
-      std::uint64_t rest = 0;
-      std::memcpy(&rest, codes + at / 2, (stop - at + 1) / 2);
-      return table.store_results<is_high_first>(dst + 2 * at, rest);
+      return table.store_results(dst + 2 * at, codes_at<nibbles>(here(), bytes_of_codes<nibbles>(stop - at)));
     }
   }
 }
@@ -76,8 +86,16 @@ template <bool is_high_first>
 }  // namespace
 
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
-  return runs.is_high_first ? look_up_runs<true>(codes, dst, count, runs)
-                            : look_up_runs<false>(codes, dst, count, runs);
+  switch (runs.nibbles) {
+    case Nibbles::low_first:
+      return look_up_runs<Nibbles::low_first>(codes, dst, count, runs);
+    case Nibbles::high_first:
+      return look_up_runs<Nibbles::high_first>(codes, dst, count, runs);
+    case Nibbles::low_halves:
+      return look_up_runs<Nibbles::low_halves>(codes, dst, count, runs);
+    case Nibbles::high_halves:
+      return look_up_runs<Nibbles::high_halves>(codes, dst, count, runs);
+  }
 }
 
 #endif

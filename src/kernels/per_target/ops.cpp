@@ -36,6 +36,7 @@ extern constexpr Ops ops = {
     .look_up_six_bits = look_up_six_bits,
     .pack_six_bits = pack_six_bits,
     .count_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? count_nibbles : nullptr,
+    .unpack_bits = unpack_bits,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

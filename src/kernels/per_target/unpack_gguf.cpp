@@ -84,19 +84,19 @@ SIMD_INLINE void look_up_nibbles(Bytes bytes, std::int8_t* q, const std::int8_t*
   write_vector(q + 16, look_up(both >> 4, numbers));
 }
 
-// Eight bits become a byte each: a byte has one bit left, and the sum carries it into the byte's last bit. Then
-// subtracts `zero` from each byte, none of which borrows from the next.
+// Nibbles with a fifth bit each, bit i that of element i, less `zero`.
 template <std::uint8_t zero>
-SIMD_INLINE void add_fifth_bits(std::int8_t* q, Bytes bits) {
-  for (int i = 0; i < 4; ++i) {
-    const std::uint64_t each = bits[i] * 0x0101010101010101u & 0x8040201008040201u;
-    const std::uint64_t fifth = (each + 0x00406070787c7e7fu) >> 3 & 0x1010101010101010u;
-    std::uint64_t numbers = 0;
-    std::memcpy(&numbers, q + 8 * i, sizeof(numbers));
-    constexpr std::uint64_t each_byte = 0x0101010101010101u, high = each_byte << 7;
-    numbers = ((numbers | fifth | high) - zero * each_byte) ^ high;
-    std::memcpy(q + 8 * i, &numbers, sizeof(numbers));
-  }
+SIMD_INLINE void split_fifth_bits(Bytes nibbles, Bytes bits, std::int8_t* q) {
+  using V16 = VectorOf<16>;
+  const auto both = read_vector<16>(nibbles);
+  const V16 bit_of = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto fifth = [&](int first) SIMD_INLINE_LAMBDA {
+    const auto each = [&](int i) SIMD_INLINE_LAMBDA { return bits[first + i] * 0x0101010101010101u; };
+    typedef std::uint64_t Halves __attribute__((vector_size(16)));
+    return (V16)(((V16)Halves{each(0), each(1)} & bit_of) != 0) & 16;
+  };
+  write_vector(q, ((both & 15) | fifth(0)) - zero);
+  write_vector(q + 16, ((both >> 4) | fifth(2)) - zero);
 }
 
 struct Q4_0 {
@@ -120,8 +120,7 @@ struct Q5_0 {
   static constexpr int elements = 32, bytes = 22, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
-    split_nibbles<32>(b + 6, to.q);
-    add_fifth_bits<16>(to.q, b + 2);
+    split_fifth_bits<16>(b + 6, b + 2, to.q);
   }
 };
 
@@ -130,8 +129,7 @@ struct Q5_1 {
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
     *to.bias = half_at(b + 2);
-    split_nibbles<32>(b + 8, to.q);
-    add_fifth_bits<0>(to.q, b + 4);
+    split_fifth_bits<0>(b + 8, b + 4, to.q);
   }
 };
 
@@ -170,8 +168,11 @@ struct Q2K {
   static constexpr int elements = 256, bytes = 84, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 80), least = half_at(b + 82);
-    for (int i = 0; i < 16; ++i) to.scale[i] = d * static_cast<float>(b[i] & 15);
-    for (int i = 0; i < 16; ++i) to.bias[i] = -(least * static_cast<float>(b[i] >> 4));
+    for (int i = 0; i < 16; i += kLanes) {
+      const I32 both = load_uint8(reinterpret_cast<const std::byte*>(b + i));
+      store(reinterpret_cast<std::byte*>(to.scale + i), to_f32<true>(both & 15) * d);
+      store(reinterpret_cast<std::byte*>(to.bias + i), -(to_f32<true>(both >> 4) * least));
+    }
     two_bits(b + 16, [&](int i, V32 bits) SIMD_INLINE_LAMBDA { write_vector(to.q + i, bits); });
   }
 };
