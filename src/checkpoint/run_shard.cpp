@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "checkpoint/hash_thread.hpp"
 #include "checkpoint/shard_reader.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/respelled_reader.hpp"
@@ -19,22 +18,15 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-class HashingWriter final : public formats::Writer {
+class ShardWriter final : public formats::Writer {
  public:
-  explicit HashingWriter(NewFile& sink) : sink_(sink) {}
+  explicit ShardWriter(NewFile& sink) : sink_(sink) {}
 
-  Result<void> append(std::span<const std::byte> bytes) override {
-    hash_.begin(bytes);
-    Result<void> appended = sink_.append(bytes);
-    hash_.wait();
-    return appended;
-  }
+  Result<void> append(std::span<const std::byte> bytes) override { return sink_.append(bytes); }
   Result<void> finish() override { return {}; }
-  [[nodiscard]] std::string digest() { return hash_.digest(); }
 
  private:
   NewFile& sink_;
-  HashThread hash_;
 };
 
 class ShardRun {
@@ -62,7 +54,8 @@ class ShardRun {
     Result<std::unique_ptr<NewFile>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
     (*sink)->set_mode(mode_);
-    HashingWriter writer(**sink);
+    ShardWriter writer(**sink);
+    io::Sha256 hash;
     std::vector<formats::TensorInfo> targets;
     for (const ShardTensor& tensor : shard_.tensors) targets.push_back(tensor.planned.target);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard_.metadata);
@@ -70,8 +63,10 @@ class ShardRun {
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
       return at_output(std::move(put).error());
     }
+    hash.update(*header);
     file_conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
-    Result<file_conversion::TransferOutcome> moved = file_conversion::transfer(run_, tensors_, source(), writer, meter);
+    Result<file_conversion::TransferOutcome> moved =
+        file_conversion::transfer(run_, tensors_, source(), writer, meter, &hash);
     if (!moved) return at_source(std::move(moved).error());
     if (moved->cancelled) return std::optional<DoneShard>();
     if (respelled_ != nullptr) {
@@ -86,7 +81,7 @@ class ShardRun {
     if (Result<void> same = check_inputs(); !same) return std::move(same).error();
     if (Result<void> same = folder_.check_identity(); !same) return std::move(same).error();
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
-    DoneShard done{.sha256 = writer.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
+    DoneShard done{.sha256 = hash.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       done.tensors.push_back({.name = tensors_[i]->name()});
       moved->move_to(done.tensors.back(), i);

@@ -1,13 +1,26 @@
 #include "convert/block_writer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "dtype/guarded.hpp"
 
 namespace tensorcast::file_conversion {
 
-BlockWriter::BlockWriter(formats::Writer& writer, std::size_t blocks, std::size_t block_bytes) : writer_(writer) {
+BlockWriter::BlockWriter(formats::Writer& writer, io::Sha256* hash, std::size_t blocks, std::size_t block_bytes)
+    : writer_(writer), hash_(hash) {
   blocks_.reserve(blocks);
   for (std::size_t i = 0; i < blocks; ++i) blocks_.push_back(Block{.buffer = AlignedBuffer(block_bytes)});
-  thread_ = std::thread([this] { run(); });
+  writing_ = std::thread([this] {
+    take_blocks(written_,
+                [&](std::span<const std::byte> bytes) { return guarded([&] { return writer_.append(bytes); }); });
+  });
+  if (hash_ == nullptr) return;
+  hashing_ = std::thread([this] {
+    take_blocks(hashed_, [&](std::span<const std::byte> bytes) {
+      hash_->update(bytes);
+      return Result<void>();
+    });
+  });
 }
 
 BlockWriter::~BlockWriter() {
@@ -16,12 +29,15 @@ BlockWriter::~BlockWriter() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  writing_.join();
+  if (hash_ != nullptr) hashing_.join();
 }
+
+std::size_t BlockWriter::done() const noexcept { return hash_ == nullptr ? written_ : std::min(written_, hashed_); }
 
 Result<std::span<std::byte>> BlockWriter::acquire() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !outcome_ || pushed_ - written_ < blocks_.size(); });
+  changed_.wait(lock, [&] { return !outcome_ || pushed_ - done() < blocks_.size(); });
   if (!outcome_) return outcome_.error();
   return blocks_[pushed_ % blocks_.size()].buffer.span();
 }
@@ -37,26 +53,27 @@ void BlockWriter::push(std::size_t bytes) {
 
 Result<void> BlockWriter::drain() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !outcome_ || pushed_ == written_; });
+  changed_.wait(lock, [&] { return !outcome_ || pushed_ == done(); });
   return outcome_;
 }
 
-void BlockWriter::run() {
+template <class Take>
+void BlockWriter::take_blocks(std::size_t& taken, const Take& take) {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || pushed_ != written_; });
+    changed_.wait(lock, [&] { return stopping_ || pushed_ != taken; });
     if (stopping_) return;
-    const Block& block = blocks_[written_ % blocks_.size()];
+    const Block& block = blocks_[taken % blocks_.size()];
     const std::span<const std::byte> bytes = block.buffer.span().first(block.bytes);
     lock.unlock();
-    Result<void> appended = guarded([&] { return writer_.append(bytes); });
+    Result<void> done = take(bytes);
     lock.lock();
-    if (!appended) {
-      outcome_ = std::move(appended);
+    if (!done) {
+      outcome_ = std::move(done);
       changed_.notify_all();
       return;
     }
-    ++written_;
+    ++taken;
     changed_.notify_all();
   }
 }

@@ -21,7 +21,7 @@ bool is_scaled(const PlannedTensor* tensor) { return tensor->scale != 1.0; }
 class Transfer {
  public:
   Transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& reader, Writer& writer,
-           ProgressMeter& progress)
+           ProgressMeter& progress, io::Sha256* hash)
       : run_(run),
         tensors_(tensors),
         reader_(reader),
@@ -29,7 +29,7 @@ class Transfer {
         progress_(progress),
         block_bytes_(block_bytes_for(run, std::ranges::any_of(tensors, &is_scaled))),
         source_(block_bytes_),
-        blocks_(writer, blocks_in_flight, block_bytes_) {
+        blocks_(writer, hash, blocks_in_flight, block_bytes_) {
     outcome_.reports.resize(tensors.size());
     outcome_.damages.resize(tensors.size());
   }
@@ -278,8 +278,8 @@ void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::Dec
 }
 
 Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
-                                 Reader& reader, Writer& writer, ProgressMeter& progress) {
-  return Transfer(run, tensors, reader, writer, progress).run();
+                                 Reader& reader, Writer& writer, ProgressMeter& progress, io::Sha256* hash) {
+  return Transfer(run, tensors, reader, writer, progress, hash).run();
 }
 
 }  // namespace tensorcast::file_conversion

@@ -10,6 +10,7 @@
 #include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/decoded_reader.hpp"
+#include "io/sha256.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -26,11 +27,11 @@ struct TransferOutcome {
 // Lets a layer be read in its target's type, if the reader knows it. `layer`: its place among those of the reader.
 void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader);
 
-// Writes the tensors in their order. This thread reads and converts, another one writes. Memory: a few blocks, or a few
-// strings if they are larger. Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with
-// Error::file.
+// Writes the tensors in their order. This thread reads and converts, another one writes, a third one updates `hash`, if
+// there is one, with the bytes that are appended; strings are not hashed. Memory: a few blocks, or a few strings if
+// they are larger. Errors: those of reader, writer and cast, with Error::tensor; io and parse errors with Error::file.
 [[nodiscard]] Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
                                                formats::Reader& reader, formats::Writer& writer,
-                                               ProgressMeter& progress);
+                                               ProgressMeter& progress, io::Sha256* hash = nullptr);
 
 }  // namespace tensorcast::file_conversion
