@@ -9,7 +9,6 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/open_input.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantization_claim.hpp"
 #include "convert/quantized/respelled_reader.hpp"
 #include "convert/verify.hpp"
 
@@ -211,24 +210,42 @@ OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& 
   return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model)};
 }
 
-Result<OpenedModel> open_model(const std::string& path) {
-  if (is_checkpoint(path) || !is_local(path)) {
-    Result<SourceCheckpoint> checkpoint = read_source(path);
-    if (!checkpoint) return std::move(checkpoint).error();
-    if (checkpoint->models.size() != 1) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("a file has one model, and this folder has {}", checkpoint->models.size()),
-                   .file = path};
+bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, file_conversion::OutputNames& written) {
+  bool has = false;  // `written` is told all names
+  for (const std::size_t shard : model.shards) {
+    for (const formats::TensorInfo& tensor : checkpoint.shards[shard].header.tensors) {
+      if (written.writes(tensor.name)) has = true;
     }
-    return opened_model(*checkpoint, checkpoint->models[0]);
   }
-  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
+  return has;
+}
+
+Result<OpenedModel> open_model(const std::string& path) {
+  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
   if (!input) return std::move(input).error();
-  OpenedModel model{.file = std::move(input->file),
-                    .reader = std::move(input->reader),
-                    .texts = file_conversion::config_texts_beside(path)};
-  file_conversion::add_config_texts(model.reader->metadata(), model.texts);
-  return model;
+  return OpenedModel{
+      .file = std::move(input->file), .reader = std::move(input->reader), .texts = std::move(input->configs)};
+}
+
+Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
+                                    file_conversion::OutputNames& written) {
+  if (!is_checkpoint(path) && is_local(path)) return open_model(path);
+  Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
+  if (!checkpoint) return std::move(checkpoint).error();
+  std::vector<const SourceModel*> chosen;
+  std::string names;
+  for (const SourceModel& model : checkpoint->models) {
+    if (!has_tensors(*checkpoint, model, written)) continue;
+    names += (chosen.empty() ? "" : ", ") + quoted_name(model);
+    chosen.push_back(&model);
+  }
+  if (chosen.size() == 1) return opened_model(*checkpoint, *chosen[0]);
+  return Error{.code = ErrorCode::unsupported,
+               .message = chosen.empty()
+                              ? "no tensor is chosen"
+                              : fmt::format("a file has one model, and this folder has {}: {}", chosen.size(), names),
+               .hint = chosen.empty() ? "" : "`only`, `drop` and `skip_files` of the conversion leave one",
+               .file = path};
 }
 
 Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,

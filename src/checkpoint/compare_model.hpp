@@ -27,8 +27,15 @@ struct OpenedModel {
 };
 
 [[nodiscard]] OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model);
-// Opens a file of tensors, or a checkpoint that has one model. Errors: those of reading; unsupported: several models.
+// Opens a file of tensors. Errors: those of reading.
 [[nodiscard]] Result<OpenedModel> open_model(const std::string& path);
+// Opens a file of tensors, or the model of a checkpoint that alone has tensors that are written. Errors: those of
+// reading; unsupported: no model or several.
+[[nodiscard]] Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
+                                                  file_conversion::OutputNames& written);
+// Reports whether a tensor of the model is written.
+[[nodiscard]] bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model,
+                               file_conversion::OutputNames& written);
 
 struct ComparedModel {
   std::size_t tensors = 0;  // that are equal, and those of `quantized`

@@ -101,8 +101,9 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
 }
 
 Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
+  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
   if (!input) return std::move(input).error();
+  quantized::FoundLayers found = file_conversion::layers_of(*input);
   TensorSet set{.path = path,
                 .file = std::move(input->file),
                 .encoded = {},
@@ -113,11 +114,8 @@ Result<TensorSet> open_file_set(const std::string& path, file_conversion::Output
     if (Result<void> named = add_name(set, "", tensor.name, output); !named) return std::move(named).error();
   }
   if (!input->format->many_tensors) return set;
-  std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(path);
-  file_conversion::add_config_texts(set.reader->metadata(), texts);
   std::vector<std::string> prefixes;
-  add_layers(set, prefixes, quantized::find_layers(set.reader->tensors(), texts, quantized::read_with(*set.reader)), 0,
-             "");
+  add_layers(set, prefixes, std::move(found), 0, "");
   if (Result<void> decoded = decode_layers(set, prefixes, output); !decoded) return std::move(decoded).error();
   return set;
 }

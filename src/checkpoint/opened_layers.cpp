@@ -6,7 +6,6 @@
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "convert/open_input.hpp"
-#include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -100,8 +99,9 @@ Result<OpenedLayers> open_checkpoint(const std::string& path) {
 }
 
 Result<OpenedLayers> open_one_file(const std::string& path) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
+  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
   if (!input) return std::move(input).error();
+  quantized::FoundLayers found = file_conversion::layers_of(*input);
   OpenedLayers opened;
   opened.file = std::move(input->file);
   opened.stored = std::move(input->reader);
@@ -109,10 +109,7 @@ Result<OpenedLayers> open_one_file(const std::string& path) {
     for (const TensorInfo& tensor : opened.stored->tensors()) opened.names.push_back(tensor.name);
     return opened;
   }
-  std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(path);
-  formats::Reader& reader = *opened.stored;
-  file_conversion::add_config_texts(reader.metadata(), texts);
-  add(opened, quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader)), 0, "");
+  add(opened, std::move(found), 0, "");
   return opened;
 }
 

@@ -91,4 +91,6 @@ std::string name_prefix(const SourceModel& model) {
   return model.folder + (dot == std::string::npos ? "" : model.stem.substr(dot + 1) + ":");
 }
 
+std::string quoted_name(const SourceModel& model) { return "\"" + model.folder + model.stem + "\""; }
+
 }  // namespace tensorcast::checkpoint

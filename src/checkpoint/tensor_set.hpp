@@ -49,5 +49,7 @@ void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::Tenso
 // Returns what tells a model's tensors from those of the folder's other models:
 // "unet/", "fp16:", mostly "".
 [[nodiscard]] std::string name_prefix(const SourceModel& model);
+// The folder and the stem of a model, in quotes.
+[[nodiscard]] std::string quoted_name(const SourceModel& model);
 
 }  // namespace tensorcast::checkpoint

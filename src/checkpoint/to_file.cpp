@@ -86,8 +86,6 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   return chosen;
 }
 
-std::string model_name(const SourceModel& model) { return fmt::format("\"{}{}\"", model.folder, model.stem); }
-
 }  // namespace
 
 bool is_file_output(const ConvertRequest& request) {
@@ -107,7 +105,7 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   if (!chosen) return chosen.error();
   if (chosen->size() != 1) {
     std::string names;
-    for (const SourceModel* model : *chosen) names += (names.empty() ? "" : ", ") + model_name(*model);
+    for (const SourceModel* model : *chosen) names += (names.empty() ? "" : ", ") + quoted_name(*model);
     return Error{.code = ErrorCode::unsupported,
                  .message = chosen->empty() ? "no tensor is chosen"
                                             : fmt::format("a file holds one model, and the folder has {}: {}",

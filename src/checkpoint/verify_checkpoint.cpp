@@ -101,7 +101,7 @@ class Verification {
     return outcome_;
   }
 
-  // A GGUF file, whose original is a file or a checkpoint of one model.
+  // A GGUF file, whose original is a file or a model of a checkpoint.
   Result<VerifyOutcome> run_file() {
     if (request_.against.empty()) {
       return Error{.code = ErrorCode::invalid_argument,
@@ -111,10 +111,10 @@ class Verification {
     }
     Result<OpenedModel> output = open_model(request_.checkpoint);
     if (!output) return std::move(output).error();
-    Result<OpenedModel> source = open_model(request_.against);
-    if (!source) return std::move(source).error();
     Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
     if (!written) return std::move(written).error();
+    Result<OpenedModel> source = open_only_model(request_.against, request_.filter, *written);
+    if (!source) return std::move(source).error();
     Result<ComparedModel> compared = compare_model(request_, *output, *source, *written);
     if (!compared) return at_file(std::move(compared).error());
     count(*compared, "");
@@ -190,7 +190,8 @@ class Verification {
     Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
     if (!written) return std::move(written).error();
     for (const SourceModel& model : source_.models) {
-      if (has_tensors(model, *written) && find_model(output_, model) == nullptr) {
+      const bool wanted = is_empty(model) || has_tensors(source_, model, *written);
+      if (wanted && find_model(output_, model) == nullptr) {
         return Error{.code = ErrorCode::internal,
                      .message = fmt::format("the model \"{}{}\" of \"{}\" is not there", model.folder, model.stem,
                                             source_.folder),
@@ -212,22 +213,19 @@ class Verification {
   Result<void> find_recipes(const file_conversion::OutputNames& written) {
     if (!quantized_.empty()) {
       Result<std::vector<std::string>> recipes = verify_quantized(request_, quantized_);
-      if (!recipes) return std::move(recipes).error();
+      if (!recipes) {
+        Error& error = recipes.error();
+        if (error.file.empty() || error.file == request_.checkpoint) error.file = file_of_weight(error.tensor);
+        return std::move(error);
+      }
       outcome_.recipes = *std::move(recipes);
     }
     return written.check_all_matched();
   }
 
-  // Reports whether the output has a tensor of the model, or the model never had any.
-  bool has_tensors(const SourceModel& model, file_conversion::OutputNames& written) const {
-    bool empty = true;
-    for (const std::size_t shard : model.shards) {
-      for (const formats::TensorInfo& tensor : source_.shards[shard].header.tensors) {
-        if (written.writes(tensor.name)) return true;
-        empty = false;
-      }
-    }
-    return empty;
+  [[nodiscard]] bool is_empty(const SourceModel& model) const {
+    return std::ranges::all_of(model.shards,
+                               [&](const std::size_t shard) { return source_.shards[shard].header.tensors.empty(); });
   }
 
   // Returns the model with the folder and stem of `wanted`, or else the only one of both folders.
@@ -268,6 +266,18 @@ class Verification {
   }
 
   Error cancelled() const { return {.code = ErrorCode::cancelled, .message = "cancelled", .file = output_.folder}; }
+
+  // Returns the file of a weight's codes. `weight`: with the name of its model, as errors of recipes have it.
+  std::string file_of_weight(const std::string& weight) const {
+    for (const SourceModel& model : output_.models) {
+      const OpenedModel opened = opened_model(output_, model);
+      for (const quantized::Layer& layer : opened.layers().layers) {
+        if (name_prefix(model) + layer.name != weight) continue;
+        return file_of(opened.reader->tensors()[layer.codes()].name, output_, model);
+      }
+    }
+    return request_.checkpoint;
+  }
 
   static std::string file_of(const std::string& tensor, const SourceCheckpoint& checkpoint, const SourceModel& model) {
     for (const std::size_t shard : model.shards) {

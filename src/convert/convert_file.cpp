@@ -174,7 +174,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
                  .file = request.input};
   }
   Result<OpenedInput> input =
-      file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+      file_conversion::open_model_file(request.input, request.input_format, {.raw = request.raw, .from = request.from});
   if (!input) return std::move(input).error();
   return file_conversion::convert_reader(request, *input);
 }
@@ -191,20 +191,6 @@ Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
 namespace tensorcast::file_conversion {
 
 namespace {
-
-// What the files around an input say of its quantization.
-std::vector<quantized::ConfigText> texts_of(const ConvertRequest& request, const OpenedInput& input) {
-  std::vector<quantized::ConfigText> texts = input.configs;
-  if (input.file != nullptr) texts = config_texts_beside(request.input);
-  add_config_texts(input.reader->metadata(), texts);
-  return texts;
-}
-
-// Finds the quantized layers of an input, unless its arrays have no names.
-quantized::FoundLayers layers_of(const std::vector<quantized::ConfigText>& texts, const OpenedInput& input) {
-  if (!input.format->many_tensors) return {};
-  return quantized::find_layers(input.reader->tensors(), texts, quantized::read_with(*input.reader));
-}
 
 // Puts readers around that of the input, which have decoded weights and written tensors, too; sets the sources of the
 // plan's tensors. Returns the reader of written tensors; null: there are none.
@@ -247,9 +233,8 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
                                            ? formats::format_for_output(request.output)
                                            : output_format(request.output, request.output_format);
   if (!format) return format.error();
-  const std::vector<quantized::ConfigText> texts = texts_of(request, input);
-  const quantized::FoundLayers layers = layers_of(texts, input);
-  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, texts);
+  const quantized::FoundLayers layers = layers_of(input);
+  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, input.configs);
   if (!plan) return at_file(plan.error(), request.input);
   quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);

@@ -2,7 +2,6 @@
 #include "convert/name_pattern.hpp"
 #include "convert/open_input.hpp"
 #include "convert/pattern_list.hpp"
-#include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "tensorcast/file.hpp"
@@ -29,19 +28,13 @@ inline namespace TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded(request.input, [&]() -> Result<FileSummary> {
-    const Result<file_conversion::OpenedInput> input =
-        file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
+    const Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(
+        request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();
     FileSummary summary = file_conversion::summary_of(*input);
-    if (input->format->many_tensors) {
-      std::vector<quantized::ConfigText> texts = file_conversion::config_texts_beside(request.input);
-      file_conversion::add_config_texts(input->reader->metadata(), texts);
-      formats::Reader& reader = *input->reader;
-      const quantized::FoundLayers found =
-          quantized::find_layers(reader.tensors(), texts, quantized::read_with(reader));
-      summary.layers = quantized::summary_of(found, reader.tensors());
-      summary.warnings = quantized::scale_warnings(found, reader);
-    }
+    const quantized::FoundLayers found = file_conversion::layers_of(*input);
+    summary.layers = quantized::summary_of(found, input->reader->tensors());
+    summary.warnings = quantized::scale_warnings(found, *input->reader);
     return summary;
   });
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "convert/quantization_claim.hpp"
+#include "convert/quantized/layer_summary.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -62,6 +64,20 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
     return std::move(known).error();
   }
   return input;
+}
+
+Result<OpenedInput> open_model_file(const std::string& path, const std::string& format_name,
+                                    const formats::ReadOptions& options) {
+  Result<OpenedInput> input = open_input(path, format_name, options);
+  if (!input || !input->format->many_tensors) return input;
+  input->configs = config_texts_beside(path);
+  add_config_texts(input->reader->metadata(), input->configs);
+  return input;
+}
+
+quantized::FoundLayers layers_of(const OpenedInput& input) {
+  if (!input.format->many_tensors) return {};
+  return quantized::find_layers(input.reader->tensors(), input.configs, quantized::read_with(*input.reader));
 }
 
 }  // namespace tensorcast::file_conversion

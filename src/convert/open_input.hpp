@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "convert/quantized/config_text.hpp"
+#include "convert/quantized/spelling.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 
@@ -18,13 +19,20 @@ struct OpenedInput {
   std::vector<std::unique_ptr<formats::Reader>> encoded = {};  // what `reader` decodes or quantizes, if it does
   std::unique_ptr<formats::Reader> reader;
   std::string claim = {};  // what other files say about the quantization (quantization_claim.hpp)
-  std::vector<quantized::ConfigText> configs = {};  // the texts of those files
+  std::vector<quantized::ConfigText> configs = {};  // the texts of those files, and of metadata
 };
 
 // If `format_name` is empty: raw if a layout is given, else detected by content and extension.
 // Errors: io, parse, unsupported, invalid_argument (no such format), all with Error::file.
 [[nodiscard]] Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
                                              const formats::ReadOptions& options);
+
+// The same, with `configs`, if the format's tensors have names.
+[[nodiscard]] Result<OpenedInput> open_model_file(const std::string& path, const std::string& format_name = "",
+                                                  const formats::ReadOptions& options = {});
+
+// The quantized layers that `configs` and the reader's tensors tell of; none if these have no names.
+[[nodiscard]] quantized::FoundLayers layers_of(const OpenedInput& input);
 
 // Lists the tensors of an opened file.
 [[nodiscard]] FileSummary summary_of(const OpenedInput& input);

@@ -124,7 +124,21 @@ class QuantizeTest(running.CommandTest):
                 content[-1] ^= 1  # of a code or a scale
                 (self.folder / out / "SHA256SUMS").unlink()
                 path.write_bytes(content)
-                self.refused("verify", out, "--against", "in")
+                self.assertRegex(self.refused("verify", out, "--against", "in"), f'{path.name}: tensor "[^"]*weight"')
+
+    def test_each_row_has_a_scale_also_without_elements(self):
+        written = quantized_models.Model(1, {})
+        written.tensors = {"model.layers.0.mlp.up_proj.weight": ("BF16", [4, 0], b""),
+                           "model.layers.0.mlp.down_proj.weight": bf16(4, HIDDEN, 1)}
+        written.write(self.folder / "empty")
+        for scheme, spelling in (("fp8-channel", "compressed-tensors"), ("fp8-channel", "modelopt"),
+                                 ("int8-channel", "compressed-tensors"), ("int8-channel", "comfyui")):
+            with self.subTest(f"{scheme} {spelling}"):
+                out = f"{scheme}-{spelling}"
+                self.done("convert", "empty", "-o", out, "--to", scheme, "--spelling", spelling)
+                self.assertIn(self.read(out)["model.layers.0.mlp.up_proj.weight_scale"][1], ([4], [4, 1]))
+                self.done("convert", out, "-o", f"back-{out}", "--to", "bfloat16")
+                self.assertEqual(self.read(f"back-{out}")["model.layers.0.mlp.up_proj.weight"][1], [4, 0])
 
     def test_searched_scales_are_named(self):
         """Of clipping without an option, of importance with its file; without it that is said."""

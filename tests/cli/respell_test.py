@@ -6,6 +6,7 @@ import json
 import struct
 
 import checkpoints
+import fixtures
 import quantized_models
 import running
 from quantized_models import MODELS, Model, e8m0, floats, groups
@@ -203,6 +204,12 @@ class RespellTest(running.CommandTest):
         for name in model.tensors:
             self.assertEqual(tensors[name], model.tensors[name])
         self.assertEqual(json.loads(metadata["quantization_config"])["quant_method"], "compressed-tensors")
+        extra = [("b.weight", "F32", [2], floats([1, 2]))]
+        (self.folder / "mx/extra.safetensors").write_bytes(fixtures.safetensors(extra))
+        self.done("convert", "mx", "-o", "one.gguf", "--respell", "gguf", "--skip-files", "extra.safetensors")
+        for choice in (["--skip-files", "extra.safetensors"], ["--drop", "^b[.]weight$"]):
+            self.done("verify", "one.gguf", "--against", "mx", *choice)
+        self.assertIn('has 2: "extra", "model"', self.refused("verify", "one.gguf", "--against", "mx"))
         nv = Model(22, None, None, {"hf_quant_config.json": MODELS["modelopt-nvfp4"][0]().files["hf_quant_config.json"]})
         nv.tensors["a.weight"] = ("U8", [6, 64], bytes(nv.bytes(6 * 64)))
         nv.tensors["a.weight_scale"] = ("F8_E4M3", [6, 8], bytes(range(48)))

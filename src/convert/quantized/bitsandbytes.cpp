@@ -143,7 +143,7 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   builder.need_codes_of({DType::int8}, 2);
   builder.set_shape(1, 1);
   layer.block_rows = 1;
-  layer.block_columns = layer.shape.empty() ? 1 : std::max<std::int64_t>(layer.shape.back(), 1);
+  layer.block_columns = whole_row(layer.shape);
   if (tensors[scales].dtype != DType::float32) builder.fail("the magnitudes of rows are float32", scales);
   builder.check_grid(scales, "bitsandbytes");
   layers.push_back(std::move(builder).done());

@@ -21,7 +21,7 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, LayerBuild
   if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
     layer.scheme = "fp8-channel";
     layer.block_rows = 1;
-    layer.block_columns = layer.shape[1];
+    layer.block_columns = whole_row(layer.shape);
   }
   builder.check_scale_type(scales, false);
   builder.check_grid(scales, "its description");
@@ -36,7 +36,7 @@ void complete_int8(const ModelTensors& tensors, std::size_t scales, LayerBuilder
   if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
     layer.scheme = "int8-channel";
     layer.block_rows = 1;
-    layer.block_columns = layer.shape[1];
+    layer.block_columns = whole_row(layer.shape);
   }
   builder.check_scale_type(scales, false);
   builder.check_grid(scales, "its description");

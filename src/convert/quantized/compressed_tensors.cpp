@@ -71,7 +71,7 @@ void set_blocks(const Group& group, const Description& description, LayerBuilder
   const std::optional<std::int64_t> size = size_in(group.weights, "group_size", -1);
   if (strategy.empty()) strategy = size && *size > 0 ? "group" : size == -1 ? "channel" : "tensor";
   if (strategy == "tensor") return;
-  const std::int64_t columns = layer.shape.empty() ? 1 : std::max<std::int64_t>(layer.shape.back(), 1);
+  const std::int64_t columns = whole_row(layer.shape);
   if (strategy == "channel") {
     layer.block_rows = 1;
     layer.block_columns = columns;
@@ -201,7 +201,7 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   builder.need_codes_of({integer ? DType::int8 : DType::float8_e4m3fn});
   builder.set_shape(1, 1);
   set_blocks(group, description, builder);
-  const bool channel = layer.block_rows == 1 && !layer.shape.empty() && layer.block_columns == layer.shape.back();
+  const bool channel = layer.block_rows == 1 && layer.block_columns == whole_row(layer.shape);
   layer.scheme = mx ? "mxfp8"
                     : fmt::format("{}-{}", integer ? "int8" : "fp8",
                                   layer.block_rows == 0   ? "tensor"

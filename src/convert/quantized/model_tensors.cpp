@@ -43,6 +43,10 @@ std::int64_t blocks_of(std::int64_t size, std::int64_t block) noexcept {
   return size / block + (size % block != 0 ? 1 : 0);
 }
 
+std::int64_t whole_row(std::span<const std::int64_t> shape) noexcept {
+  return shape.empty() ? 1 : std::max<std::int64_t>(shape.back(), 1);
+}
+
 bool is_plain_float(DType dtype) noexcept {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
@@ -134,6 +138,10 @@ void LayerBuilder::check_grid(std::size_t scales, std::string_view source) {
   std::vector<std::int64_t> wanted(layer_.shape.begin(), layer_.shape.end());
   wanted[rank - 2] = blocks_of(wanted[rank - 2], layer_.block_rows);
   wanted[rank - 1] = blocks_of(wanted[rank - 1], layer_.block_columns);
+  if (tensor.shape == wanted) return;
+  // Where each row has a scale, one without elements has, too.
+  const bool rows = layer_.block_rows == 1 && layer_.block_columns == whole_row(layer_.shape);
+  if (rows && wanted.back() == 0) wanted.back() = 1;
   if (tensor.shape == wanted) return;
   // One scale a row may lack the axis of the columns.
   if (wanted.back() == 1 && tensor.shape == std::vector<std::int64_t>(wanted.begin(), wanted.end() - 1)) return;

@@ -44,6 +44,8 @@ class ModelTensors {
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
 // "float32 [3, 4]"
 [[nodiscard]] std::string type_and_shape(const TensorInfo& tensor);
+// The columns of a block that is a row: those of the weight, 1 if it has none.
+[[nodiscard]] std::int64_t whole_row(std::span<const std::int64_t> shape) noexcept;
 [[nodiscard]] std::int64_t blocks_of(std::int64_t size, std::int64_t block) noexcept;  // rounded up; block > 0
 
 // Builds one layer and remembers the first contradiction.

@@ -58,7 +58,7 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   } else if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN" && layer.shape.size() > 1) {
     layer.scheme = "fp8-channel";
     layer.block_rows = 1;
-    layer.block_columns = layer.shape.back();
+    layer.block_columns = whole_row(layer.shape);
   } else {
     layer.scheme = "fp8-tensor";
   }
