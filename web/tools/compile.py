@@ -28,6 +28,7 @@ FLAGS = (
 )
 TARGET = '-DTENSORCAST_TARGET=portable -DTENSORCAST_TARGET_LEVEL=0 "-DTENSORCAST_SIMD_HEADER=\\"kernels/simd/portable.hpp\\""'
 WITH_OR_WITHOUT_KERNELS = ROOT / "src/cast/run_conversion.cpp"
+OF_BLOCKS = {"encode_gguf", "encode_runs", "fit_runs", "scale_runs", "unpack_gguf"}
 SHRINK = "--enable-simd --enable-bulk-memory --enable-sign-ext --enable-mutable-globals --enable-nontrapping-float-to-int"
 STACK = 1 << 20
 
@@ -63,8 +64,10 @@ def ninja(python: str) -> str:
     own = [ROOT / "web/engine" / name for name in ("module.cpp", "blocks.cpp", "quantize.cpp")]
     for source in [*sources(), *own]:
         name = "_".join(source.relative_to(ROOT).with_suffix("").parts)
-        # Small code, but for the loops over elements.
-        optimize = "-O3" if source.parent.name == "per_target" else "-Oz"
+        # Small code, but for the loops over elements; those of blocks are short, and -O3 only unrolls them.
+        optimize = "-Oz"
+        if source.parent.name == "per_target":
+            optimize = "-Os" if source.stem in OF_BLOCKS else "-O3"
         target = TARGET if source.parent.name == "per_target" else ""
         variants = {"kernels": ""}
         if source == WITH_OR_WITHOUT_KERNELS:
