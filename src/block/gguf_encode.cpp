@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cfloat>
 #include <cstring>
+#include <limits>
 
 #include "block/float_steps.hpp"
 #include "block/run_encoder.hpp"
@@ -35,7 +35,7 @@ float first_largest(const float* x) noexcept {
 }
 
 struct Range {
-  float low = FLT_MAX, high = -FLT_MAX;
+  float low = std::numeric_limits<float>::max(), high = -low;
 };
 Range range_of(const float* x) noexcept {
   Range range;
