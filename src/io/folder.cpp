@@ -26,7 +26,7 @@ Found found_of(const struct stat& status) {
   Found found{.kind = Found::Kind::other,
               .bytes = static_cast<std::uint64_t>(status.st_size),
               .modified_ns = modified_ns(status),
-              .identity = {.device = static_cast<std::uint64_t>(status.st_dev), .inode = status.st_ino}};
+              .identity = identity_of(status)};
   if (S_ISREG(status.st_mode)) found.kind = Found::Kind::file;
   if (S_ISDIR(status.st_mode)) found.kind = Found::Kind::folder;
   if (S_ISLNK(status.st_mode)) found.kind = Found::Kind::link;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "dtype/try.hpp"
+#include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
 namespace tensorcast::io {
@@ -31,8 +32,7 @@ Result<FolderLock> FolderLock::take(const Folder& folder, const std::string& nam
     struct stat open {};
     if (::fstat(lock.fd_.get(), &open) != 0) return system_error("lock", path, errno);
     const std::optional<Found> named = TRY(folder.find(name));
-    const InputFile::Identity identity{.device = open.st_dev, .inode = open.st_ino};
-    if (named.has_value() && named->identity == identity) return lock;
+    if (named.has_value() && named->identity == identity_of(open)) return lock;
   }
   return busy;
 }

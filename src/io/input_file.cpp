@@ -137,8 +137,7 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
                  .file = path};
   }
   advise(fd.get(), 0, 0, Advice::sequential);
-  const Identity identity{.device = static_cast<std::uint64_t>(status.st_dev), .inode = status.st_ino};
-  InputFile file(std::move(fd), identity, static_cast<std::uint64_t>(status.st_size), path);
+  InputFile file(std::move(fd), identity_of(status), static_cast<std::uint64_t>(status.st_size), path);
   file.mode_ = status.st_mode & 0777;
   file.modified_ns_ = io::modified_ns(status);
   return file;

@@ -14,6 +14,7 @@
 #include "dtype/text_parts.hpp"
 #include "dtype/try.hpp"
 #include "io/path_name.hpp"
+#include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -40,7 +41,7 @@ Result<std::vector<InputFile::Identity>> chain_of(const std::string& real) {
   for (const std::string& prefix : prefixes) {
     struct stat found {};
     if (::lstat(prefix.c_str(), &found) != 0) return system_error("look up", prefix, errno);
-    chain.push_back({.device = found.st_dev, .inode = found.st_ino});
+    chain.push_back(identity_of(found));
   }
   return chain;
 }

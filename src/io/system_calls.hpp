@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "io/input_file.hpp"
+
 namespace tensorcast::io {
 
 #if defined(__APPLE__)
@@ -26,6 +28,11 @@ enum class Advice { sequential, will_need, dont_need };
 void advise(int fd, off_t offset, off_t bytes, Advice advice) noexcept;
 
 [[nodiscard]] std::int64_t modified_ns(const struct stat& status) noexcept;
+
+// A device is a signed number on macOS.
+[[nodiscard]] inline InputFile::Identity identity_of(const struct stat& status) noexcept {
+  return {.device = static_cast<std::uint64_t>(status.st_dev), .inode = status.st_ino};
+}
 
 // These return 0, or -1 with errno set.
 
