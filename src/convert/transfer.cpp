@@ -59,7 +59,7 @@ class Transfer {
     for (std::uint64_t offset = 0; offset < all_bytes && !outcome_.cancelled;) {
       Result<std::span<std::byte>> block = blocks_.acquire();
       if (!block) return std::move(block).error();
-      const std::size_t bytes = std::min({block->size(), std::size_t{block_bytes}, all_bytes - offset});
+      const std::size_t bytes = std::min<std::uint64_t>({block->size(), block_bytes, all_bytes - offset});
       if (auto got = reader_.read(source, offset, block->first(bytes)); !got) return got;
       blocks_.push(bytes);
       const std::uint64_t before = share(tensor, offset, all_bytes);
