@@ -24,12 +24,8 @@ class FilterOptions(TypedDict, total=False):
     skip_files: Patterns
 
 
-class VerifyOptions(FilterOptions, CastOptions, total=False):
-    """The options of :func:`tensorcast.checkpoint.verify`; :class:`ConvertOptions` describes them."""
-
-
-class PlanOptions(FilterOptions, CastOptions, total=False):
-    """The options of :func:`tensorcast.checkpoint.plan`; :class:`ConvertOptions` describes them."""
+class MappingOptions(TypedDict, total=False):
+    """What becomes of the arrays of a mapping; :class:`ConvertOptions` describes them."""
 
     rules: Rules
     include: Patterns
@@ -37,13 +33,22 @@ class PlanOptions(FilterOptions, CastOptions, total=False):
     keep_rank: int | Iterable[int]
     keep_smaller: int
     preset: Preset | None
+    raw_codes: bool
+
+
+class VerifyOptions(FilterOptions, CastOptions, total=False):
+    """The options of :func:`tensorcast.checkpoint.verify`; :class:`ConvertOptions` describes them."""
+
+
+class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
+    """The options of :func:`tensorcast.checkpoint.plan`; :class:`ConvertOptions` describes them."""
+
     max_shard_size: int | str | None
     single_file: bool
     zero_limit: float
     report: bool
     verify: bool
     allow_odd: bool
-    raw_codes: bool
     budget: float | str | None
     candidates: str | Iterable[str]
     recipe: str | None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, CapsuleType, Unpack
 
+from ._convert_options import MappingOptions
 from ._options import ArrayCastOptions, CastOptions, DTypeLike
-from ._requests import Patterns, Preset, Rules
 
 __version__: str
 newest_opset: int
@@ -77,14 +77,7 @@ _Out = TypeVar("_Out")
 _Tensor = TypeVar("_Tensor", bound=_SupportsDLPack)
 _Order = Literal["C", "K"] | None
 
-class _OfMappings(CastOptions, total=False):
-    rules: Rules
-    include: Patterns
-    exclude: Patterns
-    keep_rank: int | Iterable[int]
-    keep_smaller: int
-    preset: Preset | None
-    raw_codes: bool
+class _OfMappings(MappingOptions, CastOptions, total=False):
     copy: bool
     order: _Order
 

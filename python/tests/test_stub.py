@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorcast as tc
-from tensorcast import _core, _options
+from tensorcast import _convert_options, _core, _options
 
 STUB = ast.parse((pathlib.Path(tc.__file__).parent / "_core.pyi").read_text())
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
@@ -48,8 +48,11 @@ def test_options_of_cast():
     overloads = [node.args for node in STUB.body if isinstance(node, ast.FunctionDef) and node.name == "cast"]
     assert all([argument.arg for argument in (*each.posonlyargs, *each.args)] == ["x", "to"] for each in overloads)
     described = {argument.arg for each in overloads for argument in each.kwonlyargs}
-    described |= {node.target.id for each in CLASSES.values() if each.name.startswith("_Of") for node in each.body}
-    assert described | set(tc.CastOptions.__annotations__) == set(defaults)
+    lists = [each for each in CLASSES.values() if each.name.startswith("_Of")]
+    described |= {node.target.id for each in lists for node in each.body}
+    assert {"CastOptions", "MappingOptions"} <= {base.id for each in lists for base in each.bases}
+    described |= {*tc.CastOptions.__annotations__, *_convert_options.MappingOptions.__annotations__}
+    assert described == set(defaults)
     assert {name: defaults[name] for name in _options.DEFAULTS} == _options.DEFAULTS
     array = np.float32([1.5, 1e9])
     for name, value in defaults.items():

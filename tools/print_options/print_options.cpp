@@ -95,6 +95,10 @@ std::string quoted_words(const Words& words) {
 
 constexpr auto is_of_plan = [](const auto& option) { return option.in_python && !option.of_one_run; };
 constexpr auto is_of_filter = [](const auto& option) { return is_filter<std::decay_t<decltype(option)>>; };
+constexpr auto is_of_mappings = [](const auto& option) {
+  return is_choice_of_tensors<std::decay_t<decltype(option)>> && !is_of_filter(option) && option.in_python &&
+         !option.of_files;
+};
 
 // An alias of the words of a choice.
 void print_words(const std::string& alias, const Words& words) {
@@ -196,13 +200,7 @@ class CastOptions(CommonOptions, total=False):
   print_defaults("REQUEST_DEFAULTS", request_options);
   print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
   print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
-  print("OF_MAPPINGS = " +
-        names_where(request_options,
-                    [](const auto& option) {
-                      return is_choice_of_tensors<std::decay_t<decltype(option)>> && !is_of_filter(option) &&
-                             option.in_python && !option.of_files;
-                    }) +
-        "\n");
+  print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
 }
 
 void print_files() {
@@ -234,15 +232,24 @@ class FilterOptions(TypedDict, total=False):
   print_members(request_options, is_of_filter);
   print(R"(
 
+class MappingOptions(TypedDict, total=False):
+    """What becomes of the arrays of a mapping; :class:`ConvertOptions` describes them."""
+
+)");
+  print_members(request_options, is_of_mappings);
+  print(R"(
+
 class VerifyOptions(FilterOptions, CastOptions, total=False):
     """The options of :func:`tensorcast.checkpoint.verify`; :class:`ConvertOptions` describes them."""
 
 
-class PlanOptions(FilterOptions, CastOptions, total=False):
+class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     """The options of :func:`tensorcast.checkpoint.plan`; :class:`ConvertOptions` describes them."""
 
 )");
-  print_members(request_options, [](const auto& option) { return is_of_plan(option) && !is_of_filter(option); });
+  print_members(request_options, [](const auto& option) {
+    return is_of_plan(option) && !is_of_filter(option) && !is_of_mappings(option);
+  });
   print(
       "\n\nclass ConvertOptions(PlanOptions, total=False):\n"
       "    r\"\"\"The options of :func:`tensorcast.convert`, with those of :func:`tensorcast.cast`.\n\n    Args:\n");
