@@ -1,7 +1,5 @@
 #include "checkpoint/compare_model.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -233,19 +231,13 @@ Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter&
   Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
   if (!checkpoint) return std::move(checkpoint).error();
   std::vector<const SourceModel*> chosen;
-  std::string names;
   for (const SourceModel& model : checkpoint->models) {
-    if (!has_tensors(*checkpoint, model, written)) continue;
-    names += (chosen.empty() ? "" : ", ") + quoted_name(model);
-    chosen.push_back(&model);
+    if (has_tensors(*checkpoint, model, written)) chosen.push_back(&model);
   }
-  if (chosen.size() == 1) return opened_model(*checkpoint, *chosen[0]);
-  return Error{.code = ErrorCode::unsupported,
-               .message = chosen.empty()
-                              ? "no tensor is chosen"
-                              : fmt::format("a file has one model, and this folder has {}: {}", chosen.size(), names),
-               .hint = chosen.empty() ? "" : "`only`, `drop` and `skip_files` of the conversion leave one",
-               .file = path};
+  const Result<const SourceModel*> model =
+      only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one");
+  if (!model) return model.error();
+  return opened_model(*checkpoint, **model);
 }
 
 Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,

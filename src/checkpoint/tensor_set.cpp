@@ -1,10 +1,13 @@
 #include "checkpoint/tensor_set.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
 #include "convert/quantization_claim.hpp"
+#include "dtype/errors.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -91,6 +94,19 @@ std::string name_prefix(const SourceModel& model) {
   return model.folder + (dot == std::string::npos ? "" : model.stem.substr(dot + 1) + ":");
 }
 
-std::string quoted_name(const SourceModel& model) { return "\"" + model.folder + model.stem + "\""; }
+Result<const SourceModel*> only_model(std::span<const SourceModel* const> chosen, const std::string& path,
+                                      const std::string& hint) {
+  if (chosen.size() == 1) return chosen.front();
+  Error error = unsupported("no tensor is chosen");
+  if (!chosen.empty()) {
+    std::string names;
+    for (const SourceModel* model : chosen) {
+      names += fmt::format("{}\"{}{}\"", names.empty() ? "" : ", ", model->folder, model->stem);
+    }
+    error = unsupported(fmt::format("a file holds one model, and the folder has {}: {}", chosen.size(), names), hint);
+  }
+  error.file = path;
+  return error;
+}
 
 }  // namespace tensorcast::checkpoint

@@ -49,7 +49,9 @@ void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::Tenso
 // Returns what tells a model's tensors from those of the folder's other models:
 // "unet/", "fp16:", mostly "".
 [[nodiscard]] std::string name_prefix(const SourceModel& model);
-// The folder and the stem of a model, in quotes.
-[[nodiscard]] std::string quoted_name(const SourceModel& model);
+// Returns the one of these models that a file holds. `hint`: how one is chosen. Errors: unsupported, if there is none
+// or several, with `path`.
+[[nodiscard]] Result<const SourceModel*> only_model(std::span<const SourceModel* const> chosen, const std::string& path,
+                                                    const std::string& hint);
 
 }  // namespace tensorcast::checkpoint

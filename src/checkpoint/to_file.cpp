@@ -103,24 +103,16 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   Claims claims(*source);
   const Result<std::vector<const SourceModel*>> chosen = chosen_models(request, *source, claims, **format);
   if (!chosen) return chosen.error();
-  if (chosen->size() != 1) {
-    std::string names;
-    for (const SourceModel* model : *chosen) names += (names.empty() ? "" : ", ") + quoted_name(*model);
-    return Error{.code = ErrorCode::unsupported,
-                 .message = chosen->empty() ? "no tensor is chosen"
-                                            : fmt::format("a file holds one model, and the folder has {}: {}",
-                                                          chosen->size(), names),
-                 .hint = chosen->empty() ? "" : "name the index or the file of one model as the input",
-                 .file = request.input};
-  }
-  const SourceModel& model = *chosen->front();
+  const Result<const SourceModel*> model =
+      only_model(*chosen, request.input, "name the index or the file of one model as the input");
+  if (!model) return model.error();
   auto reader = std::make_unique<ShardReader>();
-  add_model(*source, model, *reader);
+  add_model(*source, **model, *reader);
   file_conversion::OpenedInput input{.file = nullptr,
                                      .format = &safetensors_format,
                                      .reader = std::move(reader),
-                                     .claim = claims.of(model),
-                                     .configs = claims.texts_of(model)};
+                                     .claim = claims.of(**model),
+                                     .configs = claims.texts_of(**model)};
   return file_conversion::convert_reader(request, input);
 }
 

@@ -15,7 +15,7 @@ T taken(Result<T> result) {
 
 }  // namespace tensorcast::detail
 
-// The value of a Result; or ends the function with its error. A statement, or what a variable begins with:
+// The value of a Result; or ends the function with its error. A statement, or what a variable begins with or becomes:
 //
 //   const std::size_t count = TRY(element_count(shape));
 //   TRY(file.write(bytes));

@@ -172,12 +172,10 @@ Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& o
     if (request.output_format.empty()) request.output_format = "npy";
     if (request.output_format != "npy")
       return tensorcast::unsupported("only npy is written to standard output", "-o FILE");
-    std::string path = TRY(output.create());
-    request.output = std::move(path);
+    request.output = TRY(output.create());
   }
   if (request.input == standard_stream) {
-    std::string path = TRY(standard_input_as_file());
-    request.input = std::move(path);
+    request.input = TRY(standard_input_as_file());
   }
   return {};
 }

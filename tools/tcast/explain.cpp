@@ -58,8 +58,7 @@ Result<ExplainedValue> explain_value(const ExplainArguments& arguments, const st
   if (arguments.from != DType::undefined) {
     tensorcast::CastOptions unscaled = arguments.options;
     unscaled.scale = 1.0;
-    Explanation source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
-    value.source = std::move(source);
+    value.source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
   }
   for (const DType to : arguments.to) {
     Explanation target = TRY(tensorcast::explain(literal, arguments.from, to, arguments.options));

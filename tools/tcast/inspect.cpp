@@ -300,8 +300,7 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   std::vector<std::size_t> chosen(file.tensors.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
   if (!arguments.include.empty()) {
-    std::vector<std::size_t> matching = TRY(tensorcast::matching_tensors(file, arguments.include));
-    chosen = std::move(matching);
+    chosen = TRY(tensorcast::matching_tensors(file, arguments.include));
   }
   std::vector<Inspected> tensors;
   for (const std::size_t index : chosen) {

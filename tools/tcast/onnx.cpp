@@ -158,8 +158,7 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     const Result<Validator> validator = Validator::find(arguments.validation, arguments.quiet);
     if (!validator) return fail(validator.error());
     request.check = [&, validator = *validator](const std::string& made) -> Result<void> {
-      ordered_json outputs = TRY(validator.compare(request.input, made, request.to));
-      compared = std::move(outputs);
+      compared = TRY(validator.compare(request.input, made, request.to));
       return {};
     };
   }

@@ -42,8 +42,7 @@ class ZipCheckpoint {
     const bool as_entry = pickle->deflated || has_checksum(*pickle);
     ByteSource& bytes = as_entry ? static_cast<ByteSource&>(source) : plain;
     WindowReader input(bytes, 0, *checkpoint->budget, malformed_pickle);
-    const Ref root = TRY(unpickle(input, checkpoint->objects));
-    checkpoint->root = root;
+    checkpoint->root = TRY(unpickle(input, checkpoint->objects));
     TRY(read_byte_order(checkpoint->big_endian));
     TRY(find_storages(*checkpoint));
     return checkpoint;
@@ -112,8 +111,7 @@ class StackedCheckpoint {
     }
     // The system that wrote it: storages are little-endian on every one.
     if (const Result<Ref> system = unpickle(input, objects); !system) return system.error();
-    const Ref root = TRY(unpickle(input, objects));
-    checkpoint_->root = root;
+    checkpoint_->root = TRY(unpickle(input, objects));
     const Ref keys = TRY(unpickle(input, objects));
     TRY(locate_storages(keys, input.position()));
     return std::move(checkpoint_);
