@@ -73,7 +73,7 @@ template <Nibbles nibbles>
   for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
     const Table table(runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]));
     const std::size_t stop = std::min(end, count);
-    const auto here = [&] SIMD_INLINE_LAMBDA { return codes + bytes_of_codes<nibbles>(at); };
+    const auto here = [&]() SIMD_INLINE_LAMBDA { return codes + bytes_of_codes<nibbles>(at); };
     for (; at + step <= stop; at += step) {
       table.store_results(dst + 2 * at, codes_at<nibbles>(here(), bytes_of_codes<nibbles>(step)));
     }
