@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "models/onnx/run/graph_builder.hpp"
 
@@ -32,9 +33,8 @@ bool recognizes(std::span<const std::byte> first_bytes) {
 }
 
 Result<Graph> load(const std::string& path, const LoadModelOptions&) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  return onnx::build_graph(*file);
+  const io::InputFile file = TRY(io::InputFile::open(path));
+  return onnx::build_graph(file);
 }
 
 }  // namespace

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <new>
 #include <pugixml.hpp>
 
 #include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 
 namespace tensorcast::models::openvino_ir {
@@ -16,13 +17,6 @@ namespace {
 
 constexpr int oldest_version = 10;
 constexpr int newest_version = 11;
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // Quotes a text of any length from the file, shortened for a message.
 std::string quoted(std::string_view text) {
@@ -33,7 +27,7 @@ std::string quoted(std::string_view text) {
 Result<std::int64_t> integer_attribute(const pugi::xml_node& element, const char* name, const std::string& where) {
   const pugi::xml_attribute attribute = element.attribute(name);
   if (!attribute) return parse_error(fmt::format("{}: <{}> has no attribute {}", where, element.name(), name));
-  if (const auto value = parse_integer(attribute.value()); value && *value >= 0) return *value;
+  if (const auto value = parse_whole<std::int64_t>(attribute.value()); value && *value >= 0) return *value;
   return parse_error(fmt::format("{}: {}={} of <{}> is not a non-negative integer", where, name,
                                  quoted(attribute.value()), element.name()));
 }
@@ -61,14 +55,13 @@ std::vector<std::string> split_names(std::string_view text) {
 Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::string& where) {
   std::vector<Port> ports;
   for (const pugi::xml_node& element : list.children("port")) {
-    Result<std::int64_t> id = integer_attribute(element, "id", where);
-    if (!id) return std::move(id).error();
-    Port port{.id = *id,
+    std::int64_t id = TRY(integer_attribute(element, "id", where));
+    Port port{.id = id,
               .precision = element.attribute("precision").value(),
               .dims = {},
               .names = split_names(element.attribute("names").value())};
     for (const pugi::xml_node& dim : element.children("dim")) {
-      const auto length = parse_integer(dim.child_value());
+      const auto length = parse_whole<std::int64_t>(dim.child_value());
       if (!length || *length < -1) {
         return parse_error(fmt::format("{}: port {} has the dimension {}, which is neither a length nor -1", where,
                                        port.id, quoted(dim.child_value())));
@@ -102,9 +95,8 @@ Result<void> check_children(const pugi::xml_node& element, std::initializer_list
 }
 
 Result<Layer> parse_layer(const pugi::xml_node& element) {
-  Result<std::int64_t> id = integer_attribute(element, "id", "a layer");
-  if (!id) return std::move(id).error();
-  Layer layer{.id = *id,
+  std::int64_t id = TRY(integer_attribute(element, "id", "a layer"));
+  Layer layer{.id = id,
               .name = element.attribute("name").value(),
               .type = element.attribute("type").value(),
               .version = element.attribute("version").value(),
@@ -116,18 +108,14 @@ Result<Layer> parse_layer(const pugi::xml_node& element) {
   if (layer.type.empty()) return parse_error(where + " has no type");
   const pugi::xml_node data = element.child("data");
   for (const pugi::xml_node& part : {element, data}) {
-    if (Result<void> checked = check_attributes(part, where); !checked) return std::move(checked).error();
+    TRY(check_attributes(part, where));
   }
-  if (Result<void> checked = check_children(element, {"data", "input", "output"}, where); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_children(element, {"data", "input", "output"}, where));
   for (const pugi::xml_attribute& attribute : data.attributes()) layer.data[attribute.name()] = attribute.value();
-  Result<std::vector<Port>> inputs = parse_ports(element.child("input"), where);
-  if (!inputs) return std::move(inputs).error();
-  Result<std::vector<Port>> outputs = parse_ports(element.child("output"), where);
-  if (!outputs) return std::move(outputs).error();
-  layer.inputs = std::move(*inputs);
-  layer.outputs = std::move(*outputs);
+  std::vector<Port> inputs = TRY(parse_ports(element.child("input"), where));
+  std::vector<Port> outputs = TRY(parse_ports(element.child("output"), where));
+  layer.inputs = std::move(inputs);
+  layer.outputs = std::move(outputs);
   return layer;
 }
 
@@ -136,9 +124,7 @@ Result<LayerEdge> parse_edge(const pugi::xml_node& element) {
   const std::string where = "an edge";
   for (const auto& [name, target] : {std::pair("from-layer", &edge.from.layer), std::pair("from-port", &edge.from.port),
                                      std::pair("to-layer", &edge.to.layer), std::pair("to-port", &edge.to.port)}) {
-    Result<std::int64_t> value = integer_attribute(element, name, where);
-    if (!value) return std::move(value).error();
-    *target = *value;
+    *target = TRY(integer_attribute(element, name, where));
   }
   return edge;
 }
@@ -149,17 +135,14 @@ std::string Layer::described() const { return fmt::format("layer {} {} ({})", id
 
 Result<Document> parse_document(std::string_view xml) {
   if (xml.size() > max_xml_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the XML has {} bytes; at most {} are read", xml.size(), max_xml_bytes),
-                 .hint = "weights belong into the .bin file"};
+    return unsupported(fmt::format("the XML has {} bytes; at most {} are read", xml.size(), max_xml_bytes),
+                       "weights belong into the .bin file");
   }
   // Memory of one node of pugixml's tree with the reader's and the graph's own data.
   constexpr std::uint64_t markup_bytes = 160;
   const auto markup = std::count_if(xml.begin(), xml.end(), [](char c) { return c == '<' || c == '='; });
   io::MemoryBudget budget(xml.size());
-  if (auto fits = budget.take(2 * xml.size() + static_cast<std::uint64_t>(markup) * markup_bytes); !fits) {
-    return std::move(fits).error();
-  }
+  TRY(budget.take(2 * xml.size() + static_cast<std::uint64_t>(markup) * markup_bytes));
   // pugixml neither resolves entities of a document type nor loads files; it keeps the declaration so that this reader
   // can reject it.
   pugi::xml_document document;
@@ -169,36 +152,30 @@ Result<Document> parse_document(std::string_view xml) {
   if (!parsed) return parse_error(fmt::format("not XML at byte {}: {}", parsed.offset, parsed.description()));
   for (const pugi::xml_node& node : document.children()) {
     if (node.type() == pugi::node_doctype) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the XML has a document type declaration, which an IR does not have",
-                   .hint = "remove <!DOCTYPE ...>; its entities are not expanded"};
+      return unsupported("the XML has a document type declaration, which an IR does not have",
+                         "remove <!DOCTYPE ...>; its entities are not expanded");
     }
   }
   const pugi::xml_node net = document.child("net");
   if (!net) return parse_error("no <net>: not an OpenVINO IR");
   if (net.next_sibling("net")) return parse_error("two models in one file");
-  const auto version = parse_integer(net.attribute("version").value());
+  const auto version = parse_whole<std::int64_t>(net.attribute("version").value());
   if (!version) return parse_error("<net> has no version");
   if (*version < oldest_version || *version > newest_version) {
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("IR version {}; versions {} and {} are read", *version, oldest_version, newest_version),
-        .hint = "save the model again with a current OpenVINO"};
+    return unsupported(
+        fmt::format("IR version {}; versions {} and {} are read", *version, oldest_version, newest_version),
+        "save the model again with a current OpenVINO");
   }
-  if (Result<void> checked = check_children(net, {"layers", "edges"}, "<net>"); !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_children(net, {"layers", "edges"}, "<net>"));
 
   Document result{.name = net.attribute("name").value(), .layers = {}, .edges = {}};
   for (const pugi::xml_node& element : net.child("layers").children("layer")) {
-    Result<Layer> layer = parse_layer(element);
-    if (!layer) return std::move(layer).error();
-    result.layers.push_back(std::move(*layer));
+    Layer layer = TRY(parse_layer(element));
+    result.layers.push_back(std::move(layer));
   }
   for (const pugi::xml_node& element : net.child("edges").children("edge")) {
-    Result<LayerEdge> edge = parse_edge(element);
-    if (!edge) return std::move(edge).error();
-    result.edges.push_back(*edge);
+    LayerEdge edge = TRY(parse_edge(element));
+    result.edges.push_back(edge);
   }
   if (result.layers.empty()) return parse_error("the model has no layers");
   return result;

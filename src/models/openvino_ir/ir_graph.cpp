@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "models/openvino_ir/ir_order.hpp"
 #include "models/openvino_ir/ir_types.hpp"
 #include "tensorcast/promote.hpp"
@@ -56,9 +58,8 @@ Result<void> check_attributes(const Layer& layer, std::initializer_list<std::str
 }
 
 Result<DType> type_attribute(const Layer& layer, const std::string& name) {
-  Result<std::string> text = attribute(layer, name);
-  if (!text) return std::move(text).error();
-  Result<DType> dtype = parse_element_type(*text);
+  std::string text = TRY(attribute(layer, name));
+  Result<DType> dtype = parse_element_type(text);
   if (!dtype) return within(layer, std::move(dtype).error());
   return dtype;
 }
@@ -71,18 +72,10 @@ Result<bool> bool_attribute(const Layer& layer, const std::string& name) {
   return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is neither true nor false", name, text->substr(0, 60)));
 }
 
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Result<std::uint64_t> count_attribute(const Layer& layer, const std::string& name) {
-  Result<std::string> text = attribute(layer, name);
-  if (!text) return std::move(text).error();
-  if (const auto value = parse_count(*text)) return *value;
-  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text->substr(0, 60)));
+  std::string text = TRY(attribute(layer, name));
+  if (const auto value = parse_whole<std::uint64_t>(text)) return *value;
+  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text.substr(0, 60)));
 }
 
 // Parses a dimension: "3", "?" for any, "2..5" for any between.
@@ -91,25 +84,25 @@ std::optional<std::int64_t> parse_dimension(std::string_view text) {
   if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {
     const std::string_view low = text.substr(0, dots);
     const std::string_view high = text.substr(dots + 2);
-    const bool valid = (low.empty() || parse_count(low)) && (high.empty() || parse_count(high));
+    const bool valid =
+        (low.empty() || parse_whole<std::uint64_t>(low)) && (high.empty() || parse_whole<std::uint64_t>(high));
     return valid && low.size() + high.size() > 0 ? std::optional<std::int64_t>(-1) : std::nullopt;
   }
-  const auto length = parse_count(text);
+  const auto length = parse_whole<std::uint64_t>(text);
   if (!length || *length > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
   return static_cast<std::int64_t>(*length);
 }
 
 Result<Shape> shape_attribute(const Layer& layer) {
-  Result<std::string> text = attribute(layer, "shape");
-  if (!text) return std::move(text).error();
-  std::string list = *text;
+  std::string text = TRY(attribute(layer, "shape"));
+  std::string list = text;
   std::erase_if(list, [](char c) { return c == ' ' || c == '[' || c == ']'; });
   if (list == "...") return Shape{};
   std::vector<std::int64_t> shape;
   for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const auto length = parse_dimension(std::string_view(list).substr(begin, end - begin));
-    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is not a shape", text->substr(0, 60)));
+    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is not a shape", text.substr(0, 60)));
     shape.push_back(*length);
     begin = end + 1;
   }
@@ -135,19 +128,17 @@ class Builder {
   Builder(const Document& document, Weights& weights) : document_(document), weights_(weights) {}
 
   Result<Graph> build() {
-    Result<Wiring> wiring = connect(document_);
-    if (!wiring) return std::move(wiring).error();
-    wiring_ = std::move(*wiring);
+    wiring_ = TRY(connect(document_));
     for (const std::size_t index : wiring_.order) {
       const Layer& layer = document_.layers[index];
-      if (Result<void> named = check_layer(layer); !named) return std::move(named).error();
+      TRY(check_layer(layer));
     }
-    if (Result<void> named = name_values(); !named) return std::move(named).error();
+    TRY(name_values());
     for (const std::size_t index : wiring_.order) {
-      if (Result<void> added = add(document_.layers[index]); !added) return std::move(added).error();
+      TRY(add(document_.layers[index]));
     }
     graph_.name = document_.name;
-    if (Result<void> listed = list_ends(); !listed) return std::move(listed).error();
+    TRY(list_ends());
     return std::move(graph_);
   }
 
@@ -224,7 +215,7 @@ class Builder {
     }
     for (const Layer& layer : document_.layers) {
       if (layer.type != "Result") continue;
-      if (Result<void> named = name_output(layer); !named) return named;
+      TRY(name_output(layer));
     }
     for (const Layer& layer : document_.layers) {
       for (const Port& port : layer.outputs) {
@@ -260,13 +251,11 @@ class Builder {
   Result<void> add(const Layer& layer) {
     for (const Port& port : layer.inputs) {
       const Value& value = source({layer.id, port.id});
-      if (Result<void> checked = check_port(layer, port, "input", value); !checked) return checked;
+      TRY(check_port(layer, port, "input", value));
     }
-    if (Result<void> added = (this->*find_kind(layer.type)->add)(layer); !added) return added;
+    TRY((this->*find_kind(layer.type)->add)(layer));
     for (const Port& port : layer.outputs) {
-      if (Result<void> checked = check_port(layer, port, "output", values_.at({layer.id, port.id})); !checked) {
-        return checked;
-      }
+      TRY(check_port(layer, port, "output", values_.at({layer.id, port.id})));
     }
     return {};
   }
@@ -303,32 +292,26 @@ class Builder {
   }
 
   Result<void> add_parameter(const Layer& layer) {
-    Result<DType> dtype = type_attribute(layer, "element_type");
-    if (!dtype) return std::move(dtype).error();
-    if (*dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an input of type u1 cannot be given");
-    Result<Shape> shape = shape_attribute(layer);
-    if (!shape) return std::move(shape).error();
+    DType dtype = TRY(type_attribute(layer, "element_type"));
+    if (dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an input of type u1 cannot be given");
+    Shape shape = TRY(shape_attribute(layer));
     Value& value = output(layer, 0);
-    value.dtype = *dtype;
-    value.shape = std::move(*shape);
+    value.dtype = dtype;
+    value.shape = std::move(shape);
     return {};
   }
 
   Result<void> add_constant(const Layer& layer) {
-    Result<DType> dtype = type_attribute(layer, "element_type");
-    if (!dtype) return std::move(dtype).error();
-    Result<Shape> shape = shape_attribute(layer);
-    if (!shape) return std::move(shape).error();
-    if (!*shape) return fail(ErrorCode::parse, layer, "a constant of unknown shape");
-    Result<std::uint64_t> offset = count_attribute(layer, "offset");
-    if (!offset) return std::move(offset).error();
-    Result<std::uint64_t> size = count_attribute(layer, "size");
-    if (!size) return std::move(size).error();
-    Result<Tensor> tensor = weights_.constant(*dtype, **shape, *offset, *size);
+    DType dtype = TRY(type_attribute(layer, "element_type"));
+    Shape shape = TRY(shape_attribute(layer));
+    if (!shape) return fail(ErrorCode::parse, layer, "a constant of unknown shape");
+    std::uint64_t offset = TRY(count_attribute(layer, "offset"));
+    std::uint64_t size = TRY(count_attribute(layer, "size"));
+    Result<Tensor> tensor = weights_.constant(dtype, *shape, offset, size);
     if (!tensor) return within(layer, std::move(tensor).error());
     Value& value = output(layer, 0);
-    value.dtype = *dtype;
-    value.shape = std::move(*shape);
+    value.dtype = dtype;
+    value.shape = std::move(shape);
     add_node(layer, ConstantOp{std::move(*tensor)}, {}, {value.name});
     return {};
   }
@@ -347,14 +330,13 @@ class Builder {
   }
 
   Result<void> add_convert(const Layer& layer) {
-    if (Result<void> checked = check_attributes(layer, {"destination_type"}); !checked) return checked;
-    Result<DType> to = type_attribute(layer, "destination_type");
-    if (!to) return std::move(to).error();
-    return convert(layer, input(layer, 0), *to, output(layer, 0));
+    TRY(check_attributes(layer, {"destination_type"}));
+    DType to = TRY(type_attribute(layer, "destination_type"));
+    return convert(layer, input(layer, 0), to, output(layer, 0));
   }
 
   Result<void> add_convert_like(const Layer& layer) {
-    if (Result<void> checked = check_attributes(layer, {}); !checked) return checked;
+    TRY(check_attributes(layer, {}));
     const Value& like = input(layer, 1);
     if (like.dtype != DType::undefined) return convert(layer, input(layer, 0), like.dtype, output(layer, 0));
     Value& result = output(layer, 0);
@@ -370,20 +352,15 @@ class Builder {
         !checked) {
       return checked;
     }
-    const Result<bool> unsafe = bool_attribute(layer, "promote_unsafe");
-    if (!unsafe) return unsafe.error();
-    const Result<bool> scalars = bool_attribute(layer, "pytorch_scalar_promotion");
-    if (!scalars) return scalars.error();
-    PromoteOptions options{.promote_unsafe = *unsafe, .pytorch_scalar_promotion = *scalars};
+    const bool unsafe = TRY(bool_attribute(layer, "promote_unsafe"));
+    const bool scalars = TRY(bool_attribute(layer, "pytorch_scalar_promotion"));
+    PromoteOptions options{.promote_unsafe = unsafe, .pytorch_scalar_promotion = scalars};
     if (find_attribute(layer, "u64_integer_promotion_target") != nullptr) {
-      const Result<DType> target = type_attribute(layer, "u64_integer_promotion_target");
-      if (!target) return target.error();
-      options.u64_integer_promotion_target = *target;
+      options.u64_integer_promotion_target = TRY(type_attribute(layer, "u64_integer_promotion_target"));
     }
     const Value& a = input(layer, 0);
     const Value& b = input(layer, 1);
-    const bool known =
-        a.dtype != DType::undefined && b.dtype != DType::undefined && (!*scalars || (a.shape && b.shape));
+    const bool known = a.dtype != DType::undefined && b.dtype != DType::undefined && (!scalars || (a.shape && b.shape));
     if (!known) {  // known at run time only
       if (a.dtype == DType::uint1 || b.dtype == DType::uint1) {
         return fail(ErrorCode::unsupported, layer, "u1 beside a tensor of unknown type or rank");
@@ -406,7 +383,7 @@ class Builder {
       add_promotion_node(layer, options);
       return {};
     }
-    if (Result<void> converted = convert(layer, a, *common, output(layer, 0)); !converted) return converted;
+    TRY(convert(layer, a, *common, output(layer, 0)));
     return convert(layer, b, *common, output(layer, 1));
   }
 
@@ -436,7 +413,7 @@ class Builder {
         graph_.outputs.push_back({.name = output_name_.at(layer.id), .dtype = value.dtype, .shape = value.shape});
       }
     }
-    if (graph_.outputs.empty()) return Error{.code = ErrorCode::parse, .message = "the model has no Result"};
+    if (graph_.outputs.empty()) return parse_error("the model has no Result");
     return {};
   }
 

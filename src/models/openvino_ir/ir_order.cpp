@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::models::openvino_ir {
 namespace {
@@ -97,26 +98,21 @@ Result<void> put_in_order(const Document& document, Wiring& wiring) {
 
 Result<Wiring> connect(const Document& document) {
   Wiring wiring;
-  Result<Ports> ports = list_layers(document, wiring);
-  if (!ports) return std::move(ports).error();
+  Ports ports = TRY(list_layers(document, wiring));
   for (const LayerEdge& edge : document.edges) {
-    if (Result<void> checked = check_end(document, wiring, ports->outputs, edge.from, "output"); !checked) {
-      return std::move(checked).error();
-    }
-    if (Result<void> checked = check_end(document, wiring, ports->inputs, edge.to, "input"); !checked) {
-      return std::move(checked).error();
-    }
+    TRY(check_end(document, wiring, ports.outputs, edge.from, "output"));
+    TRY(check_end(document, wiring, ports.inputs, edge.to, "input"));
     if (!wiring.source.emplace(edge.to, edge.from).second) {
       return parse_error(fmt::format("{}: two edges lead to its port {}",
                                      document.layers[wiring.layers.at(edge.to.layer)].described(), edge.to.port));
     }
   }
-  for (const LayerPort& port : ports->inputs) {
+  for (const LayerPort& port : ports.inputs) {
     if (wiring.source.contains(port)) continue;
     return parse_error(fmt::format("{}: no edge leads to its port {}",
                                    document.layers[wiring.layers.at(port.layer)].described(), port.port));
   }
-  if (Result<void> ordered = put_in_order(document, wiring); !ordered) return std::move(ordered).error();
+  TRY(put_in_order(document, wiring));
   return wiring;
 }
 

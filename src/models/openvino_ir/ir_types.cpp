@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string>
+
+#include "dtype/errors.hpp"
 
 namespace tensorcast::models::openvino_ir {
 namespace {
@@ -48,12 +48,9 @@ constexpr Row rows[] = {
 Result<DType> find(std::string_view name, std::string_view Row::*column) {
   const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.*column == name; });
   if (row == std::end(rows)) {
-    return Error{.code = ErrorCode::parse,
-                 .message = fmt::format("\"{}\" is not an element type of OpenVINO", name.substr(0, 60))};
+    return parse_error(fmt::format("\"{}\" is not an element type of OpenVINO", name.substr(0, 60)));
   }
-  if (row->dtype == DType::undefined) {
-    return Error{.code = ErrorCode::unsupported, .message = fmt::format("tensors of type {} are not converted", name)};
-  }
+  if (row->dtype == DType::undefined) return unsupported(fmt::format("tensors of type {} are not converted", name));
   return row->dtype;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/openvino_ir/ir_types.hpp"
 
 namespace tensorcast::models::openvino_ir {
@@ -30,9 +31,7 @@ Result<Tensor> Weights::constant(DType dtype, std::vector<std::int64_t> shape, s
         fmt::format("{} elements of {} take {} bytes, but size is {}", *count, element_type_name(dtype), needed, size));
   }
   if (!source_) {
-    Result<Source> opened = open_();
-    if (!opened) return std::move(opened).error();
-    source_ = std::move(*opened);
+    source_ = TRY(open_());
   }
   if (offset > source_->size || size > source_->size - offset) {
     return parse_error(fmt::format("{} bytes from byte {} lie outside of {}, which has {} bytes", size, offset,
@@ -50,7 +49,7 @@ Result<Tensor> Weights::read(DType dtype, std::vector<std::int64_t> shape, std::
                                      source_->size, source_->path));
     }
     auto bytes = std::make_shared<std::vector<std::byte>>(size);
-    if (Result<void> got = source_->read(offset, *bytes); !got) return std::move(got).error();
+    TRY(source_->read(offset, *bytes));
     kept = std::move(bytes);
   }
   if (dtype == DType::uint1) {

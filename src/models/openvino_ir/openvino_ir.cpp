@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "models/openvino_ir/ir_document.hpp"
 #include "models/openvino_ir/ir_graph.hpp"
@@ -38,20 +40,17 @@ Result<Weights::Source> open_weights(const std::string& path) {
 }
 
 Result<Graph> load_file(const std::string& path) {
-  const Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return file.error();
-  if (file->size() > max_xml_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the XML has {} bytes; at most {} are read", file->size(), max_xml_bytes),
-                 .hint = "weights belong into the .bin file"};
+  const io::InputFile file = TRY(io::InputFile::open(path));
+  if (file.size() > max_xml_bytes) {
+    return unsupported(fmt::format("the XML has {} bytes; at most {} are read", file.size(), max_xml_bytes),
+                       "weights belong into the .bin file");
   }
-  std::string xml(file->size(), '\0');
-  if (Result<void> got = file->read(0, std::as_writable_bytes(std::span(xml))); !got) return std::move(got).error();
-  Result<Document> document = parse_document(xml);
-  if (!document) return std::move(document).error();
+  std::string xml(file.size(), '\0');
+  TRY(file.read(0, std::as_writable_bytes(std::span(xml))));
+  Document document = TRY(parse_document(xml));
   xml = {};
   Weights weights([&] { return open_weights(path); });
-  return build_graph(*document, weights);
+  return build_graph(document, weights);
 }
 
 Result<Graph> load(const std::string& path, const LoadModelOptions& /*options*/) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "models/onnx/precision/tensor_conversion.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/graph.hpp"
@@ -61,7 +62,7 @@ Result<Tensor> tensor_of(DType dtype, const std::vector<double>& numbers) {
   if (numbers.size() > 1) shape.push_back(static_cast<std::int64_t>(numbers.size()));
   std::vector<std::byte> bytes(storage_bytes(dtype, numbers.size()));
   const TensorView view{DType::float64, Shape(shape), std::as_bytes(std::span(numbers))};
-  if (auto done = cast(view, {dtype, Shape(shape), bytes}); !done) return std::move(done).error();
+  TRY(cast(view, {dtype, Shape(shape), bytes}));
   return Tensor::own(dtype, Shape(shape), std::move(bytes));
 }
 

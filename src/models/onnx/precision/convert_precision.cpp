@@ -14,6 +14,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/inline_functions.hpp"
 #include "models/onnx/edit/model_files.hpp"
@@ -64,18 +65,17 @@ Result<Asked> settled(ConvertRequest request) {
     request.weights_scheme = "int8";
   }
   if (request.weights_scheme.empty()) return Asked{.request = std::move(request)};
-  Result<WeightRecipe> weights = parse_weight_recipe(request.weights_scheme);
-  if (!weights) return std::move(weights).error();
-  const DType codes = weights->scheme->codes;
+  WeightRecipe weights = TRY(parse_weight_recipe(request.weights_scheme));
+  const DType codes = weights.scheme->codes;
   if (request.to != DType::undefined && request.to != codes) {
-    return invalid(fmt::format("{} stores {}, not {}", weights->scheme->word, name(codes), name(request.to)));
+    return invalid(fmt::format("{} stores {}, not {}", weights.scheme->word, name(codes), name(request.to)));
   }
   if (request.min_positive > 0.0 || request.max_finite > 0.0) {
     return invalid("weights that get scales have no limits of numbers");
   }
   request.to = codes;
   request.weights_only = true;
-  return Asked{.request = std::move(request), .weights = std::move(*weights)};
+  return Asked{.request = std::move(request), .weights = std::move(weights)};
 }
 
 // Returns the first opset that can hold what a request asks for.
@@ -99,7 +99,7 @@ Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
     return invalid(fmt::format("`external_alignment` is a power of two up to {}, not {}", largest_alignment,
                                request.external_alignment));
   }
-  if (Result<void> right = check_target(asked); !right) return std::move(right).error();
+  TRY(check_target(asked));
   if (!runtime_has_type(request.runtime, request.to)) {
     return invalid(fmt::format("the runtime computes nothing in {}", name(request.to)),
                    "TensorRT and OpenVINO cast it to float32");
@@ -134,22 +134,18 @@ Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
 
 // Resolves the parts of a request that name nodes and values of the model.
 Result<void> take_selection(const Model& model, const ConvertRequest& request, PrecisionPlan::Settings& settings) {
-  Result<std::vector<bool>> kept = select_nodes(model, request.keep, "keep");
-  if (!kept) return std::move(kept).error();
-  const Result<std::vector<bool>> only = select_nodes(model, request.only, "only");
-  if (!only) return only.error();
-  settings.blocked = std::move(*kept);
+  std::vector<bool> kept = TRY(select_nodes(model, request.keep, "keep"));
+  const std::vector<bool> only = TRY(select_nodes(model, request.only, "only"));
+  settings.blocked = std::move(kept);
   if (!request.only.empty()) {
     each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) {
         // A Constant has the type that its consumers need.
-        if (!(*only)[node.id] && node.op_type != "Constant") settings.blocked[node.id] = true;
+        if (!only[node.id] && node.op_type != "Constant") settings.blocked[node.id] = true;
       }
     });
   }
-  Result<std::vector<OperatorTypes>> operators = parse_operator_types(model, request.operator_types);
-  if (!operators) return std::move(operators).error();
-  settings.operators = std::move(*operators);
+  settings.operators = TRY(parse_operator_types(model, request.operator_types));
   for (const auto& [edge, dtype] : request.io_types) {
     if (!is_converted_type(dtype)) {
       return invalid(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
@@ -192,9 +188,9 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
     }
     return {};
   };
-  if (Result<void> right = check(request.keep_io_names, edges, "input or output"); !right) return right;
-  if (Result<void> right = check(request.keep_op_types, operators, "operator"); !right) return right;
-  if (Result<void> right = check(request.explain, nodes, "node"); !right) return right;
+  TRY(check(request.keep_io_names, edges, "input or output"));
+  TRY(check(request.keep_op_types, operators, "operator"));
+  TRY(check(request.explain, nodes, "node"));
   return check(request.keep_nodes, model.node_names, "node");
 }
 
@@ -252,16 +248,16 @@ class Survey {
     if (weights_ != nullptr) return survey_weights(graph);
     for (const Initializer& initializer : graph.initializers) {
       if (!plan_.may_change(initializer.value)) continue;
-      if (Result<void> done = survey(initializer.value, initializer.tensor, initializer.name); !done) return done;
+      TRY(survey(initializer.value, initializer.tensor, initializer.name));
     }
     for (const Node& node : graph.nodes) {
       if (node.outputs.empty() || node.outputs[0] == no_value || !plan_.may_change(node.outputs[0])) continue;
       if (node.op_type != "Constant" && node.op_type != "ConstantOfShape") continue;
       for (const Attribute& attribute : node.attributes) {
         if (attribute.name.starts_with("value_float")) {
-          if (Result<void> done = survey_floats(node.outputs[0], attribute); !done) return done;
+          TRY(survey_floats(node.outputs[0], attribute));
         } else if (attribute.tensor.length != 0) {
-          if (Result<void> done = survey(node.outputs[0], attribute.tensor, node.output_names[0]); !done) return done;
+          TRY(survey(node.outputs[0], attribute.tensor, node.output_names[0]));
         }
       }
     }
@@ -283,7 +279,7 @@ class Survey {
       if (is_of_scales) continue;
       const std::size_t axis = weights_->block == 0 ? channel_axis(*node, index, initializer.rank)
                                                     : input_axis(*node, index, initializer.rank);
-      if (Result<void> done = survey_weight(graph.opset(""), initializer, axis); !done) return done;
+      TRY(survey_weight(graph.opset(""), initializer, axis));
     }
     return {};
   }
@@ -298,12 +294,11 @@ class Survey {
       return {};
     }
     bool is_finite = true;
-    Result<void> read = each_number(
+    TRY(each_number(
         file_, initializer.tensor, [&](const std::vector<std::int64_t>& shape) { source.shape = shape; },
         [&](std::uint64_t, const std::vector<double>& numbers) {
           is_finite = is_finite && std::all_of(numbers.begin(), numbers.end(), [](double x) { return x - x == 0; });
-        });
-    if (!read) return read;
+        }));
     if (!is_finite) {
       plan_.keep_high(initializer.value, "it has an infinity or NaN");
       return {};
@@ -317,9 +312,8 @@ class Survey {
 
   Result<void> survey(ValueId id, ByteRange tensor, const std::string& tensor_name) {
     const auto to = static_cast<DType>(plan_.settings().to);
-    const Result<NumberSurvey> found = survey_tensor(file_, tensor, to);
-    if (!found) return found.error();
-    return judge(id, *found, tensor_name);
+    const NumberSurvey found = TRY(survey_tensor(file_, tensor, to));
+    return judge(id, found, tensor_name);
   }
 
   Result<void> survey_floats(ValueId id, const Attribute& attribute) {
@@ -458,67 +452,56 @@ void describe_initializers(const PrecisionPlan& plan, const Asked& asked, const 
 }
 
 Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
-  const Result<Asked> asked = settled(given_request);
-  if (!asked) return asked.error();
-  const ConvertRequest& request = asked->request;
-  Result<PrecisionPlan::Settings> settings = settings_of(*asked);
-  if (!settings) return settings.error();
-  const Result<io::InputFile> given = io::InputFile::open(request.input);
-  if (!given) return given.error();
+  const Asked asked = TRY(settled(given_request));
+  const ConvertRequest& request = asked.request;
+  PrecisionPlan::Settings settings = TRY(settings_of(asked));
+  const io::InputFile given = TRY(io::InputFile::open(request.input));
   if (!request.dry_run) {  // a file that is in the way is an error before the work
-    const Result<void> place = io::OutputFile::check_place(request.output, request.overwrite);
-    if (!place) return place.error();
+    TRY(io::OutputFile::check_place(request.output, request.overwrite));
   }
-  Result<std::unique_ptr<Model>> read = read_model(*given);
+  Result<std::unique_ptr<Model>> read = read_model(given);
   if (!read) return std::move(read).error();
-  const io::InputFile* file = &*given;
+  const io::InputFile* file = &given;
   std::optional<io::InputFile> without_calls;
   std::size_t inlined_calls = 0;
   if (request.functions == Functions::inlined) {
-    Result<InlinedModel> inlined = inline_functions(*given, **read);
-    if (!inlined) return std::move(inlined).error();
-    inlined_calls = inlined->calls;
+    InlinedModel inlined = TRY(inline_functions(given, **read));
+    inlined_calls = inlined.calls;
     if (inlined_calls > 0) {
-      file = &without_calls.emplace(std::move(inlined->rope).as_file(*given));
+      file = &without_calls.emplace(std::move(inlined.rope).as_file(given));
       read = read_model(*file);
       if (!read) return std::move(read).error();
     }
   }
   Model& model = **read;
   const std::int64_t old_opset = model.graph->opset("");
-  if (Result<void> raised = raise_opset(model, *asked, *settings); !raised) return std::move(raised).error();
+  TRY(raise_opset(model, asked, settings));
   const std::size_t nodes = model.node_count;  // without copies of functions
-  if (Result<void> separated = separate_signatures(*file, model, *settings); !separated) {
-    return std::move(separated).error();
-  }
+  TRY(separate_signatures(*file, model, settings));
 
-  if (Result<void> taken = take_selection(model, request, *settings); !taken) return std::move(taken).error();
-  PrecisionPlan plan(model, *settings);
-  if (Result<void> right = check_names(model, plan, request); !right) return std::move(right).error();
-  if (has_source(model, *settings)) {
-    if (Result<void> right = check_opset(model, *asked); !right) return std::move(right).error();
+  TRY(take_selection(model, request, settings));
+  PrecisionPlan plan(model, settings);
+  TRY(check_names(model, plan, request));
+  if (has_source(model, settings)) {
+    TRY(check_opset(model, asked));
   }
-  Survey survey(*file, *asked, plan);
-  if (Result<void> surveyed = survey.run(); !surveyed) return std::move(surveyed).error();
+  Survey survey(*file, asked, plan);
+  TRY(survey.run());
   plan.decide();
 
   const CastElision elision(plan, {.lossy = request.allow_lossy_cast_elision, .only_changed = true});
-  const Result<std::string> output = place_of(request);
-  if (!output) return output.error();
+  const std::string output = TRY(place_of(request));
   const Rebuild build = [&](const std::map<std::string, std::string>& names) {
-    return build_model(*file, plan, elision, placement_of(request), *output, names);
+    return build_model(*file, plan, elision, placement_of(request), output, names);
   };
-  Result<BuiltModel> built = build({});
-  if (!built) return std::move(built).error();
-  const ModelWriter::Counts counts = built->counts;
+  BuiltModel built = TRY(build({}));
+  const ModelWriter::Counts counts = built.counts;
   if (!request.dry_run || request.check) {
     const WriteOptions options{.overwrite = request.overwrite,
                                .dry_run = request.dry_run,
                                .check = request.check,
                                .on_progress = request.on_progress};
-    if (Result<void> written = write_model(*file, model, std::move(*built), *output, options, build); !written) {
-      return std::move(written).error();
-    }
+    TRY(write_model(*file, model, std::move(built), output, options, build));
   }
 
   ConvertOutcome outcome{.to = request.to,
@@ -533,18 +516,17 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
                          .initializer_bytes_after = counts.initializer_bytes_after,
                          .kept = plan.kept_nodes()};
   describe_nodes(plan, elision, outcome);
-  describe_initializers(plan, *asked, survey.findings(), outcome);
+  describe_initializers(plan, asked, survey.findings(), outcome);
   return outcome;
 }
 
 Result<::tensorcast::onnx::Needs> needs(const ConvertRequest& request) {
   using ::tensorcast::onnx::Runtime;
-  const Result<Asked> asked = settled(request);
-  if (!asked) return asked.error();
-  if (Result<void> right = check_target(*asked); !right) return std::move(right).error();
-  ::tensorcast::onnx::Needs found{.to = asked->request.to, .opset = first_opset(*asked)};
+  const Asked asked = TRY(settled(request));
+  TRY(check_target(asked));
+  ::tensorcast::onnx::Needs found{.to = asked.request.to, .opset = first_opset(asked)};
   const DType to = found.to;
-  if (request.runtime == Runtime::onnxruntime_cpu && asked->weights && bit_width(to) == 4 &&
+  if (request.runtime == Runtime::onnxruntime_cpu && asked.weights && bit_width(to) == 4 &&
       family(to) == Family::floating) {
     found.missing_kernel = fmt::format(
         "ONNX Runtime has no kernel for DequantizeLinear of {} on a CPU: it will not run the new model", name(to));

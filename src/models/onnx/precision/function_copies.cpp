@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
+#include "dtype/try.hpp"
 #include "models/onnx/ir/fresh_names.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/ir/type_inference.hpp"
@@ -79,9 +79,8 @@ class Separation {
         Function& function = *model_.functions[k];
         const auto found = calls.find(&function.body);
         if (found == calls.end() || function.domain == tensorcast_domain) continue;
-        const Result<bool> done = separate(function, group_by_signature(found->second));
-        if (!done) return done.error();
-        copied = copied || *done;
+        const bool done = TRY(separate(function, group_by_signature(found->second)));
+        copied = copied || done;
       }
       if (!copied) return {};
     }
@@ -102,9 +101,8 @@ class Separation {
     bytes_left_ -= bytes;
     Function& origin = function.origin == nullptr ? function : *function.origin;
     for (std::size_t k = 1; k < groups.size(); ++k) {
-      const Result<const Function*> copy = copy_function(file_, model_, origin, names_.take(origin.name), budget_);
-      if (!copy) return copy.error();
-      for (Node* node : groups[k].nodes) node->callee = (*copy)->name;
+      const Function* copy = TRY(copy_function(file_, model_, origin, names_.take(origin.name), budget_));
+      for (Node* node : groups[k].nodes) node->callee = copy->name;
     }
     return true;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/edit/data_record.hpp"
 #include "models/onnx/edit/retyped_declaration.hpp"
@@ -190,27 +191,25 @@ TensorChange ModelWriter::change_of(ValueId id, std::uint32_t element) const {
 Result<WireRope> ModelWriter::model() {
   const Model& model = plan_.model();
   Splice splice(0, file_.size());
-  if (Result<void> done = change_opsets(model.opsets, splice); !done) return std::move(done).error();
+  TRY(change_opsets(model.opsets, splice));
   if (!placement_.leave_external) {
     WireReader wire(file_, 0, file_.size());
-    Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+    TRY(each_field(wire, [&](const WireField& field) -> Result<void> {
       if (field.number != model_field::metadata_props) return {};
-      const Result<bool> is_old = is_data_record(file_, field);
-      if (!is_old) return is_old.error();
-      if (*is_old) splice.replace_by_fields(field, {});
+      const bool is_old = TRY(is_data_record(file_, field));
+      if (is_old) splice.replace_by_fields(field, {});
       return {};
-    });
-    if (!done) return std::move(done).error();
+    }));
   }
-  if (Result<void> done = graph(*model.graph, splice); !done) return std::move(done).error();
+  TRY(graph(*model.graph, splice));
   for (const auto& original : model.functions) {
     if (original->origin != nullptr) continue;
     Splice changed(original->body.field);
-    if (Result<void> done = function(*original, changed); !done) return std::move(done).error();
+    TRY(function(*original, changed));
     if (changed.changed()) splice.replace(original->body.field, std::move(changed).finish());
     for (const Function* copy : original->copies) {
       Splice copied(copy->body.field);
-      if (Result<void> done = function(*copy, copied); !done) return std::move(done).error();
+      TRY(function(*copy, copied));
       WireRope field;
       field.message(copy->body.field.number, std::move(copied).finish());
       splice.insert(end_of(copy->body.field), std::move(field));
@@ -236,9 +235,8 @@ Result<void> ModelWriter::change_opsets(const std::vector<Opset>& opsets, Splice
 
 Result<void> ModelWriter::retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
                                  Splice& splice) {
-  Result<WireRope> contents = retyped_declaration(file_, declared.field, element, shown_name);
-  if (!contents) return std::move(contents).error();
-  splice.replace(declared.field, std::move(*contents));
+  WireRope contents = TRY(retyped_declaration(file_, declared.field, element, shown_name));
+  splice.replace(declared.field, std::move(contents));
   return {};
 }
 
@@ -253,7 +251,7 @@ Result<void> ModelWriter::nodes(const Graph& graph, std::uint32_t number, Splice
     splice.insert(graph.nodes.empty() ? end_of(graph.field) : graph.nodes.front().field.begin, std::move(first));
   }
   for (const Node& each : graph.nodes) {
-    if (Result<void> done = node(each, splice); !done) return done;
+    TRY(node(each, splice));
   }
   return {};
 }
@@ -276,12 +274,12 @@ Result<void> ModelWriter::graph(const Graph& graph, Splice& around) {
     return same || element == 0 ? Result<void>() : retype(declared, element, shown_name, splice);
   };
   for (const Declaration& input : graph.inputs) {
-    if (Result<void> done = declare(input, plan_.produced(input.value), input.name); !done) return done;
+    TRY(declare(input, plan_.produced(input.value), input.name));
   }
   for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
     const Declaration& output = graph.outputs[k];
     const std::uint32_t element = plan_.given_back(graph, k);
-    if (Result<void> done = declare(output, element, name_in(output.value, element)); !done) return done;
+    TRY(declare(output, element, name_in(output.value, element)));
   }
   for (const Declaration& info : graph.infos) {
     if (info.value == no_value) continue;
@@ -298,20 +296,20 @@ Result<void> ModelWriter::graph(const Graph& graph, Splice& around) {
 
 Result<void> ModelWriter::function(const Function& function, Splice& splice) {
   const Graph& body = function.body;
-  if (Result<void> done = change_opsets(function.opsets, splice); !done) return done;
+  TRY(change_opsets(function.opsets, splice));
   if (function.origin != nullptr) {
     WireRope name;
     name.text(encode_field(function_field::name, function.name));
     splice.replace_by_fields(function.name_field, std::move(name));
   }
-  if (Result<void> done = nodes(body, function_field::node, splice); !done) return done;
+  TRY(nodes(body, function_field::node, splice));
   for (const Declaration& info : body.infos) {
     if (info.value == no_value) continue;
     const std::uint32_t element = plan_.produced(info.value);
     if (!keeps_name(info.value)) {
       splice.replace_by_fields(info.field, {});
     } else if (element != 0 && element != info.type.element) {
-      if (Result<void> done = retype(info, element, info.name, splice); !done) return done;
+      TRY(retype(info, element, info.name, splice));
     }
   }
   return {};
@@ -324,8 +322,8 @@ Result<void> ModelWriter::node(const Node& node, Splice& around) {
   }
   Splice splice(node.field);
   const auto inner = [&](const Graph& subgraph, Splice& inside) { return graph(subgraph, inside); };
-  if (Result<void> done = splice_subgraphs(node, splice, inner); !done) return done;
-  if (Result<void> done = attributes(node, splice); !done) return done;
+  TRY(splice_subgraphs(node, splice, inner));
+  TRY(attributes(node, splice));
   std::vector<std::string> inputs = node.input_names;
   std::vector<std::string> outputs = node.output_names;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -334,7 +332,7 @@ Result<void> ModelWriter::node(const Node& node, Splice& around) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != no_value) outputs[i] = forms_[node.outputs[i]].produced;
   }
-  if (Result<void> done = rename(file_, node, inputs, outputs, node.callee, splice); !done) return done;
+  TRY(rename(file_, node, inputs, outputs, node.callee, splice));
   if (splice.changed()) around.replace(node.field, std::move(splice).finish());
   WireRope casts;
   for (const ValueId id : node.outputs) {
@@ -463,10 +461,9 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
   };
   const auto placed = [&](std::uint32_t element) { return place_of(initializer, bytes_in(element)); };
   const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
-    Result<WireRope> contents = initializer.sparse ? sparse_tensor(field, change)
-                                                   : convert_tensor(file_, initializer.tensor, change, placed(element));
-    if (!contents) return std::move(contents).error();
-    made.message(field.number, std::move(*contents));
+    WireRope contents = TRY(initializer.sparse ? sparse_tensor(field, change)
+                                               : convert_tensor(file_, initializer.tensor, change, placed(element)));
+    made.message(field.number, std::move(contents));
     return {};
   };
   const auto count = [&](std::uint32_t element) {
@@ -477,13 +474,13 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
   const bool moves = initializer.external ? !placement_.leave_external : placed(produced) != nullptr;
   if (converts) {
     count(produced);
-    if (Result<void> done = emit(change_of(id, produced), produced); !done) return done;
+    TRY(emit(change_of(id, produced), produced));
     if (!scale_names_[id].stored.empty()) {
-      if (Result<void> done = add_scales(initializer, made); !done) return done;
+      TRY(add_scales(initializer, made));
     }
   } else if (!initializer.sparse && is_onnx(static_cast<DType>(initializer.element)) &&
              initializer.element != element_of(DType::string) && moves) {
-    if (Result<void> done = emit({}, produced); !done) return done;
+    TRY(emit({}, produced));
   } else if (plan_.has_copy(id)) {
     made.copy(field.begin, end_of(field));
   }
@@ -492,7 +489,7 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
     count(element);
     TensorChange copy = change_of(id, element);
     copy.name = name_in(id, element);
-    if (Result<void> done = emit(copy, element); !done) return done;
+    TRY(emit(copy, element));
   }
   if (made.size() > 0) splice.replace_by_fields(field, std::move(made));
   return {};

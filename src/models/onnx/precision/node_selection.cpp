@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "convert/name_pattern.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 
@@ -66,15 +66,14 @@ Result<Test> test_of(std::string_view entry) {
   }
   if (kind == "consumer-of") return Test([text](const Node& node, const std::string&) { return takes(node, text); });
   if (kind == "producer-of") return Test([text](const Node& node, const std::string&) { return gives(node, text); });
-  Result<NamePattern> pattern = NamePattern::compile(kind == "re" ? text : regex_of_glob(text));
-  if (!pattern) return std::move(pattern).error();
+  NamePattern pattern = TRY(NamePattern::compile(kind == "re" ? text : regex_of_glob(text)));
   if (kind == "graph") {
-    return Test([regex = std::move(*pattern)](const Node&, const std::string& scope) {
+    return Test([regex = std::move(pattern)](const Node&, const std::string& scope) {
       return !scope.empty() && regex.matches(scope);
     });
   }
   return Test(
-      [regex = std::move(*pattern)](const Node& node, const std::string&) { return regex.matches(shown_name(node)); });
+      [regex = std::move(pattern)](const Node& node, const std::string&) { return regex.matches(shown_name(node)); });
 }
 
 }  // namespace
@@ -85,12 +84,11 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
   if (entries.empty()) return selected;
   const std::vector<std::string> scopes = graph_scopes(model);
   for (const std::string& entry : entries) {
-    const Result<Test> test = test_of(entry);
-    if (!test) return test.error();
+    const Test test = TRY(test_of(entry));
     bool any = false;
     each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) {
-        if (!(*test)(node, scopes[graph.id])) continue;
+        if (!(test)(node, scopes[graph.id])) continue;
         selected[node.id] = true;
         any = true;
       }

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <utility>
 
+#include "dtype/errors.hpp"
+#include "dtype/text_parts.hpp"
+#include "dtype/try.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "tensorcast/dtype.hpp"
 
@@ -13,9 +14,8 @@ namespace tensorcast::models::onnx {
 namespace {
 
 Error refused(const std::string& entry, std::string_view why) {
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("\"{}\" {}", shown(entry), why),
-               .hint = "write DOMAIN::OPERATOR:in=TYPE,out=TYPE, or in0=TYPE for one input"};
+  return invalid(fmt::format("\"{}\" {}", shown(entry), why),
+                 "write DOMAIN::OPERATOR:in=TYPE,out=TYPE, or in0=TYPE for one input");
 }
 
 bool is_floating(DType dtype) { return is_onnx(dtype) && family(dtype) == Family::floating; }
@@ -28,20 +28,16 @@ Result<void> take_type(std::string_view part, const std::string& entry, Operator
   const bool is_input = place.starts_with("in");
   if (!is_input && !place.starts_with("out")) return refused(entry, "does not give the types of an operator");
   place.remove_prefix(is_input ? 2 : 3);
-  const Result<DType> dtype = parse_dtype(part.substr(equals + 1));
-  if (!dtype) return dtype.error();
-  if (!is_floating(*dtype)) return refused(entry, "gives a type that is not floating-point");
-  const auto element = static_cast<std::uint32_t>(*dtype);
+  const DType dtype = TRY(parse_dtype(part.substr(equals + 1)));
+  if (!is_floating(dtype)) return refused(entry, "gives a type that is not floating-point");
+  const auto element = static_cast<std::uint32_t>(dtype);
   if (place.empty()) {
     (is_input ? types.all_inputs : types.all_outputs) = element;
     return {};
   }
-  std::size_t index = 0;
-  const auto [end, status] = std::from_chars(place.data(), place.data() + place.size(), index);
-  if (status != std::errc() || end != place.data() + place.size()) {
-    return refused(entry, "does not give the types of an operator");
-  }
-  (is_input ? types.inputs : types.outputs)[index] = element;
+  const std::optional<std::size_t> index = parse_whole<std::size_t>(place);
+  if (!index) return refused(entry, "does not give the types of an operator");
+  (is_input ? types.inputs : types.outputs)[*index] = element;
   return {};
 }
 
@@ -69,7 +65,7 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
     std::string_view rest = std::string_view(entry).substr(colon + 1);
     while (true) {
       const std::size_t comma = rest.find(',');
-      if (Result<void> taken = take_type(rest.substr(0, comma), entry, types); !taken) return std::move(taken).error();
+      TRY(take_type(rest.substr(0, comma), entry, types));
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }

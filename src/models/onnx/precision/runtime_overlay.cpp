@@ -1,10 +1,9 @@
 #include "models/onnx/precision/runtime_overlay.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <string>
 
+#include "dtype/text_parts.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "tensorcast/dtype.hpp"
 
@@ -136,10 +135,7 @@ const Overlay& overlay_of(Runtime runtime) {
 }
 
 bool is_listed(std::string_view words, std::string_view name, int since) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    const std::string_view word = words.substr(0, end);
-    words.remove_prefix(std::min(end + 1, words.size()));
+  for (const std::string_view word : split(words, ' ')) {
     if (!word.starts_with(name)) continue;
     std::string_view condition = word.substr(name.size());
     if (condition.empty()) return true;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/wire/encode.hpp"
@@ -33,8 +34,8 @@ Result<void> each_block(TensorProtoReader& reader, Take take) {
   for (std::uint64_t first = 0; first < info.count; first += block_elements) {
     const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(block_elements, info.count - first));
     block.resize(storage_bytes(info.dtype, count));
-    if (Result<void> got = reader.read(0, storage_bytes(info.dtype, first), block); !got) return got;
-    if (Result<void> taken = take(count, std::span<std::byte>(block)); !taken) return taken;
+    TRY(reader.read(0, storage_bytes(info.dtype, first), block));
+    TRY(take(count, std::span<std::byte>(block)));
   }
   return {};
 }
@@ -42,22 +43,19 @@ Result<void> each_block(TensorProtoReader& reader, Take take) {
 Result<std::vector<double>> as_doubles(DType dtype, std::size_t count, std::span<const std::byte> bytes) {
   std::vector<double> numbers(count);
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  Result<void> done = cast(TensorView{dtype, shape, bytes},
-                           MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
-  if (!done) return std::move(done).error();
+  TRY(cast(TensorView{dtype, shape, bytes},
+           MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))}));
   return numbers;
 }
 
 // Replaces an infinity that a finite number became by the largest finite number, whose code is one below.
 Result<void> clamp_block(DType from, std::span<const std::byte> src, DType to, std::span<std::byte> dst,
                          std::size_t count) {
-  const Result<std::vector<double>> before = as_doubles(from, count, src);
-  if (!before) return before.error();
-  const Result<std::vector<double>> after = as_doubles(to, count, dst);
-  if (!after) return after.error();
+  const std::vector<double> before = TRY(as_doubles(from, count, src));
+  const std::vector<double> after = TRY(as_doubles(to, count, dst));
   const std::size_t width = dst.size() / count;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!std::isinf((*after)[i]) || !std::isfinite((*before)[i])) continue;
+    if (!std::isinf(after[i]) || !std::isfinite(before[i])) continue;
     std::uint64_t code = 0;
     std::memcpy(&code, dst.data() + i * width, width);
     --code;
@@ -68,21 +66,19 @@ Result<void> clamp_block(DType from, std::span<const std::byte> src, DType to, s
 
 Result<void> stream_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const TensorChange& change,
                            io::OutputFile& target) {
-  auto reader = TensorProtoReader::open(file, tensor);
-  if (!reader) return std::move(reader).error();
-  const DType from = (*reader)->tensors().front().dtype;
+  auto reader = TRY(TensorProtoReader::open(file, tensor));
+  const DType from = reader->tensors().front().dtype;
   const DType to = change.to == DType::undefined ? from : change.to;
   std::vector<std::byte> converted;
-  return each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
+  return each_block(*reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
     if (from == to) return target.append(src);
     converted.resize(storage_bytes(to, count));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
     Result<void> done;
     if (change.has_limits()) {
-      Result<std::vector<double>> numbers = as_doubles(from, count, src);
-      if (!numbers) return std::move(numbers).error();
-      limit_numbers(change, *numbers);
-      done = cast(TensorView{DType::float64, shape, std::as_bytes(std::span(*numbers))},
+      std::vector<double> numbers = TRY(as_doubles(from, count, src));
+      limit_numbers(change, numbers);
+      done = cast(TensorView{DType::float64, shape, std::as_bytes(std::span(numbers))},
                   MutableTensorView{to, shape, converted});
     } else {
       done = cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted});
@@ -141,8 +137,7 @@ Result<void> write_zeros(std::uint64_t bytes, io::OutputFile& target) {
   constexpr std::size_t block_bytes = 4096;
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(bytes, block_bytes));
   for (; bytes > 0; bytes -= std::min<std::uint64_t>(bytes, block_bytes)) {
-    Result<void> put = target.append(std::span(zeros).first(std::min<std::uint64_t>(bytes, block_bytes)));
-    if (!put) return put;
+    TRY(target.append(std::span(zeros).first(std::min<std::uint64_t>(bytes, block_bytes))));
   }
   return {};
 }
@@ -163,46 +158,40 @@ std::string word_of(std::string_view origin, const std::string& model_name) {
 }  // namespace
 
 Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to) {
-  auto reader = TensorProtoReader::open(file, tensor);
-  if (!reader) return std::move(reader).error();
-  const DType from = (*reader)->tensors().front().dtype;
-  NumberSurvey survey{.count = (*reader)->tensors().front().count};
+  auto reader = TRY(TensorProtoReader::open(file, tensor));
+  const DType from = reader->tensors().front().dtype;
+  NumberSurvey survey{.count = reader->tensors().front().count};
   std::vector<std::byte> converted;
-  Result<void> done = each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
+  TRY(each_block(*reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
     converted.resize(storage_bytes(to, count));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
     CastReport report;
-    Result<void> cast_done = cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted}, {}, report);
-    if (!cast_done) return cast_done;
+    TRY(cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted}, {}, report));
     survey.vanishing += report.underflowed_to_zero;
     if (report.overflowed + report.saturated == 0) return {};
-    const Result<std::vector<double>> before = as_doubles(from, count, src);
-    if (!before) return before.error();
+    const std::vector<double> before = TRY(as_doubles(from, count, src));
     const double largest = facts(to).largest;
-    for (const double number : *before) {
+    for (const double number : before) {
       // Numbers that round back to the largest one count as masks only, which does no harm.
       if (!std::isfinite(number) || std::abs(number) <= largest) continue;
       survey.masks += number <= mask_limit || std::abs(number) > bound_limit ? 1 : 0;
     }
     survey.overflowing += report.overflowed + report.saturated;
     return {};
-  });
-  if (!done) return std::move(done).error();
+  }));
   return survey;
 }
 
 Result<void> each_number(const io::InputFile& file, formats::onnx::ByteRange tensor,
                          const std::function<void(const std::vector<std::int64_t>&)>& begin,
                          const std::function<void(std::uint64_t, const std::vector<double>&)>& take) {
-  auto reader = TensorProtoReader::open(file, tensor);
-  if (!reader) return std::move(reader).error();
-  const TensorInfo& info = (*reader)->tensors().front();
+  auto reader = TRY(TensorProtoReader::open(file, tensor));
+  const TensorInfo& info = reader->tensors().front();
   begin(info.shape);
   std::uint64_t first = 0;
-  return each_block(**reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
-    const Result<std::vector<double>> numbers = as_doubles(info.dtype, count, src);
-    if (!numbers) return numbers.error();
-    take(first, *numbers);
+  return each_block(*reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
+    const std::vector<double> numbers = TRY(as_doubles(info.dtype, count, src));
+    take(first, numbers);
     first += count;
     return {};
   });
@@ -258,9 +247,8 @@ void ExternalFiles::add_file(std::string location, std::uint64_t bytes, WireRope
 
 Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const TensorChange& change,
                                 ExternalFiles* external) {
-  const auto reader = TensorProtoReader::open(file, tensor);
-  if (!reader) return reader.error();
-  const TensorInfo& info = (*reader)->tensors().front();
+  const auto reader = TRY(TensorProtoReader::open(file, tensor));
+  const TensorInfo& info = reader->tensors().front();
   const DType to = change.to == DType::undefined ? info.dtype : change.to;
   const std::uint64_t bytes = storage_bytes(to, info.count);
   if (bytes == SIZE_MAX) {
@@ -280,22 +268,20 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
     }
     return {};
   };
-  Result<WireRope> rope = rewritten(file, tensor.offset, end_of_tensor, copy);
-  if (!rope) return rope;
+  WireRope rope = TRY(rewritten(file, tensor.offset, end_of_tensor, copy));
 
   WireRope::Producer produce = [&file, tensor, change](io::OutputFile& target) {
     return stream_tensor(file, tensor, change, target);
   };
   if (change.quantization != nullptr) produce = part_of(change.quantization, &StoredWeight::codes);
-  put_data(*rope, change.name.empty() ? info.name : change.name, (*reader)->outline().external.location, bytes,
+  put_data(rope, change.name.empty() ? info.name : change.name, reader->outline().external.location, bytes,
            std::move(produce), external);
   return rope;
 }
 
 Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const std::string& name,
                                const std::shared_ptr<const Quantization>& quantization, ExternalFiles* external) {
-  const auto reader = TensorProtoReader::open(file, tensor);
-  if (!reader) return reader.error();
+  const auto reader = TRY(TensorProtoReader::open(file, tensor));
   WireRope rope;
   for (const std::int64_t dimension : quantization->scales_shape()) {
     rope.text(encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension)));
@@ -303,7 +289,7 @@ Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRan
   rope.text(
       encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(quantization->scales_dtype())) +
       encode_field(static_cast<std::uint32_t>(Field::name), name));
-  put_data(rope, name, (*reader)->outline().external.location, quantization->scales_bytes(),
+  put_data(rope, name, reader->outline().external.location, quantization->scales_bytes(),
            part_of(quantization, &StoredWeight::scales), external);
   return rope;
 }

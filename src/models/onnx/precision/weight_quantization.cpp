@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -73,11 +73,10 @@ std::vector<std::byte> swapped(Swap swap, std::size_t a, std::size_t b, std::siz
 }
 
 Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx::ByteRange tensor) {
-  auto reader = formats::onnx::TensorProtoReader::open(file, tensor);
-  if (!reader) return std::move(reader).error();
-  const formats::TensorInfo& info = (*reader)->tensors().front();
+  auto reader = TRY(formats::onnx::TensorProtoReader::open(file, tensor));
+  const formats::TensorInfo& info = reader->tensors().front();
   std::vector<std::byte> bytes(storage_bytes(info.dtype, static_cast<std::size_t>(info.count)));
-  if (Result<void> got = (*reader)->read(0, 0, bytes); !got) return std::move(got).error();
+  TRY(reader->read(0, 0, bytes));
   return bytes;
 }
 
@@ -136,16 +135,15 @@ std::size_t Quantization::scales_bytes() const { return storage_bytes(scales_dty
 
 Result<std::shared_ptr<const StoredWeight>> Quantization::stored() const {
   if (last_->tensor == source_.tensor.offset) return last_->stored;
-  Result<StoredWeight> made = quantized();
-  if (!made) return std::move(made).error();
+  StoredWeight made = TRY(quantized());
   last_->tensor = source_.tensor.offset;
-  last_->stored = std::make_shared<const StoredWeight>(std::move(*made));
+  last_->stored = std::make_shared<const StoredWeight>(std::move(made));
   return last_->stored;
 }
 
 Result<float> Quantization::tensor_scale() const {
   if (!last_->tensor_scales.contains(source_.tensor.offset)) {
-    if (const auto made = stored(); !made) return made.error();
+    TRY(stored());
   }
   return last_->tensor_scales[source_.tensor.offset];
 }
@@ -153,34 +151,32 @@ Result<float> Quantization::tensor_scale() const {
 // The weight's rows are channels, or lie along the axis, as quantize() takes them; codes and scales then go back to
 // the weight's own order.
 Result<StoredWeight> Quantization::quantized() const {
-  Result<std::vector<std::byte>> numbers = read_all(*source_.file, source_.tensor);
-  if (!numbers) return std::move(numbers).error();
+  std::vector<std::byte> numbers = TRY(read_all(*source_.file, source_.tensor));
   const bool is_blocked = recipe_.block != 0;
   const Swap swap = is_blocked ? Swap::last : Swap::first;
   const auto width = static_cast<std::size_t>(bit_width(source_.dtype)) / 8;
-  *numbers = swapped(swap, outer_, length_, inner_, width, std::move(*numbers));
+  numbers = swapped(swap, outer_, length_, inner_, width, std::move(numbers));
   const std::size_t rows = is_blocked ? outer_ * inner_ : length_;
   const std::size_t columns = is_blocked ? length_ : outer_ * inner_;
   const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
   const Result<QuantizedTensor> quantized =
-      quantize(TensorView{source_.dtype, shape, *numbers}, recipe_.scheme->scheme, {.recipe = recipe_.recipe});
+      quantize(TensorView{source_.dtype, shape, numbers}, recipe_.scheme->scheme, {.recipe = recipe_.recipe});
   if (!quantized) return quantized.error();
-  *numbers = {};
+  numbers = {};
 
   StoredWeight made;
-  Result<std::vector<std::byte>> codes = element_codes(*quantized);
-  if (!codes) return std::move(codes).error();
+  std::vector<std::byte> codes = TRY(element_codes(*quantized));
   if (quantized->coding.positive_zero) {  // this layout's code of -0 means +0
-    for (std::byte& code : *codes) code = code == std::byte{8} ? std::byte{0} : code;
+    for (std::byte& code : codes) code = code == std::byte{8} ? std::byte{0} : code;
   }
-  *codes = is_blocked ? swapped(Swap::last, outer_, inner_, length_, 1, std::move(*codes))
-                      : swapped(Swap::first, length_, outer_, inner_, 1, std::move(*codes));
+  codes = is_blocked ? swapped(Swap::last, outer_, inner_, length_, 1, std::move(codes))
+                     : swapped(Swap::first, length_, outer_, inner_, 1, std::move(codes));
   if (bit_width(recipe_.scheme->codes) == 8) {
-    made.codes = std::move(*codes);
+    made.codes = std::move(codes);
   } else {
-    made.codes.resize(storage_bytes(recipe_.scheme->codes, codes->size()));
+    made.codes.resize(storage_bytes(recipe_.scheme->codes, codes.size()));
     block::pack_stream(bit_width(recipe_.scheme->codes),
-                       {reinterpret_cast<const std::uint8_t*>(codes->data()), codes->size()}, made.codes.data());
+                       {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()}, made.codes.data());
   }
 
   const std::size_t stored_width = recipe_.has_float_scales() ? sizeof(float) : 1;
@@ -193,13 +189,11 @@ Result<StoredWeight> Quantization::quantized() const {
     const std::int64_t scales_shape[] = {static_cast<std::int64_t>(count)};
     std::vector<std::byte> narrow(storage_bytes(source_.dtype, count));
     CastReport report;
-    Result<void> done = cast(TensorView{DType::float32, scales_shape, made.scales},
-                             MutableTensorView{source_.dtype, scales_shape, narrow}, {}, report);
-    if (!done) return std::move(done).error();
+    TRY(cast(TensorView{DType::float32, scales_shape, made.scales},
+             MutableTensorView{source_.dtype, scales_shape, narrow}, {}, report));
     if (report.inexact != 0 || report.overflowed != 0) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("{} has no scales of {}", quantized->recipe->recipe, name(source_.dtype)),
-                   .hint = "take another recipe"};
+      return unsupported(fmt::format("{} has no scales of {}", quantized->recipe->recipe, name(source_.dtype)),
+                         "take another recipe");
     }
     made.scales = std::move(narrow);
   }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::models::onnx {
@@ -22,18 +23,18 @@ class Check {
 
   Result<void> look(std::vector<Node>& nodes) {
     for (Node& node : nodes) {
-      if (Result<void> fits = budget_.take(compiled_node_bytes); !fits) return fits;
+      TRY(budget_.take(compiled_node_bytes));
       if (node.op_type.empty()) return parse_error(fmt::format("node \"{}\" has no op_type", shown(node.name)));
-      if (Result<void> right = look(node.attributes); !right) return right;
+      TRY(look(node.attributes));
     }
     return {};
   }
 
   Result<void> look(std::vector<Attribute>& attributes) {
     for (Attribute& attribute : attributes) {
-      if (Result<void> settled = settle_type(attribute); !settled) return settled;
+      TRY(settle_type(attribute));
       for (const auto& inner : attribute.graphs) {
-        if (Result<void> right = look(*inner); !right) return right;
+        TRY(look(*inner));
       }
     }
     return {};
@@ -42,13 +43,13 @@ class Check {
   Result<void> look(Graph& graph) {
     const auto sparse = [](const Initializer& initializer) { return initializer.sparse; };
     if (std::any_of(graph.initializers.begin(), graph.initializers.end(), sparse)) {
-      return Error{.code = ErrorCode::unsupported, .message = "sparse initializers are not supported"};
+      return unsupported("sparse initializers are not supported");
     }
     for (const Declaration& input : graph.inputs) {
-      if (Result<void> right = look(input, "input"); !right) return right;
+      TRY(look(input, "input"));
     }
     for (const Declaration& output : graph.outputs) {
-      if (Result<void> right = look(output, "output"); !right) return right;
+      TRY(look(output, "output"));
     }
     return look(graph.nodes);
   }
@@ -97,8 +98,7 @@ class Check {
       if (length < -1) return parse_error(named(fmt::format("the shape has the dimension {}", length)));
     }
     if (const std::string_view kind = kind_of(declared); !kind.empty()) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("{} \"{}\" is {}; only tensors are run", role, shown(declared.name), kind)};
+      return unsupported(fmt::format("{} \"{}\" is {}; only tensors are run", role, shown(declared.name), kind));
     }
     if (declared.type.element == 0) return {};
     Result<DType> dtype = formats::onnx::parse_data_type(declared.type.element);

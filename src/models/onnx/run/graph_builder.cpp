@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 #include "models/onnx/run/check_runnable.hpp"
 #include "models/onnx/run/node_attributes.hpp"
@@ -42,11 +43,9 @@ Result<int> standard_opset(const std::vector<Opset>& opsets) {
     if (version <= 0) return parse_error(fmt::format("there is no version {} of the standard operators", version));
   }
   if (version > newest_opset()) {
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("version {} of the standard operators is newer than {}, the newest that is known",
-                               version, newest_opset()),
-        .hint = "onnx.version_converter may convert the model to an older one"};
+    return unsupported(fmt::format("version {} of the standard operators is newer than {}, the newest that is known",
+                                   version, newest_opset()),
+                       "onnx.version_converter may convert the model to an older one");
   }
   return static_cast<int>(version);
 }
@@ -75,7 +74,7 @@ class GraphBuilder {
   GraphBuilder(const Model& model, const io::InputFile& file) : model_(model), loader_(file) {}
 
   Result<Built> build() {
-    if (Result<void> listed = list_functions(); !listed) return std::move(listed).error();
+    TRY(list_functions());
     Result<int> opset = standard_opset(model_.opsets);
     if (!opset) return std::move(opset).error();
     // Models before IR version 3 do not name their operator sets.
@@ -119,10 +118,7 @@ class GraphBuilder {
     return {.name = declared.name, .dtype = static_cast<DType>(declared.type.element), .shape = declared.shape};
   }
 
-  static Error too_large() {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "the model's functions grow too large when they are inlined"};
-  }
+  static Error too_large() { return unsupported("the model's functions grow too large when they are inlined"); }
 
   // Takes memory for data whose size grows with the calls of a function instead of the file.
   Result<void> spend(std::size_t bytes) {
@@ -141,13 +137,12 @@ class GraphBuilder {
     }
     for (const Declaration& input : tree.inputs) graph.inputs.push_back(info_of(input));
     Scope scope{.outer = is_main ? nullptr : &outer};
-    if (Result<void> added = add_initializers(tree, frame, scope, graph); !added) return std::move(added).error();
-    if (Result<void> added = add_nodes(tree.nodes, frame, scope, graph); !added) return std::move(added).error();
+    TRY(add_initializers(tree, frame, scope, graph));
+    TRY(add_nodes(tree.nodes, frame, scope, graph));
     for (const Declaration& output : tree.outputs) {
-      Result<std::string> name = find_value(output.name, frame, scope);
-      if (!name) return std::move(name).error();
+      std::string name = TRY(find_value(output.name, frame, scope));
       ValueInfo& info = graph.outputs.emplace_back(info_of(output));
-      info.name = std::move(*name);
+      info.name = std::move(name);
     }
     return graph;
   }
@@ -171,13 +166,12 @@ class GraphBuilder {
         input->second->default_value = std::move(tensor->tensor);
         continue;
       }
-      if (Result<void> defined = define(name, frame, scope); !defined) return defined;
-      Result<std::string> value = find_value(name, frame, scope);
-      if (!value) return std::move(value).error();
+      TRY(define(name, frame, scope));
+      std::string value = TRY(find_value(name, frame, scope));
       GraphNode& node = graph.nodes.emplace_back();
       node.name = name;
       node.operation = ConstantOp{.value = std::move(tensor->tensor)};
-      node.outputs.push_back(std::move(*value));
+      node.outputs.push_back(std::move(value));
     }
     return {};
   }
@@ -186,7 +180,7 @@ class GraphBuilder {
   Result<void> define(const std::string& name, const Frame& frame, Scope& scope) {
     if (frame.function == nullptr || name.empty()) return {};
     std::string fresh = frame.prefix + name;
-    if (Result<void> fits = spend(fresh.size()); !fits) return fits;
+    TRY(spend(fresh.size()));
     if (scope.outer != nullptr) {
       // The names of a branch's values must differ from those of the function and the other branch.
       fresh = fmt::format("{}{}/{}", frame.prefix, ++calls_, name);
@@ -207,7 +201,7 @@ class GraphBuilder {
   Result<void> add_nodes(const std::vector<Node>& nodes, const Frame& frame, Scope& scope, Built& graph) {
     for (const Node& node : nodes) {
       for (const std::string& output : node.output_names) {
-        if (Result<void> defined = define(output, frame, scope); !defined) return defined;
+        TRY(define(output, frame, scope));
       }
     }
     for (const Node& node : nodes) {
@@ -227,10 +221,9 @@ class GraphBuilder {
     const Attributes* outer = frame.function == nullptr ? nullptr : &frame.attributes;
     if (outer != nullptr) {
       const std::size_t parts = node.input_names.size() + node.output_names.size() + node.attributes.size();
-      if (Result<void> fits = spend(parts * bytes_per_part + frame.title.size() + node.name.size()); !fits) return fits;
+      TRY(spend(parts * bytes_per_part + frame.title.size() + node.name.size()));
     }
-    Result<Attributes> attributes = resolve_attributes(node, outer);
-    if (!attributes) return std::move(attributes).error();
+    Attributes attributes = TRY(resolve_attributes(node, outer));
 
     GraphNode result;
     result.name = frame.title + node.name;
@@ -239,22 +232,20 @@ class GraphBuilder {
         result.inputs.emplace_back();
         continue;
       }
-      Result<std::string> name = find_value(input, frame, scope);
-      if (!name) return std::move(name).error();
-      if (Result<void> fits = spend(outer != nullptr ? name->size() : 0); !fits) return fits;
-      result.inputs.push_back(std::move(*name));
+      std::string name = TRY(find_value(input, frame, scope));
+      TRY(spend(outer != nullptr ? name.size() : 0));
+      result.inputs.push_back(std::move(name));
     }
     for (const std::string& output : node.output_names) {
-      Result<std::string> name = output.empty() ? unused_value() : find_value(output, frame, scope);
-      if (!name) return std::move(name).error();
-      result.outputs.push_back(std::move(*name));
+      std::string name = TRY(output.empty() ? unused_value() : find_value(output, frame, scope));
+      result.outputs.push_back(std::move(name));
     }
 
     const bool standard = node.domain.empty() && is_run(node.op_type);
     if (!standard) {
       const auto function = functions_.find(FunctionKey{node.domain, node.op_type, node.overload});
       if (function == functions_.end()) return no_conversion(node);
-      return call(*function->second, std::move(*attributes), std::move(result), frame, graph);
+      return call(*function->second, std::move(attributes), std::move(result), frame, graph);
     }
     const bool has_optional_input = node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear";
     if (has_optional_input && result.inputs.size() == 3 && result.inputs.back().empty()) result.inputs.pop_back();
@@ -262,9 +253,7 @@ class GraphBuilder {
         missing != result.inputs.end()) {
       return parse_error(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
     }
-    Result<Operation> operation = standard_operation(node, *attributes, frame, scope);
-    if (!operation) return std::move(operation).error();
-    result.operation = std::move(*operation);
+    result.operation = TRY(standard_operation(node, attributes, frame, scope));
     graph.nodes.push_back(std::move(result));
     return {};
   }
@@ -272,7 +261,7 @@ class GraphBuilder {
   // Unused outputs have no name in ONNX.
   Result<std::string> unused_value() {
     std::string name = fmt::format("{}{}", prefix_, ++calls_);
-    if (Result<void> fits = spend(name.size()); !fits) return std::move(fits).error();
+    TRY(spend(name.size()));
     return name;
   }
 
@@ -307,26 +296,22 @@ class GraphBuilder {
                                      frame.function == nullptr ? "model" : "function"));
     }
     if (const int first = first_opset(node.op_type); opset < first) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("opset {} has no {}; it came with opset {}", opset, node.op_type, first)};
+      return unsupported(fmt::format("opset {} has no {}; it came with opset {}", opset, node.op_type, first));
     }
-    if (Result<void> known = check_attributes(node.op_type, opset, attributes); !known) return std::move(known).error();
+    TRY(check_attributes(node.op_type, opset, attributes));
     if (node.op_type == "Cast" || node.op_type == "CastLike") {
-      const Result<CastOptions> options = cast_options(opset, attributes);
-      if (!options) return options.error();
+      const CastOptions options = TRY(cast_options(opset, attributes));
       if (node.op_type == "CastLike") {
-        CastOptions like_options = *options;  // CastLike lacks types that were added later
+        CastOptions like_options = options;  // CastLike lacks types that were added later
         like_options.opset = std::min(like_options.opset, newest_cast_like_opset);
         return Operation(CastLikeOp{.options = like_options});
       }
-      const Result<DType> to = cast_target(opset, attributes);
-      if (!to) return to.error();
-      return Operation(CastOp{.to = *to, .options = *options});
+      const DType to = TRY(cast_target(opset, attributes));
+      return Operation(CastOp{.to = to, .options = options});
     }
     if (node.op_type == "BitCast") {
-      const Result<DType> to = cast_target(opset, attributes);
-      if (!to) return to.error();
-      return Operation(BitCastOp{.to = *to});
+      const DType to = TRY(cast_target(opset, attributes));
+      return Operation(BitCastOp{.to = to});
     }
     if (node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear") {
       return linear_operation(node.op_type == "QuantizeLinear", opset, attributes);
@@ -366,28 +351,23 @@ class GraphBuilder {
     const Attribute* key = attributes.size() == 1 ? attributes.begin()->second : nullptr;
     const auto known = constants_.find(key);
     if (key != nullptr && known != constants_.end()) return Operation(ConstantOp{.value = known->second});
-    Result<Tensor> value = constant_value(attributes, loader_);
-    if (!value) return std::move(value).error();
-    if (key != nullptr) constants_.emplace(key, *value);
-    return Operation(ConstantOp{.value = std::move(*value)});
+    Tensor value = TRY(constant_value(attributes, loader_));
+    if (key != nullptr) constants_.emplace(key, value);
+    return Operation(ConstantOp{.value = std::move(value)});
   }
 
   Result<Operation> branches(const Node& node, const Attributes& attributes, const Frame& frame, const Scope& scope) {
     IfOp operation;
     for (const auto& [name, target] :
          {std::pair("then_branch", &operation.then_branch), std::pair("else_branch", &operation.else_branch)}) {
-      const Result<const Graph*> tree = branch(name, attributes);
-      if (!tree) return tree.error();
+      const Graph* tree = TRY(branch(name, attributes));
       // A branch passed as an attribute of the call would see the caller's values.
       const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& attribute) {
-        return !attribute.graphs.empty() && attribute.graphs.front().get() == *tree;
+        return !attribute.graphs.empty() && attribute.graphs.front().get() == tree;
       });
-      if (!is_own) {
-        return Error{.code = ErrorCode::unsupported, .message = "branches passed to a function are not supported"};
-      }
-      Result<Built> graph = build_graph(**tree, frame, scope, false);
-      if (!graph) return std::move(graph).error();
-      *target = std::make_shared<const Built>(std::move(*graph));
+      if (!is_own) return unsupported("branches passed to a function are not supported");
+      Built graph = TRY(build_graph(*tree, frame, scope, false));
+      *target = std::make_shared<const Built>(std::move(graph));
     }
     return Operation(std::move(operation));
   }
@@ -401,17 +381,15 @@ class GraphBuilder {
       }
     }
     if (caller.depth == max_call_depth) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("functions call each other over {} deep", max_call_depth)};
+      return unsupported(fmt::format("functions call each other over {} deep", max_call_depth));
     }
     const std::size_t parts = function.body.inputs.size() + function.body.outputs.size() + function.attributes.size() +
                               function.defaults.size();
-    if (Result<void> fits = spend(parts * bytes_per_part); !fits) return fits;
-    if (Result<void> known = complete_attributes(function, attributes); !known) return known;
+    TRY(spend(parts * bytes_per_part));
+    TRY(complete_attributes(function, attributes));
     if (!opsets_.contains(&function)) {
-      const Result<int> version = standard_opset(function.opsets);
-      if (!version) return version.error();
-      opsets_.emplace(&function, *version);
+      const int version = TRY(standard_opset(function.opsets));
+      opsets_.emplace(&function, version);
     }
 
     const bool named = node.name.size() > caller.title.size();
@@ -424,10 +402,10 @@ class GraphBuilder {
                       .title = shown(title) + "/",
                       .depth = caller.depth + 1};
     Scope scope;
-    if (Result<void> bound = bind_inputs(function, node, scope); !bound) return bound;
+    TRY(bind_inputs(function, node, scope));
     std::vector<std::pair<std::string, std::string>> copies;  // outputs that already have another name
-    if (Result<void> bound = bind_outputs(function, node, scope, copies); !bound) return bound;
-    if (Result<void> added = add_nodes(function.body.nodes, frame, scope, graph); !added) return added;
+    TRY(bind_outputs(function, node, scope, copies));
+    TRY(add_nodes(function.body.nodes, frame, scope, graph));
     for (auto& [source, target] : copies) {
       GraphNode& copy = graph.nodes.emplace_back();
       copy.name = frame.title + target;
@@ -512,10 +490,9 @@ class GraphBuilder {
 Result<Built> build_graph(const io::InputFile& file) {
   const auto build = [&]() -> Result<Built> {
     io::MemoryBudget budget(file.size());
-    const Result<std::unique_ptr<Model>> model = parse_model(file, budget);
-    if (!model) return model.error();
-    if (Result<void> right = check_runnable(**model, budget); !right) return std::move(right).error();
-    return GraphBuilder(**model, file).build();
+    const std::unique_ptr<Model> model = TRY(parse_model(file, budget));
+    TRY(check_runnable(*model, budget));
+    return GraphBuilder(*model, file).build();
   };
   Result<Built> graph = build();
   if (!graph) graph.error().file = file.path();

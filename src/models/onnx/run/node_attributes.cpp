@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::models::onnx {
@@ -123,9 +123,8 @@ Result<void> check_attributes(std::string_view op_type, int opset, const Attribu
   for (const auto& [name, attribute] : attributes) {
     const int since = attribute_since(op_type, name);
     if (since != 0 && since <= opset) continue;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} of opset {} has no attribute \"{}\"{}", op_type, opset, shown(name),
-                                        since == 0 ? "" : fmt::format("; it came with opset {}", since))};
+    return unsupported(fmt::format("{} of opset {} has no attribute \"{}\"{}", op_type, opset, shown(name),
+                                   since == 0 ? "" : fmt::format("; it came with opset {}", since)));
   }
   return {};
 }
@@ -134,11 +133,11 @@ Result<CastOptions> cast_options(int opset, const Attributes& attributes) {
   CastOptions options;
   options.opset = opset;
   if (const Attribute* saturate = find(attributes, "saturate")) {
-    if (auto right = expect_type(*saturate, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+    TRY(expect_type(*saturate, AttributeType::int_, "an integer"));
     options.saturate = saturate->i != 0;
   }
   if (const Attribute* mode = find(attributes, "round_mode")) {
-    if (auto right = expect_type(*mode, AttributeType::string, "a string"); !right) return std::move(right).error();
+    TRY(expect_type(*mode, AttributeType::string, "a string"));
     if (mode->s == "up") {
       options.round_mode = RoundMode::up;
     } else if (mode->s == "down") {
@@ -156,39 +155,32 @@ Result<DType> cast_target(int opset, const Attributes& attributes) {
   const Attribute* to = find(attributes, "to");
   if (to == nullptr) return parse_error("the attribute \"to\" is missing");
   if (opset < 6) {
-    if (auto right = expect_type(*to, AttributeType::string, "a string, as before opset 6"); !right) {
-      return std::move(right).error();
-    }
+    TRY(expect_type(*to, AttributeType::string, "a string, as before opset 6"));
     const auto* const known =
         std::find_if(old_type_names.begin(), old_type_names.end(), [&](const auto& row) { return row.first == to->s; });
     if (known != old_type_names.end()) return known->second;
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset)};
+    return unsupported(fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset));
   }
-  if (auto right = expect_type(*to, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+  TRY(expect_type(*to, AttributeType::int_, "an integer"));
   if (to->i == 0) return parse_error("\"to\" is 0, UNDEFINED");
   Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(to->i));
   if (dtype) return dtype;
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("\"to\" is {}, which is not a supported type", to->i)};
+  return unsupported(fmt::format("\"to\" is {}, which is not a supported type", to->i));
 }
 
 Result<std::int64_t> integer_attribute(std::string_view name, std::int64_t otherwise, const Attributes& attributes) {
   const Attribute* found = find(attributes, name);
   if (found == nullptr) return otherwise;
-  if (auto right = expect_type(*found, AttributeType::int_, "an integer"); !right) return std::move(right).error();
+  TRY(expect_type(*found, AttributeType::int_, "an integer"));
   return found->i;
 }
 
 Result<DType> type_attribute(std::string_view name, const Attributes& attributes) {
-  const Result<std::int64_t> number = integer_attribute(name, 0, attributes);
-  if (!number) return number.error();
-  if (*number == 0) return DType::undefined;
-  Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(*number));
+  const std::int64_t number = TRY(integer_attribute(name, 0, attributes));
+  if (number == 0) return DType::undefined;
+  Result<DType> dtype = formats::onnx::parse_data_type(static_cast<std::uint64_t>(number));
   if (dtype) return dtype;
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("\"{}\" is {}, which is not a supported type", name, *number)};
+  return unsupported(fmt::format("\"{}\" is {}, which is not a supported type", name, number));
 }
 
 Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader) {
@@ -198,36 +190,35 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   const auto& [name, attribute] = *attributes.begin();
   const auto is = [&](AttributeType type, std::string_view words) { return expect_type(*attribute, type, words); };
   if (name == "value") {
-    if (auto right = is(AttributeType::tensor, "a tensor"); !right) return std::move(right).error();
-    Result<NamedTensor> tensor = loader.load(attribute->tensor);
-    if (!tensor) return std::move(tensor).error();
-    return std::move(tensor->tensor);
+    TRY(is(AttributeType::tensor, "a tensor"));
+    NamedTensor tensor = TRY(loader.load(attribute->tensor));
+    return std::move(tensor.tensor);
   }
   if (name == "value_int") {
-    if (auto right = is(AttributeType::int_, "an integer"); !right) return std::move(right).error();
+    TRY(is(AttributeType::int_, "an integer"));
     return numbers(DType::int64, {}, std::span<const std::int64_t>(&attribute->i, 1));
   }
   if (name == "value_ints") {
-    if (auto right = is(AttributeType::ints, "a list of integers"); !right) return std::move(right).error();
+    TRY(is(AttributeType::ints, "a list of integers"));
     return numbers(DType::int64, vector_shape(attribute->ints.size()), std::span<const std::int64_t>(attribute->ints));
   }
   if (name == "value_float") {
-    if (auto right = is(AttributeType::float_, "a float"); !right) return std::move(right).error();
+    TRY(is(AttributeType::float_, "a float"));
     return numbers(DType::float32, {}, std::span<const float>(attribute->floats).last(1));
   }
   if (name == "value_floats") {
-    if (auto right = is(AttributeType::floats, "a list of floats"); !right) return std::move(right).error();
+    TRY(is(AttributeType::floats, "a list of floats"));
     return numbers(DType::float32, vector_shape(attribute->floats.size()), std::span<const float>(attribute->floats));
   }
   if (name == "value_string") {
-    if (auto right = is(AttributeType::string, "a string"); !right) return std::move(right).error();
+    TRY(is(AttributeType::string, "a string"));
     return texts({}, std::span(&attribute->s, 1));
   }
   if (name == "value_strings") {
-    if (auto right = is(AttributeType::strings, "a list of strings"); !right) return std::move(right).error();
+    TRY(is(AttributeType::strings, "a list of strings"));
     return texts(vector_shape(attribute->strings.size()), attribute->strings);
   }
-  return Error{.code = ErrorCode::unsupported, .message = "sparse tensors are not supported"};
+  return unsupported("sparse tensors are not supported");
 }
 
 Result<const Graph*> branch(std::string_view name, const Attributes& attributes) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 
 namespace tensorcast::models::onnx {
@@ -11,11 +13,10 @@ using formats::onnx::TensorProtoReader;
 
 Result<NamedTensor> TensorLoader::load(formats::onnx::ByteRange message) {
   if (const auto known = by_offset_.find(message.offset); known != by_offset_.end()) return known->second;
-  Result<std::unique_ptr<TensorProtoReader>> reader = TensorProtoReader::open(file_, message);
-  if (!reader) return std::move(reader).error();
-  const std::string& name = (*reader)->outline().info.name;
-  const bool external = (*reader)->outline().storage == Outline::Storage::external;
-  Result<Tensor> tensor = external ? read_external(**reader) : read(**reader);
+  std::unique_ptr<TensorProtoReader> reader = TRY(TensorProtoReader::open(file_, message));
+  const std::string& name = reader->outline().info.name;
+  const bool external = reader->outline().storage == Outline::Storage::external;
+  Result<Tensor> tensor = external ? read_external(*reader) : read(*reader);
   if (!tensor) {
     tensor.error().file = file_.path();
     tensor.error().tensor = name;
@@ -29,12 +30,11 @@ Result<Tensor> TensorLoader::read(TensorProtoReader& reader) {
   if (info.dtype == DType::string) {
     constexpr std::uint64_t least_field_bytes = 2;  // a key and a length
     const io::MemoryBudget budget(info.bytes + info.count * least_field_bytes);
-    Result<StringBuffer> strings = formats::read_all_strings(reader, 0, budget);
-    if (!strings) return std::move(strings).error();
-    return Tensor::own(info.shape, std::move(*strings));
+    StringBuffer strings = TRY(formats::read_all_strings(reader, 0, budget));
+    return Tensor::own(info.shape, std::move(strings));
   }
   std::vector<std::byte> bytes(info.bytes);
-  if (Result<void> got = reader.read(0, 0, bytes); !got) return std::move(got).error();
+  TRY(reader.read(0, 0, bytes));
   return Tensor::own(info.dtype, info.shape, std::move(bytes));
 }
 
@@ -49,9 +49,7 @@ Result<Tensor> TensorLoader::read_external(TensorProtoReader& reader) {
   // Overlapping tensors could turn a small file into any amount of memory.
   std::uint64_t& left = unread_.try_emplace(file.identity(), file.size()).first->second;
   if (outline.info.bytes > left) {
-    return Error{
-        .code = ErrorCode::parse,
-        .message = fmt::format("external data \"{}\": tensors overlap in this file", outline.external.location)};
+    return parse_error(fmt::format("external data \"{}\": tensors overlap in this file", outline.external.location));
   }
   left -= outline.info.bytes;
   Result<Tensor> tensor = read(reader);

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <tuple>
 
 #include "convert/number_difference.hpp"
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
@@ -137,7 +137,7 @@ Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t co
   const DType dtype = reader.tensors().front().dtype;
   raw.resize(storage_bytes(dtype, count));
   numbers.resize(count);
-  if (Result<void> got = reader.read(0, storage_bytes(dtype, first), raw); !got) return got;
+  TRY(reader.read(0, storage_bytes(dtype, first), raw));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   return cast(TensorView{dtype, shape, raw},
               MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
@@ -145,12 +145,10 @@ Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t co
 
 Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side& b, const Initializer& in_b,
                               bool headers_only, TensorDifference& result) {
-  const auto reader_a = TensorProtoReader::open(a.file, in_a.tensor);
-  if (!reader_a) return reader_a.error();
-  const auto reader_b = TensorProtoReader::open(b.file, in_b.tensor);
-  if (!reader_b) return reader_b.error();
-  const TensorInfo& from = (*reader_a)->tensors().front();
-  const TensorInfo& to = (*reader_b)->tensors().front();
+  const auto reader_a = TRY(TensorProtoReader::open(a.file, in_a.tensor));
+  const auto reader_b = TRY(TensorProtoReader::open(b.file, in_b.tensor));
+  const TensorInfo& from = reader_a->tensors().front();
+  const TensorInfo& to = reader_b->tensors().front();
   result.from = from.dtype;
   result.to = to.dtype;
   result.from_shape = from.shape;
@@ -165,8 +163,8 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
   std::vector<double> y;
   for (std::uint64_t first = 0; first < from.count; first += block_elements) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(block_elements, from.count - first));
-    if (Result<void> got = load(**reader_a, first, count, raw, x); !got) return got;
-    if (Result<void> got = load(**reader_b, first, count, raw, y); !got) return got;
+    TRY(load(*reader_a, first, count, raw, x));
+    TRY(load(*reader_b, first, count, raw, y));
     for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
   }
   found.fill(result);
@@ -210,24 +208,20 @@ Result<void> compare_initializers(const Side& a, const Side& b, bool headers_onl
 }
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  const Result<Side> a = open_side(request.a);
-  if (!a) return a.error();
-  const Result<Side> b = open_side(request.b);
-  if (!b) return b.error();
-  DiffOutcome outcome{.ir_version_a = a->model->ir_version, .ir_version_b = b->model->ir_version};
-  compare_maps(opsets_of(*a->model), opsets_of(*b->model),
+  const Side a = TRY(open_side(request.a));
+  const Side b = TRY(open_side(request.b));
+  DiffOutcome outcome{.ir_version_a = a.model->ir_version, .ir_version_b = b.model->ir_version};
+  compare_maps(opsets_of(*a.model), opsets_of(*b.model),
                [&](const std::string& domain, std::int64_t in_a, std::int64_t in_b) {
                  outcome.opsets.push_back({.domain = domain, .a = in_a, .b = in_b});
                });
-  compare_maps(operators_of(*a->model), operators_of(*b->model),
+  compare_maps(operators_of(*a.model), operators_of(*b.model),
                [&](const std::string& op_type, std::size_t in_a, std::size_t in_b) {
                  outcome.operators.push_back({.op_type = op_type, .a = in_a, .b = in_b});
                });
-  compare_values(*a, *b, outcome);
-  compare_casts(*a, *b, outcome);
-  if (Result<void> done = compare_initializers(*a, *b, request.headers_only, outcome); !done) {
-    return std::move(done).error();
-  }
+  compare_values(a, b, outcome);
+  compare_casts(a, b, outcome);
+  TRY(compare_initializers(a, b, request.headers_only, outcome));
   outcome.equal =
       outcome.ir_version_a == outcome.ir_version_b && outcome.opsets.empty() && outcome.operators.empty() &&
       outcome.values.empty() && outcome.casts_only_a.empty() && outcome.casts_only_b.empty() &&

@@ -1,12 +1,12 @@
 // tensorcast::onnx::draw(): a picture of a model in the DOT language. https://graphviz.org/doc/info/lang.html
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
@@ -81,7 +81,7 @@ class Drawing {
       : model_(model), scopes_(graph_scopes(model)), max_vertices_(max_vertices) {}
 
   Result<std::string> draw() {
-    if (Result<void> fits = count(); !fits) return std::move(fits).error();
+    TRY(count());
     add_graph(*model_.graph, 1);
     for (const auto& function : model_.functions) add_cluster(function->body, 1);
     text_ += edges_;
@@ -121,11 +121,10 @@ class Drawing {
     measure(*model_.graph, size);
     for (const auto& function : model_.functions) measure(function->body, size);
     if (size.vertices > max_vertices_ || size.edges / edges_each > max_vertices_) {
-      return Error{
-          .code = ErrorCode::unsupported,
-          .message = fmt::format("the model has {} nodes, inputs and outputs and {} edges, and a picture of more "
-                                 "than {} and {} cannot be read",
-                                 size.vertices, size.edges, max_vertices_, edges_each * max_vertices_)};
+      return unsupported(
+          fmt::format("the model has {} nodes, inputs and outputs and {} edges, and a picture of more "
+                      "than {} and {} cannot be read",
+                      size.vertices, size.edges, max_vertices_, edges_each * max_vertices_));
     }
     has_initializers_ = size.vertices + size.initializers <= max_vertices_;
     left_out_ = has_initializers_ ? 0 : size.initializers;
@@ -262,10 +261,9 @@ class Drawing {
 };
 
 Result<std::string> draw(const DrawRequest& request) {
-  const Result<OpenModel> opened = open_model(request.input);
-  if (!opened) return opened.error();
-  infer_types(*opened->model);
-  return Drawing(*opened->model, request.max_vertices).draw();
+  const OpenModel opened = TRY(open_model(request.input));
+  infer_types(*opened.model);
+  return Drawing(*opened.model, request.max_vertices).draw();
 }
 
 }  // namespace

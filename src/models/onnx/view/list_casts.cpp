@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "dtype/try.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/op_rules.hpp"
@@ -190,10 +191,9 @@ std::string_view name(CastRole role) noexcept {
 
 Result<std::vector<CastInfo>> list_casts(const std::string& path) {
   return models::onnx::guarded_for_file(path, [&]() -> Result<std::vector<CastInfo>> {
-    const Result<models::onnx::OpenModel> source = models::onnx::open_model(path);
-    if (!source) return source.error();
-    models::onnx::infer_types(*source->model);
-    return models::onnx::list_casts(*source->model, &source->file);
+    const models::onnx::OpenModel source = TRY(models::onnx::open_model(path));
+    models::onnx::infer_types(*source.model);
+    return models::onnx::list_casts(*source.model, &source.file);
   });
 }
 

@@ -1,6 +1,7 @@
 // tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/edit/external_locations.hpp"
 #include "models/onnx/guarded_for_file.hpp"
@@ -43,23 +44,21 @@ Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange
     return {};
   };
   WireReader wire(file, message.offset, message.offset + message.length);
-  Result<void> done = each_field(wire, [&](const WireField& field) -> Result<void> {
+  TRY(each_field(wire, [&](const WireField& field) -> Result<void> {
     if (field.number != number) return {};
     if (field.type == protozero::pbf_wire_type::varint) {
       const Result<std::uint64_t> value = wire.varint();
       return value ? add(*value, field.offset) : value.error();
     }
-    if (Result<void> right = expect(field, protozero::pbf_wire_type::length_delimited); !right) return right;
+    TRY(expect(field, protozero::pbf_wire_type::length_delimited));
     const std::uint64_t end = field.offset + field.length;
     while (wire.position() < end) {
-      const Result<std::uint64_t> value = wire.varint();
-      if (!value) return value.error();
+      const std::uint64_t value = TRY(wire.varint());
       if (wire.position() > end) return malformed_message(end, "a varint runs off the end of its field");
-      if (Result<void> added = add(*value, field.offset); !added) return added;
+      TRY(add(value, field.offset));
     }
     return {};
-  });
-  if (!done) return std::move(done).error();
+  }));
   return dims;
 }
 
@@ -96,17 +95,16 @@ Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& i
 }
 
 Result<FileSummary> list_initializers(const std::string& path) {
-  const Result<OpenModel> opened = open_model(path);
-  if (!opened) return opened.error();
-  const std::vector<std::string> scopes = graph_scopes(*opened->model);
+  const OpenModel opened = TRY(open_model(path));
+  const std::vector<std::string> scopes = graph_scopes(*opened.model);
   FileSummary list{.format = "onnx model", .tensors = {}, .metadata = {}};
   Result<void> done;
-  each_graph(*opened->model, [&](const Graph& graph) {
+  each_graph(*opened.model, [&](const Graph& graph) {
     const std::string& scope = scopes[graph.id];
     for (const Initializer& initializer : graph.initializers) {
       if (!done) return;
       std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
-      Result<TensorSummary> summary = summary_of(opened->file, initializer, shown);
+      Result<TensorSummary> summary = summary_of(opened.file, initializer, shown);
       if (summary) {
         list.tensors.push_back(*std::move(summary));
       } else {
@@ -120,12 +118,10 @@ Result<FileSummary> list_initializers(const std::string& path) {
 }
 
 Result<std::vector<std::string>> list_external_files(const std::string& path) {
-  const Result<OpenModel> opened = open_model(path);
-  if (!opened) return opened.error();
-  const Result<std::set<std::string>> locations = external_locations(opened->file, *opened->model);
-  if (!locations) return locations.error();
+  const OpenModel opened = TRY(open_model(path));
+  const std::set<std::string> locations = TRY(external_locations(opened.file, *opened.model));
   std::vector<std::string> files;
-  for (const std::string& location : *locations) files.push_back((folder_of(path) / location).string());
+  for (const std::string& location : locations) files.push_back((folder_of(path) / location).string());
   return files;
 }
 
