@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +16,8 @@
 #include "convert/quantization_claim.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/tensor_selection.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
@@ -68,15 +69,15 @@ class Planning {
   Result<CheckpointPlan> run() {
     plan_.warnings = source_.warnings;
     for (const SourceModel& model : source_.models) {
-      if (Result<void> planned = plan_model(model); !planned) return std::move(planned).error();
+      TRY(plan_model(model));
     }
     if (request_.raw_codes && !claimed_.empty()) {
       plan_.warnings.push_back(
           "codes become plain numbers, and the configuration stays: a loader that applies it gets "
           "wrong weights");
     }
-    if (Result<void> matched = planner_.check_all_matched(); !matched) return std::move(matched).error();
-    if (Result<void> claims = check_claims(); !claims) return std::move(claims).error();
+    TRY(planner_.check_all_matched());
+    TRY(check_claims());
     if (plan_.shards.empty()) {
       return Error{.code = ErrorCode::invalid_argument,
                    .message = "no tensor is left to write",
@@ -84,12 +85,12 @@ class Planning {
                    .file = source_.folder};
     }
     for (PlannedShard& shard : plan_.shards) {
-      if (Result<void> laid_out = lay_out(shard); !laid_out) return std::move(laid_out).error();
+      TRY(lay_out(shard));
       set_fingerprint(plan_, shard);
     }
     plan_others();
-    if (Result<void> apart = check_names_differ(); !apart) return std::move(apart).error();
-    if (Result<void> readable = check_others(); !readable) return std::move(readable).error();
+    TRY(check_names_differ());
+    TRY(check_others());
     plan_.choices = std::move(memory_.made);
     return std::move(plan_);
   }
@@ -133,7 +134,7 @@ class Planning {
       tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin, .decoded = std::move(decoded)});
     }
     if (respelling->any()) note_respelling(model, *std::move(respelling));
-    if (Result<void> noted = note_layers(model, layers, tensors); !noted) return noted;
+    TRY(note_layers(model, layers, tensors));
     if (tensors.empty() && !infos.empty()) return {};  // all are dropped
     note_types(model, tensors);
     return add_shards(model, std::move(tensors));
@@ -241,7 +242,7 @@ class Planning {
         name = safetensors_name(source_name);
         planned.new_map = planned.new_map || name != source_name;
       }
-      if (Result<void> added = add_shard(planned, std::move(name), std::move(shards[i]), model); !added) return added;
+      TRY(add_shard(planned, std::move(name), std::move(shards[i]), model));
     }
     planned.index = model.output_index;
     if (count > 1 && model.index.empty()) planned.index = model.folder + index_name(model.stem);
@@ -297,9 +298,7 @@ class Planning {
         if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
       }
     }
-    Result<formats::Metadata> metadata = planner_.metadata_of(shard.metadata);
-    if (!metadata) return std::move(metadata).error();
-    shard.metadata = std::move(metadata).value();
+    shard.metadata = TRY(planner_.metadata_of(shard.metadata));
     if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
     if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
       // Without a config.json beside them, the files themselves say how they are quantized.
@@ -319,11 +318,10 @@ class Planning {
   Result<void> lay_out(PlannedShard& shard) const {
     std::vector<file_conversion::PlannedTensor> planned;
     for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
-    const Result<std::vector<std::size_t>> layout = file_conversion::layout_of(formats::safetensors_format, planned);
-    if (!layout) return layout.error();
+    const std::vector<std::size_t> layout = TRY(file_conversion::layout_of(formats::safetensors_format, planned));
     std::vector<ShardTensor> ordered;
     std::vector<formats::TensorInfo> targets;
-    for (const std::size_t index : *layout) {
+    for (const std::size_t index : layout) {
       targets.push_back(shard.tensors[index].planned.target);
       ordered.push_back(std::move(shard.tensors[index]));
     }
@@ -393,9 +391,7 @@ class Planning {
     names.emplace_back(record_name);
     const std::set<std::string_view> all(names.begin(), names.end());
     const auto fail = [](std::string message) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = std::move(message),
-                   .hint = "convert the models of the folder one by one, by their indexes or files"};
+      return unsupported(std::move(message), "convert the models of the folder one by one, by their indexes or files");
     };
     std::set<std::string_view> seen;
     for (const std::string_view name : names) {
@@ -417,16 +413,14 @@ class Planning {
   // Opens what finish will read, so that a damaged config or a link that leads out is known before the work.
   [[nodiscard]] Result<void> check_others() const {
     for (const ListedFile& file : plan_.copies) {
-      if (Result<void> checked = check_source(plan_.source, file.name); !checked) return checked;
+      TRY(check_source(plan_.source, file.name));
     }
     for (const PlannedConfig& config : plan_.configs) {
-      const auto source = open_source(plan_.source, config.name);
-      if (!source) return source.error();
-      const Result<std::string> text = read_text(**source, max_config_bytes);
-      if (!text) return text.error();
-      if (const Result<std::string> rewritten = rewritten_config(*text, config); !rewritten) {
+      const auto source = TRY(open_source(plan_.source, config.name));
+      const std::string text = TRY(read_text(*source, max_config_bytes));
+      if (const Result<std::string> rewritten = rewritten_config(text, config); !rewritten) {
         Error error = rewritten.error();
-        error.file = (*source)->path();
+        error.file = source->path();
         return error;
       }
     }
@@ -464,7 +458,7 @@ class Planning {
 
 Result<void> check_request(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint = {}) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+    return invalid(std::move(message), std::move(hint));
   };
   if (request.raw) return fail("a checkpoint is not raw bytes");
   if (!request.output_format.empty() && request.output_format != "safetensors") {
@@ -522,16 +516,13 @@ std::vector<std::string> CheckpointPlan::folders() const {
 
 Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
                                             std::vector<file_conversion::MadeChoice> known) {
-  if (Result<void> checked = check_request(request); !checked) return std::move(checked).error();
-  if (Result<void> path = io::check_path(request.output); !path) return std::move(path).error();
+  TRY(check_request(request));
+  TRY(io::check_path(request.output));
   if (!is_folder(request.input) && !is_file(request.input)) {
-    const Result<SourceCheckpoint> missing = read_source(request.input);
-    if (!missing) return missing.error();
+    TRY(read_source(request.input));
   }
   const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
-  if (Result<void> apart = check_apart({.path = request.output, .noun = "output", .folder = true}, input); !apart) {
-    return std::move(apart).error();
-  }
+  TRY(check_apart({.path = request.output, .noun = "output", .folder = true}, input));
   if (!is_utf8(request.input)) {
     return Error{.code = ErrorCode::unsupported,
                  .message = "the path of the folder is not UTF-8, so no plan can name it",
@@ -542,10 +533,9 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
   Result<file_conversion::TensorPlanner> planner =
       file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
   if (!planner) return std::move(planner).error();
-  Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
-  if (!source) return std::move(source).error();
+  SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
   Result<CheckpointPlan> plan =
-      Planning(request, std::move(source).value(), std::move(planner).value(), std::move(known)).run();
+      Planning(request, std::move(source), std::move(planner).value(), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;
 }

@@ -9,6 +9,7 @@
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/respelled_reader.hpp"
 #include "convert/verify.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -51,15 +52,13 @@ class Comparison {
       : request_(request), output_(output), source_(source), written_(written), quantized_(output.layers()) {}
 
   Result<ComparedModel> run() {
-    Result<Expected> expected = expected_tensors();
-    if (!expected) return std::move(expected).error();
-    RemainingTensors unquantized(*output_.reader, take_quantized(*expected));
-    Result<file_conversion::Plan> plan = plan_of(*expected, unquantized);
-    if (!plan) return std::move(plan).error();
+    Expected expected = TRY(expected_tensors());
+    RemainingTensors unquantized(*output_.reader, take_quantized(expected));
+    file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
-    const std::uint64_t bytes = plan->bytes_in() + plan->bytes_out();
+    const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
     file_conversion::ProgressMeter meter(run.on_progress, bytes);
-    Result<bool> same = file_conversion::verify(run, plan->in_layout(), *expected->reader, unquantized, meter);
+    Result<bool> same = file_conversion::verify(run, plan.in_layout(), *expected.reader, unquantized, meter);
     if (!same) {
       if (same.error().code == ErrorCode::internal) {
         same.error().hint = "the file was changed, or converted with other options: give verify the same ones";
@@ -67,7 +66,7 @@ class Comparison {
       return std::move(same).error();
     }
     if (!*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
-    outcome_.tensors += plan->tensors.size();
+    outcome_.tensors += plan.tensors.size();
     outcome_.bytes_read += bytes;
     return outcome_;
   }
@@ -93,8 +92,7 @@ class Comparison {
     formats::Reader& encoded = *source_.reader;
     const quantized::RespellRequest request{
         .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
-    Result<quantized::Respelling> plan = quantized::plan_respelling(layers, source_.texts, encoded, request);
-    if (!plan) return std::move(plan).error();
+    quantized::Respelling plan = TRY(quantized::plan_respelling(layers, source_.texts, encoded, request));
     Expected expected;
     auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
@@ -102,8 +100,8 @@ class Comparison {
       if (layers.layer_of[i] == SIZE_MAX && written_.writes(name)) expected.by_name.emplace(name, i);
     }
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
-      for (const std::size_t kept : plan->layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
-      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan->layers[i]));
+      for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan.layers[i]));
       for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
         expected.by_name.emplace(layer->written.tensors[tensor].info.name,
                                  reader->add(layers.layers[i], {}, layer, tensor));
@@ -135,9 +133,8 @@ class Comparison {
       if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
       const std::string& name = expected.reader->tensors()[i].name;
       if (!written_.writes(name)) continue;
-      Result<std::string> new_name = written_.new_name(name);
-      if (!new_name) return std::move(new_name).error();
-      expected.by_name.emplace(std::move(new_name).value(), i);
+      std::string new_name = TRY(written_.new_name(name));
+      expected.by_name.emplace(std::move(new_name), i);
     }
     return expected;
   }
@@ -219,25 +216,21 @@ bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, f
 }
 
 Result<OpenedModel> open_model(const std::string& path) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
-  if (!input) return std::move(input).error();
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
   return OpenedModel{
-      .file = std::move(input->file), .reader = std::move(input->reader), .texts = std::move(input->configs)};
+      .file = std::move(input.file), .reader = std::move(input.reader), .texts = std::move(input.configs)};
 }
 
 Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
                                     file_conversion::OutputNames& written) {
   if (!is_checkpoint(path) && is_local(path)) return open_model(path);
-  Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
-  if (!checkpoint) return std::move(checkpoint).error();
+  const SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
   std::vector<const SourceModel*> chosen;
-  for (const SourceModel& model : checkpoint->models) {
-    if (has_tensors(*checkpoint, model, written)) chosen.push_back(&model);
+  for (const SourceModel& model : checkpoint.models) {
+    if (has_tensors(checkpoint, model, written)) chosen.push_back(&model);
   }
-  const Result<const SourceModel*> model =
-      only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one");
-  if (!model) return model.error();
-  return opened_model(*checkpoint, **model);
+  return opened_model(checkpoint,
+                      *TRY(only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one")));
 }
 
 Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,

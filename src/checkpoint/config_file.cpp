@@ -4,6 +4,8 @@
 #include <array>
 
 #include "checkpoint/json_text.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -74,7 +76,7 @@ bool is_loadable(DType dtype) noexcept {
 
 Result<std::string> with_dtype(std::string_view text, DType dtype) {
   std::vector<JsonEdit> edits;
-  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
     if (keys.empty() || value.kind != JsonKind::string) return;
     if (keys.back() != "torch_dtype" && keys.back() != "dtype") return;
     if (!std::all_of(keys.begin(), keys.end() - 1, is_inner_config)) return;
@@ -83,30 +85,27 @@ Result<std::string> with_dtype(std::string_view text, DType dtype) {
     const std::string prefix(word.starts_with(torch_prefix) ? torch_prefix : "");
     edits.push_back(
         {.begin = value.begin, .length = value.text.size(), .text = json_quoted(prefix + std::string(name(dtype)))});
-  });
-  if (!visited) return std::move(visited).error();
+  }));
   return edited(text, std::move(edits));
 }
 
 Result<std::string> without_quantization(std::string_view text) {
   std::vector<JsonEdit> edits;
-  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
     if (keys.empty() || !is_description(keys, value)) return;
     edits.push_back(removal(text, keys.back(), value));
-  });
-  if (!visited) return std::move(visited).error();
+  }));
   return edited(text, std::move(edits));
 }
 
 Result<std::string> with_section(std::string_view text, std::string_view section) {
-  Result<std::string> plain = without_quantization(text);
-  if (!plain) return plain;
-  const std::size_t end = plain->find_last_of('}');
-  const std::size_t last = end == std::string::npos ? end : plain->find_last_not_of(" \t\r\n", end - 1);
-  if (last == std::string::npos) return Error{.code = ErrorCode::parse, .message = "it is not an object of JSON"};
-  const bool empty = (*plain)[last] == '{';
-  plain->insert(last + 1, (empty ? "\n  " : ",\n  ") + json_quoted("quantization_config") + ": " +
-                              std::string(section) + (empty ? "\n" : ""));
+  std::string plain = TRY(without_quantization(text));
+  const std::size_t end = plain.find_last_of('}');
+  const std::size_t last = end == std::string::npos ? end : plain.find_last_not_of(" \t\r\n", end - 1);
+  if (last == std::string::npos) return parse_error("it is not an object of JSON");
+  const bool empty = plain[last] == '{';
+  plain.insert(last + 1, (empty ? "\n  " : ",\n  ") + json_quoted("quantization_config") + ": " + std::string(section) +
+                             (empty ? "\n" : ""));
   return plain;
 }
 
@@ -122,7 +121,7 @@ Result<std::string> with_unquantized(std::string_view text, std::span<const std:
   std::string names;
   for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + json_quoted(module);
   std::vector<std::size_t> listed;  // where descriptions begin that have a list
-  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
     const bool inside = keys.size() >= 2 && is_section(keys[keys.size() - 2]);
     if (inside && value.kind == JsonKind::array && is_module_list(keys.back())) {
       const bool empty = value.text.find_first_not_of(" \t\r\n", 1) == value.text.size() - 1;
@@ -134,8 +133,7 @@ Result<std::string> with_unquantized(std::string_view text, std::span<const std:
     if (std::ranges::any_of(listed, own)) return;
     const std::string key = list_key(value.text);
     edits.push_back({.begin = value.begin + 1, .length = 0, .text = json_quoted(key) + ": [" + names + "], "});
-  });
-  if (!visited) return std::move(visited).error();
+  }));
   return edited(text, std::move(edits));
 }
 

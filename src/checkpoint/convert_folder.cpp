@@ -15,6 +15,7 @@
 #include "checkpoint/to_file.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
@@ -64,38 +65,32 @@ Result<void> check_free(std::uint64_t needed, const std::string& output) {
 // Checks the space, and the files of an output folder that exists and has no state: before anything is written, and in
 // a dry run.
 Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& plan, const std::string& output) {
-  if (Result<void> place = check_place(request, output); !place) return place;
+  TRY(check_place(request, output));
   if (!checkpoint::is_folder(output)) {
     return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
   }
-  const Result<std::unique_ptr<checkpoint::Folder>> opened = checkpoint::Folder::open(output);
-  if (!opened) return opened.error();
-  const checkpoint::Folder& folder = **opened;
-  if (Result<void> checked = WorkFolder::check_state(folder); !checked) return checked;
-  const Result<bool> stateless = WorkFolder::has_no_state(folder);
-  if (!stateless) return stateless.error();
-  if (!*stateless && !request.dry_run) return {};  // begin() does, behind the lock
-  const auto moving = folder.find(checkpoint::moving_name);
-  if (!moving) return moving.error();
-  if (moving->has_value()) return {};
+  const std::unique_ptr<checkpoint::Folder> opened = TRY(checkpoint::Folder::open(output));
+  const checkpoint::Folder& folder = *opened;
+  TRY(WorkFolder::check_state(folder));
+  const bool stateless = TRY(WorkFolder::has_no_state(folder));
+  if (!stateless && !request.dry_run) return {};  // begin() does, behind the lock
+  const auto moving = TRY(folder.find(checkpoint::moving_name));
+  if (moving.has_value()) return {};
   // A crash may have left it beside a complete checkpoint.
   if (!request.dry_run) {
-    if (Result<void> removed = WorkFolder::remove_finished(folder); !removed) return removed;
+    TRY(WorkFolder::remove_finished(folder));
   }
-  const Result<bool> empty = WorkFolder::is_empty(folder);
-  if (!empty) return empty.error();
-  if (*stateless && !*empty && !request.overwrite) return exists_already(output);
-  const auto old = checkpoint::check_old_files(plan, folder);
-  if (!old) return old.error();
+  const bool empty = TRY(WorkFolder::is_empty(folder));
+  if (stateless && !empty && !request.overwrite) return exists_already(output);
+  TRY(checkpoint::check_old_files(plan, folder));
   return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
 }
 
 Result<void> check_space(const CheckpointPlan& plan, const WorkFolder& folder) {
   std::uint64_t needed = plan.disk_bytes();
   for (const PlannedShard& shard : plan.shards) {
-    const auto staged = folder.files().find(WorkFolder::staged(shard));
-    if (!staged) return staged.error();
-    if (staged->has_value() && (*staged)->bytes == shard.bytes) needed -= shard.bytes;
+    const auto staged = TRY(folder.files().find(WorkFolder::staged(shard)));
+    if (staged.has_value() && staged->bytes == shard.bytes) needed -= shard.bytes;
   }
   return check_free(needed, folder.output());
 }
@@ -119,16 +114,13 @@ Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& pla
   if (!old && !request.overwrite) return std::move(old).error();
   const bool has_plan = old && old->has_value();
   const bool same = has_plan && is_same_plan(**old, plan);
-  const Result<bool> moving = folder.is_moving();
-  if (!moving) return moving.error();
-  if (same && *moving) return true;
-  if (has_plan && *moving) {
+  const bool moving = TRY(folder.is_moving());
+  if (same && moving) return true;
+  if (has_plan && moving) {
     // Another conversion is complete but for its last step, which is done first.
-    if (Result<void> carried = checkpoint::carry_out(folder); !carried) return std::move(carried).error();
+    TRY(checkpoint::carry_out(folder));
     if (!request.overwrite) return exists_already(output);
-    Result<WorkFolder> again = WorkFolder::create(output);
-    if (!again) return std::move(again).error();
-    folder = std::move(again).value();
+    folder = TRY(WorkFolder::create(output));
   } else if (has_plan && !same && !request.overwrite) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "the folder has an unfinished conversion of another source or with other options",
@@ -136,30 +128,27 @@ Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& pla
                  .file = output};
   }
   if (!has_plan && !request.overwrite) {
-    const Result<bool> empty = WorkFolder::is_empty(folder.files());
-    if (!empty) return empty.error();
-    if (!*empty) return exists_already(output);
+    const bool empty = TRY(WorkFolder::is_empty(folder.files()));
+    if (!empty) return exists_already(output);
   }
-  const auto old_files = checkpoint::check_old_files(plan, folder.files());
-  if (!old_files) return old_files.error();
-  if (Result<void> space = check_space(plan, folder); !space) return std::move(space).error();
+  TRY(checkpoint::check_old_files(plan, folder.files()));
+  TRY(check_space(plan, folder));
   if (!same) {
-    if (Result<void> written = folder.begin(plan); !written) return std::move(written).error();
+    TRY(folder.begin(plan));
   }
   return same;
 }
 
 Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
   const std::string output = WorkFolder::folder_of_output(request.output);
-  if (Result<void> checked = check_folder(request, plan, output); !checked) return std::move(checked).error();
-  Result<WorkFolder> folder = WorkFolder::create(output);
-  if (!folder) return std::move(folder).error();
-  const Result<bool> resumed = write_plan(request, plan, *folder);
+  TRY(check_folder(request, plan, output));
+  WorkFolder folder = TRY(WorkFolder::create(output));
+  const Result<bool> resumed = write_plan(request, plan, folder);
   if (!resumed) {
-    folder->remove_unused();
+    folder.remove_unused();
     return resumed.error();
   }
-  return Begun{.folder = std::move(folder).value(), .resumed = *resumed};
+  return Begun{.folder = std::move(folder), .resumed = *resumed};
 }
 
 void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {
@@ -179,10 +168,9 @@ Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFold
   ConvertOutcome outcome = outcome_of(plan);
   std::size_t first = 0;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-    Result<std::optional<DoneShard>> done = folder.done(plan.shards[i]);
-    if (!done) return std::move(done).error();
-    outcome.shards[i].done_before = done->has_value();
-    if (done->has_value()) add_done(outcome, i, first, **std::move(done));
+    std::optional<DoneShard> done = TRY(folder.done(plan.shards[i]));
+    outcome.shards[i].done_before = done.has_value();
+    if (done.has_value()) add_done(outcome, i, first, *std::move(done));
     first += plan.shards[i].tensors.size();
   }
   return outcome;
@@ -203,7 +191,7 @@ Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_
   for (const std::size_t index : chosen) {
     const PlannedShard& shard = plan.shards[index];
     progress.shard = index + 1;
-    if (Result<void> same = folder.check_identity(); !same) return same;
+    TRY(folder.check_identity());
     Result<std::optional<DoneShard>> done = folder.done(shard);
     if (!done) return std::move(done).error();
     outcome.shards[index].done_before = done->has_value();
@@ -236,10 +224,9 @@ Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
   std::vector<DoneShard> all;
   std::vector<std::string> missing;
   for (const PlannedShard& shard : plan.shards) {
-    Result<std::optional<DoneShard>> done = folder.done(shard);
-    if (!done) return std::move(done).error();
-    if (done->has_value()) {
-      all.push_back(**std::move(done));
+    std::optional<DoneShard> done = TRY(folder.done(shard));
+    if (done.has_value()) {
+      all.push_back(*std::move(done));
     } else {
       missing.push_back(shard.name);
     }
@@ -270,23 +257,20 @@ Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
 }
 
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
-  Result<CheckpointPlan> plan = plan_for(request);
-  if (!plan) return std::move(plan).error();
-  ConvertOutcome outcome = outcome_of(*plan);
-  outcome.warnings = plan->warnings;
+  CheckpointPlan plan = TRY(plan_for(request));
+  ConvertOutcome outcome = outcome_of(plan);
+  outcome.warnings = plan.warnings;
   if (request.dry_run) {
     const std::string output = WorkFolder::folder_of_output(request.output);
-    if (Result<void> checked = check_folder(request, *plan, output); !checked) return std::move(checked).error();
-    outcome.requirements = checkpoint::measure_requirements(*plan, request.output, request.execution);
+    TRY(check_folder(request, plan, output));
+    outcome.requirements = checkpoint::measure_requirements(plan, request.output, request.execution);
     return outcome;
   }
-  Result<Begun> begun = begin(request, *plan);
-  if (!begun) return std::move(begun).error();
-  outcome.resumed = begun->resumed;
-  Result<void> ran =
-      run_shards(*plan, all_shards(*plan), begun->folder, request.execution, request.on_progress, outcome);
+  Begun begun = TRY(begin(request, plan));
+  outcome.resumed = begun.resumed;
+  Result<void> ran = run_shards(plan, all_shards(plan), begun.folder, request.execution, request.on_progress, outcome);
   if (!ran) return std::move(ran).error();
-  if (Result<void> finished = finish_plan(*plan, begun->folder); !finished) return std::move(finished).error();
+  TRY(finish_plan(plan, begun.folder));
   outcome.verified = request.verify;
   return outcome;
 }
@@ -352,41 +336,33 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
                    .hint = "a name that ends in / is a folder's",
                    .file = request.output};
     }
-    Result<CheckpointPlan> plan = plan_for(request);
-    if (!plan) return std::move(plan).error();
-    ConvertOutcome outcome = outcome_of(*plan);
-    outcome.warnings = plan->warnings;
-    const Result<Begun> begun = begin(request, *plan);
-    if (!begun) return begun.error();
-    outcome.resumed = begun->resumed;
+    CheckpointPlan plan = TRY(plan_for(request));
+    ConvertOutcome outcome = outcome_of(plan);
+    outcome.warnings = plan.warnings;
+    const Begun begun = TRY(begin(request, plan));
+    outcome.resumed = begun.resumed;
     return outcome;
   });
 }
 
 Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
   return guarded(request.output, [&]() -> Result<ConvertOutcome> {
-    Result<WorkFolder> folder = WorkFolder::open(request.output, io::LockKind::shared);
-    if (!folder) return std::move(folder).error();
-    const Result<CheckpointPlan> plan = folder->load_plan();
-    if (!plan) return plan.error();
-    const Result<std::vector<std::size_t>> chosen = choose_shards(request, *plan);
-    if (!chosen) return chosen.error();
-    ConvertOutcome outcome = outcome_of(*plan);
-    Result<void> ran = run_shards(*plan, *chosen, *folder, request.execution, request.on_progress, outcome);
-    if (!ran) return std::move(ran).error();
-    outcome.verified = plan->settings.verify;
-    keep_shards(outcome, *chosen);
+    WorkFolder folder = TRY(WorkFolder::open(request.output, io::LockKind::shared));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    const std::vector<std::size_t> chosen = TRY(choose_shards(request, plan));
+    ConvertOutcome outcome = outcome_of(plan);
+    TRY(run_shards(plan, chosen, folder, request.execution, request.on_progress, outcome));
+    outcome.verified = plan.settings.verify;
+    keep_shards(outcome, chosen);
     return outcome;
   });
 }
 
 Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
   return guarded(output, [&]() -> Result<ConvertOutcome> {
-    Result<WorkFolder> folder = WorkFolder::open(output, std::nullopt);
-    if (!folder) return std::move(folder).error();
-    const Result<CheckpointPlan> plan = folder->load_plan();
-    if (!plan) return plan.error();
-    return outcome_so_far(*plan, *folder);
+    WorkFolder folder = TRY(WorkFolder::open(output, std::nullopt));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    return outcome_so_far(plan, folder);
   });
 }
 
@@ -395,15 +371,12 @@ Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
     const Result<std::unique_ptr<checkpoint::Folder>> files =
         checkpoint::Folder::open(WorkFolder::folder_of_output(output));
     if (!files) return files.error();
-    if (Result<void> removed = WorkFolder::remove_finished(**files); !removed) return std::move(removed).error();
-    Result<WorkFolder> folder = WorkFolder::open(output, io::LockKind::exclusive);
-    if (!folder) return std::move(folder).error();
-    const Result<CheckpointPlan> plan = folder->load_plan();
-    if (!plan) return plan.error();
-    Result<ConvertOutcome> outcome = outcome_so_far(*plan, *folder);
-    if (!outcome) return outcome;
-    if (Result<void> finished = finish_plan(*plan, *folder); !finished) return std::move(finished).error();
-    outcome->verified = plan->settings.verify;
+    TRY(WorkFolder::remove_finished(**files));
+    WorkFolder folder = TRY(WorkFolder::open(output, io::LockKind::exclusive));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    ConvertOutcome outcome = TRY(outcome_so_far(plan, folder));
+    TRY(finish_plan(plan, folder));
+    outcome.verified = plan.settings.verify;
     return outcome;
   });
 }

@@ -17,6 +17,7 @@
 #include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/recipe_trials.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -96,9 +97,7 @@ class Detection {
         .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
     if (importance_ != nullptr) {
       const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
-      Result<std::vector<float>> numbers = entry.file.empty() ? std::vector<float>() : importance_->read(entry);
-      if (!numbers) return std::move(numbers).error();
-      weight.importance = *std::move(numbers);
+      weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
     }
     weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
       return original_.stored->read(original, at, out);
@@ -115,9 +114,8 @@ class Detection {
     if (known != maxima_.end()) return known->second;
     float largest = 0.0f;
     for (const std::size_t tensor : joined_[key]) {
-      const Result<float> one = maximum_of(tensor, dtype);
-      if (!one) return one.error();
-      largest = std::max(largest, *one);
+      const float one = TRY(maximum_of(tensor, dtype));
+      largest = std::max(largest, one);
     }
     return maxima_[{key, dtype}] = largest;
   }
@@ -127,11 +125,10 @@ class Detection {
     const TensorInfo& info = original_.stored->tensors()[tensor];
     if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
-    const Result<block::Quantizer> quantizer = block::Quantizer::make(
-        info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool});
-    if (!quantizer) return quantizer.error();
+    const block::Quantizer quantizer = TRY(block::Quantizer::make(
+        info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));
     return quantized::largest_magnitude(
-        *quantizer, info.dtype, info.count,
+        quantizer, info.dtype, info.count,
         [&](std::uint64_t first, std::span<std::byte> out) {
           return original_.stored->read(tensor, storage_bytes(info.dtype, first), out);
         },
@@ -150,12 +147,11 @@ class Detection {
 
 Result<std::optional<quantized::ImportanceFile>> importance_for(const std::string& path, const OpenedLayers& input) {
   if (path.empty()) return std::optional<quantized::ImportanceFile>();
-  Result<quantized::ImportanceFile> opened = quantized::ImportanceFile::open(path);
-  if (!opened) return std::move(opened).error();
+  quantized::ImportanceFile opened = TRY(quantized::ImportanceFile::open(path));
   const bool is_used = std::ranges::any_of(
-      input.summaries, [&](const QuantizedLayer& layer) { return !opened->find(layer.name).file.empty(); });
+      input.summaries, [&](const QuantizedLayer& layer) { return !opened.find(layer.name).file.empty(); });
   if (!is_used) return quantized::no_importance(path, input.summaries[0].name);
-  return std::optional(*std::move(opened));
+  return std::optional(std::move(opened));
 }
 
 }  // namespace
@@ -184,20 +180,17 @@ std::vector<std::string_view> LayerRecipes::recipes() const {
 
 Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
   return guarded(request.input, [&]() -> Result<std::vector<LayerRecipes>> {
-    if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
-    Result<OpenedLayers> input = checkpoint::open_layers(request.input);
-    if (!input) return std::move(input).error();
-    if (input->layers.empty()) {
-      const bool known = !input->refusal.empty();
+    TRY(check_execution(request.execution));
+    OpenedLayers input = TRY(checkpoint::open_layers(request.input));
+    if (input.layers.empty()) {
+      const bool known = !input.refusal.empty();
       return Error{.code = ErrorCode::invalid_argument,
-                   .message = known ? input->refusal : "there are no quantized layers whose recipe could be found",
+                   .message = known ? input.refusal : "there are no quantized layers whose recipe could be found",
                    .file = request.input};
     }
-    Result<OpenedLayers> original = checkpoint::open_layers(request.original);
-    if (!original) return std::move(original).error();
-    const Result<std::optional<quantized::ImportanceFile>> importance = importance_for(request.importance, *input);
-    if (!importance) return importance.error();
-    return Detection(request, *input, *original, *importance ? &**importance : nullptr).run();
+    OpenedLayers original = TRY(checkpoint::open_layers(request.original));
+    const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
+    return Detection(request, input, original, importance ? &*importance : nullptr).run();
   });
 }
 

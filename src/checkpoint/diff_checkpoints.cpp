@@ -16,6 +16,7 @@
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -46,9 +47,8 @@ struct TensorSet {
 Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
                       file_conversion::OutputNames& output) {
   set.written.push_back(output.writes(name));
-  Result<std::string> new_name = set.written.back() ? output.new_name(name) : name;
-  if (!new_name) return std::move(new_name).error();
-  set.names.push_back(prefix + *new_name);
+  std::string new_name = TRY(set.written.back() ? output.new_name(name) : name);
+  set.names.push_back(prefix + new_name);
   return {};
 }
 
@@ -68,7 +68,7 @@ Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefi
                            file_conversion::OutputNames& output) {
   if (set.layers.empty()) return {};
   for (std::size_t i = 0; i < set.layers.size(); ++i) {
-    if (Result<void> named = add_name(set, prefixes[i], set.layers[i].name, output); !named) return named;
+    TRY(add_name(set, prefixes[i], set.layers[i].name, output));
   }
   set.encoded = std::move(set.reader);
   set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
@@ -77,57 +77,51 @@ Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefi
 
 Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
                                   file_conversion::OutputNames& output) {
-  Result<SourceCheckpoint> checkpoint = read_source(path, filter.skip_files);
-  if (!checkpoint) return std::move(checkpoint).error();
+  SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
   TensorSet set{.path = path, .file = {}, .encoded = {}, .reader = {}, .names = {}, .written = {}};
   auto reader = std::make_unique<ShardReader>();
   std::vector<std::string> prefixes;  // of layers
-  for (const SourceModel& model : checkpoint->models) {
+  for (const SourceModel& model : checkpoint.models) {
     const std::size_t first = reader->tensors().size();
-    add_model(*checkpoint, model, *reader);
+    add_model(checkpoint, model, *reader);
     const std::string prefix = name_prefix(model);
     for (std::size_t i = first; i < reader->tensors().size(); ++i) {
-      if (Result<void> named = add_name(set, prefix, reader->tensors()[i].name, output); !named) {
-        return std::move(named).error();
-      }
+      TRY(add_name(set, prefix, reader->tensors()[i].name, output));
     }
     ShardReader alone;
-    add_model(*checkpoint, model, alone);
-    add_layers(set, prefixes, layers_of(Claims(*checkpoint), model, alone), first, prefix);
+    add_model(checkpoint, model, alone);
+    add_layers(set, prefixes, layers_of(Claims(checkpoint), model, alone), first, prefix);
   }
   set.reader = std::move(reader);
-  if (Result<void> decoded = decode_layers(set, prefixes, output); !decoded) return std::move(decoded).error();
+  TRY(decode_layers(set, prefixes, output));
   return set;
 }
 
 Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
-  if (!input) return std::move(input).error();
-  quantized::FoundLayers found = file_conversion::layers_of(*input);
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  quantized::FoundLayers found = file_conversion::layers_of(input);
   TensorSet set{.path = path,
-                .file = std::move(input->file),
+                .file = std::move(input.file),
                 .encoded = {},
-                .reader = std::move(input->reader),
+                .reader = std::move(input.reader),
                 .names = {},
                 .written = {}};
   for (const TensorInfo& tensor : set.reader->tensors()) {
-    if (Result<void> named = add_name(set, "", tensor.name, output); !named) return std::move(named).error();
+    TRY(add_name(set, "", tensor.name, output));
   }
-  if (!input->format->many_tensors) return set;
+  if (!input.format->many_tensors) return set;
   std::vector<std::string> prefixes;
   add_layers(set, prefixes, std::move(found), 0, "");
-  if (Result<void> decoded = decode_layers(set, prefixes, output); !decoded) return std::move(decoded).error();
+  TRY(decode_layers(set, prefixes, output));
   return set;
 }
 
 // Opens a checkpoint or a file as a conversion with this filter would write it.
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
-  Result<file_conversion::OutputNames> output = file_conversion::OutputNames::compile(filter);
-  if (!output) return std::move(output).error();
+  file_conversion::OutputNames output = TRY(file_conversion::OutputNames::compile(filter));
   const bool folder = is_checkpoint(path) || !is_local(path);
-  Result<TensorSet> set = folder ? open_checkpoint(path, filter, *output) : open_file_set(path, *output);
-  if (!set) return set;
-  if (Result<void> matched = output->check_all_matched(); !matched) return std::move(matched).error();
+  TensorSet set = TRY(folder ? open_checkpoint(path, filter, output) : open_file_set(path, output));
+  TRY(output.check_all_matched());
   return set;
 }
 
@@ -189,9 +183,9 @@ class Comparison {
     const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
     for (std::uint64_t first = 0; first < a.count; first += per_block) {
       const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
-      if (Result<void> got = load(*a_.reader, in_a, first, count, values_a_); !got) return std::move(got).error();
+      TRY(load(*a_.reader, in_a, first, count, values_a_));
       const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
-      if (Result<void> got = load(*b_.reader, in_b, first, count, values_b_); !got) return std::move(got).error();
+      TRY(load(*b_.reader, in_b, first, count, values_b_));
       const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
       for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
       const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
@@ -210,7 +204,7 @@ class Comparison {
                     const file_conversion::AlignedBuffer& values) {
     const DType dtype = reader.tensors()[index].dtype;
     const auto source = raw_.span().first(storage_bytes(dtype, count));
-    if (Result<void> got = reader.read(index, storage_bytes(dtype, first), source); !got) return got;
+    TRY(reader.read(index, storage_bytes(dtype, first), source));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
     return cast({dtype, shape, source}, {DType::float64, shape, values.span().first(count * sizeof(double))});
   }
@@ -219,11 +213,9 @@ class Comparison {
     const auto read = [&](TensorSet& set, std::size_t index) {
       return formats::read_all_strings(*set.reader, index, io::MemoryBudget(set.info(index).bytes));
     };
-    const Result<StringBuffer> a = read(a_, in_a);
-    if (!a) return a.error();
-    const Result<StringBuffer> b = read(b_, in_b);
-    if (!b) return b.error();
-    result.equal = a->offsets == b->offsets && a->data == b->data;
+    const StringBuffer a = TRY(read(a_, in_a));
+    const StringBuffer b = TRY(read(b_, in_b));
+    result.equal = a.offsets == b.offsets && a.data == b.data;
     return meter_.advance(a_.info(in_a).bytes + b_.info(in_b).bytes, result.name);
   }
 
@@ -231,8 +223,8 @@ class Comparison {
     const std::uint64_t total = a_.info(in_a).bytes;
     for (std::uint64_t offset = 0; offset < total; offset += block) {
       const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block, total - offset));
-      if (auto got = a_.reader->read(in_a, offset, values_a_.span().first(bytes)); !got) return std::move(got).error();
-      if (auto got = b_.reader->read(in_b, offset, values_b_.span().first(bytes)); !got) return std::move(got).error();
+      TRY(a_.reader->read(in_a, offset, values_a_.span().first(bytes)));
+      TRY(b_.reader->read(in_b, offset, values_b_.span().first(bytes)));
       if (std::memcmp(values_a_.span().data(), values_b_.span().data(), bytes) != 0) result.equal = false;
       if (!meter_.advance(2 * bytes, result.name)) return false;
     }
@@ -248,62 +240,59 @@ class Comparison {
 };
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  Result<file_conversion::PatternList> include = file_conversion::PatternList::compile(request.include);
-  if (!include) return std::move(include).error();
-  Result<TensorSet> a = open_set(request.a, request.filter);
-  if (!a) return std::move(a).error();
-  Result<TensorSet> b = open_set(request.b);
-  if (!b) return std::move(b).error();
-  name_array(*a, *b);
-  name_array(*b, *a);
-  choose_layers(*a, *b);
-  choose_layers(*b, *a);
+  file_conversion::PatternList include = TRY(file_conversion::PatternList::compile(request.include));
+  TensorSet a = TRY(open_set(request.a, request.filter));
+  TensorSet b = TRY(open_set(request.b));
+  name_array(a, b);
+  name_array(b, a);
+  choose_layers(a, b);
+  choose_layers(b, a);
   std::unordered_map<std::string_view, std::size_t> in_b;
-  for (std::size_t i = 0; i < b->names.size(); ++i) {
-    if (b->written[i]) in_b.emplace(b->names[i], i);
+  for (std::size_t i = 0; i < b.names.size(); ++i) {
+    if (b.written[i]) in_b.emplace(b.names[i], i);
   }
   const auto chosen = [&](const std::string& name) {
-    return request.include.empty() || include->first_match(name) < include->size();
+    return request.include.empty() || include.first_match(name) < include.size();
   };
 
   DiffOutcome outcome;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < a->names.size(); ++i) {
-    const TensorInfo& info = a->reader->tensors()[i];
-    const auto found = a->written[i] ? in_b.find(a->names[i]) : in_b.end();
-    const bool wanted = a->written[i] && chosen(a->names[i]);
+  for (std::size_t i = 0; i < a.names.size(); ++i) {
+    const TensorInfo& info = a.reader->tensors()[i];
+    const auto found = a.written[i] ? in_b.find(a.names[i]) : in_b.end();
+    const bool wanted = a.written[i] && chosen(a.names[i]);
     const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
     if (found != in_b.end()) in_b.erase(found);
     if (!wanted) continue;
     TensorDifference& tensor = outcome.tensors.emplace_back();
-    tensor.name = a->names[i];
+    tensor.name = a.names[i];
     tensor.from = info.dtype;
     tensor.from_shape = info.shape;
     tensor.in_b = other != SIZE_MAX;
     pairs.emplace_back(i, other);
     if (!tensor.in_b) continue;
-    tensor.to = b->reader->tensors()[other].dtype;
-    tensor.to_shape = b->reader->tensors()[other].shape;
-    const TensorInfo& compared = b->reader->tensors()[other];
+    tensor.to = b.reader->tensors()[other].dtype;
+    tensor.to_shape = b.reader->tensors()[other].shape;
+    const TensorInfo& compared = b.reader->tensors()[other];
     tensor.equal =
         info.dtype == compared.dtype && info.foreign_dtype == compared.foreign_dtype && info.shape == compared.shape;
-    bytes += info.bytes + b->reader->tensors()[other].bytes;
+    bytes += info.bytes + b.reader->tensors()[other].bytes;
   }
   const std::size_t common = outcome.tensors.size();
-  for (std::size_t i = 0; i < b->names.size(); ++i) {
-    const auto found = in_b.find(b->names[i]);
-    if (found == in_b.end() || found->second != i || !chosen(b->names[i])) continue;
+  for (std::size_t i = 0; i < b.names.size(); ++i) {
+    const auto found = in_b.find(b.names[i]);
+    if (found == in_b.end() || found->second != i || !chosen(b.names[i])) continue;
     TensorDifference& tensor = outcome.tensors.emplace_back();
-    tensor.name = b->names[i];
-    tensor.to = b->reader->tensors()[i].dtype;
-    tensor.to_shape = b->reader->tensors()[i].shape;
+    tensor.name = b.names[i];
+    tensor.to = b.reader->tensors()[i].dtype;
+    tensor.to_shape = b.reader->tensors()[i].shape;
     tensor.in_a = false;
   }
-  if (Result<void> matched = include->check_all_matched("include"); !matched) return std::move(matched).error();
+  TRY(include.check_all_matched("include"));
   if (request.headers_only) return outcome;
   file_conversion::ProgressMeter meter(request.on_progress, bytes);
-  Comparison comparison(*a, *b, meter);
+  Comparison comparison(a, b, meter);
   for (std::size_t i = 0; i < common; ++i) {
     if (!outcome.tensors[i].in_b) continue;
     const Result<bool> compared = comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i]);
@@ -321,17 +310,16 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
 
 Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
   return guarded(path, [&]() -> Result<CheckpointSummary> {
-    Result<SourceCheckpoint> checkpoint = read_source(path);
-    if (!checkpoint) return std::move(checkpoint).error();
+    SourceCheckpoint checkpoint = TRY(read_source(path));
     CheckpointSummary summary;
     // In the root of a model of Hugging Face's cache, files are in a snapshot.
     const Result<std::string> real = real_path(path);
-    const bool below = real && is_folder(*real) && checkpoint->folder.starts_with(*real + "/");
-    const std::string prefix = below ? checkpoint->folder.substr(real->size() + 1) + "/" : std::string();
-    for (const SourceModel& model : checkpoint->models) {
+    const bool below = real && is_folder(*real) && checkpoint.folder.starts_with(*real + "/");
+    const std::string prefix = below ? checkpoint.folder.substr(real->size() + 1) + "/" : std::string();
+    for (const SourceModel& model : checkpoint.models) {
       if (!model.index.empty()) summary.indexes.push_back(prefix + model.index);
       for (const std::size_t index : model.shards) {
-        const SourceShard& shard = checkpoint->shards[index];
+        const SourceShard& shard = checkpoint.shards[index];
         summary.shards.push_back({.name = prefix + shard.name,
                                   .bytes = shard.bytes,
                                   .tensors = shard.header.tensors.size(),
@@ -348,10 +336,10 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
         }
       }
     }
-    Claims claims(*checkpoint);
-    for (const SourceModel& model : checkpoint->models) {
+    Claims claims(checkpoint);
+    for (const SourceModel& model : checkpoint.models) {
       ShardReader reader;
-      add_model(*checkpoint, model, reader);
+      add_model(checkpoint, model, reader);
       const quantized::FoundLayers found = layers_of(claims, model, reader);
       for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
         summary.layers.push_back(std::move(layer));
@@ -360,7 +348,7 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
         summary.warnings.push_back(name_prefix(model) + std::move(warning));
       }
     }
-    for (const ListedFile& file : checkpoint->others) {
+    for (const ListedFile& file : checkpoint.others) {
       summary.other_files.push_back({.name = prefix + file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});
     }
     return summary;

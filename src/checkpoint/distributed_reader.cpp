@@ -10,6 +10,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
+#include "dtype/try.hpp"
 #include "formats/pytorch/distributed_metadata.hpp"
 #include "formats/pytorch/pytorch_format.hpp"
 #include "io/sha256.hpp"
@@ -105,12 +106,9 @@ class DistributedReader final : public formats::Reader {
   DistributedReader(std::string folder, std::string prefix) : folder_(std::move(folder)), prefix_(std::move(prefix)) {}
 
   Result<void> open(bool check_all, std::string& version) {
-    const Result<io::InputFile> file = open_local(folder_, prefix_ + std::string(distributed_metadata));
-    if (!file) return file.error();
-    Result<DistributedMetadata> metadata = formats::pytorch::read_distributed_metadata(*file);
-    if (!metadata) return std::move(metadata).error();
-    source_ = *std::move(metadata);
-    if (Result<void> measured = measure_files(*file, version); !measured) return measured;
+    const io::InputFile file = TRY(open_local(folder_, prefix_ + std::string(distributed_metadata)));
+    source_ = TRY(formats::pytorch::read_distributed_metadata(file));
+    TRY(measure_files(file, version));
     for (const DistributedTensor& tensor : source_.tensors) {
       if (Result<void> added = add_tensor(tensor, check_all); !added) {
         added.error().tensor = tensor.name;
@@ -118,7 +116,7 @@ class DistributedReader final : public formats::Reader {
       }
     }
     for (const auto& data : source_.data) {
-      if (Result<void> added = add_data(data); !added) return added;
+      TRY(add_data(data));
     }
     other_data_ += other_data_.empty() ? "" : "}";
     return {};
@@ -158,11 +156,10 @@ class DistributedReader final : public formats::Reader {
   Result<void> measure_files(const io::InputFile& metadata, std::string& version) {
     std::string text = fmt::format("{} {}\n", metadata.size(), metadata.modified_ns());
     for (const std::string& name : source_.files) {
-      const Result<io::InputFile> file = open_local(folder_, prefix_ + name);
-      if (!file) return file.error();
-      text += fmt::format("{} {}\n", file->size(), file->modified_ns());
-      sizes_.push_back(file->size());
-      left_bytes_ += bytes_per_byte * file->size();
+      const io::InputFile file = TRY(open_local(folder_, prefix_ + name));
+      text += fmt::format("{} {}\n", file.size(), file.modified_ns());
+      sizes_.push_back(file.size());
+      left_bytes_ += bytes_per_byte * file.size();
     }
     version = io::sha256_of(text);
     return {};
@@ -184,22 +181,19 @@ class DistributedReader final : public formats::Reader {
     const auto& type = *tensor.type;
     TensorInfo info{
         .name = tensor.name, .dtype = type.dtype, .shape = tensor.shape, .foreign_dtype = std::string(type.foreign)};
-    const Result<std::size_t> items = element_count(tensor.shape);
-    if (!items) return items.error();
+    const std::size_t items = TRY(element_count(tensor.shape));
     if (type.packed > 1 && info.shape.empty()) return damaged_distributed("a shape that its type cannot have");
     if (type.packed > 1 && __builtin_mul_overflow(info.shape.back(), std::int64_t{type.packed}, &info.shape.back())) {
       return damaged_distributed("a shape that its type cannot have");
     }
-    const Result<std::size_t> count = element_count(info.shape);
-    if (!count) return count.error();
-    info.count = *count;
-    if (__builtin_mul_overflow(*items, std::uint64_t{type.item_bytes}, &info.bytes))
+    info.count = TRY(element_count(info.shape));
+    if (__builtin_mul_overflow(items, std::uint64_t{type.item_bytes}, &info.bytes))
       return damaged_distributed("a shape too large");
-    if (Result<void> taken = take_bytes(info.bytes); !taken) return taken;
+    TRY(take_bytes(info.bytes));
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-      if (Result<void> placed = check_place(tensor.chunks[i].item); !placed) return placed;
+      TRY(check_place(tensor.chunks[i].item));
       if (!check_all) continue;
-      if (const auto reader = open_chunk(tensor.chunks[i].item, &tensor, i); !reader) return reader.error();
+      TRY(open_chunk(tensor.chunks[i].item, &tensor, i));
     }
     tensors_.push_back(std::move(info));
     entries_.push_back({.tensor = &tensor});
@@ -208,19 +202,18 @@ class DistributedReader final : public formats::Reader {
 
   // An object may be plain data, or have tensors inside.
   Result<void> add_data(const formats::pytorch::DistributedData& data) {
-    if (Result<void> placed = check_place(data.item); !placed) return placed;
-    const Result<formats::Reader*> reader = open_item(data.item);
-    if (!reader) return reader.error();
-    for (std::size_t i = 0; i < (*reader)->tensors().size(); ++i) {
-      TensorInfo info = (*reader)->tensors()[i];
-      if (Result<void> taken = take_bytes(info.bytes); !taken) return taken;
+    TRY(check_place(data.item));
+    formats::Reader* reader = TRY(open_item(data.item));
+    for (std::size_t i = 0; i < reader->tensors().size(); ++i) {
+      TensorInfo info = reader->tensors()[i];
+      TRY(take_bytes(info.bytes));
       info.name = info.name.empty() ? data.name : data.name + "." + info.name;
       tensors_.push_back(std::move(info));
       entries_.push_back({.item = data.item, .inner = i});
     }
-    const std::vector<std::string>& warnings = (*reader)->warnings();
+    const std::vector<std::string>& warnings = reader->warnings();
     for (const std::string& warning : warnings) warnings_.push_back(data.name + ": " + warning);
-    const std::string_view json = (*reader)->other_data();
+    const std::string_view json = reader->other_data();
     if (json.empty() || !warnings.empty()) return {};
     other_data_ += other_data_.empty() ? "{" : ",";
     other_data_ += nlohmann::json(data.name).dump() + ":" + std::string(json);
@@ -235,12 +228,10 @@ class DistributedReader final : public formats::Reader {
       items_.splice(items_.begin(), items_, found);
       return items_.front().second->reader.get();
     }
-    const Result<const io::InputFile*> file = open_file(item.file);
-    if (!file) return file.error();
-    auto opened = std::make_unique<OpenItem>(**file, item);
-    Result<std::unique_ptr<formats::Reader>> reader = formats::pytorch_format.open(opened->part, {});
-    if (!reader) return std::move(reader).error();
-    opened->reader = *std::move(reader);
+    const io::InputFile* file = TRY(open_file(item.file));
+    auto opened = std::make_unique<OpenItem>(*file, item);
+    std::unique_ptr<formats::Reader> reader = TRY(formats::pytorch_format.open(opened->part, {}));
+    opened->reader = std::move(reader);
     items_.emplace_front(key, std::move(opened));
     if (items_.size() > most_items) items_.pop_back();
     return items_.front().second->reader.get();
@@ -267,12 +258,11 @@ class DistributedReader final : public formats::Reader {
       items_.clear();  // they read from the files
       files_.clear();
     }
-    Result<io::InputFile> file = open_local(folder_, prefix_ + source_.files[index]);
-    if (!file) return std::move(file).error();
-    if (file->size() != sizes_[index]) {
-      return Error{.code = ErrorCode::io, .message = "the file was changed meanwhile", .file = file->path()};
+    io::InputFile file = TRY(open_local(folder_, prefix_ + source_.files[index]));
+    if (file.size() != sizes_[index]) {
+      return Error{.code = ErrorCode::io, .message = "the file was changed meanwhile", .file = file.path()};
     }
-    return &files_.emplace(index, *std::move(file)).first->second;
+    return &files_.emplace(index, std::move(file)).first->second;
   }
 
   // Reads any bytes of a tensor from its chunks.
@@ -282,7 +272,7 @@ class DistributedReader final : public formats::Reader {
     const std::uint64_t last = (offset + out.size() + item - 1) / item;
     if (first * item == offset && last * item == offset + out.size()) return read_items(tensor, first, last, out);
     whole_items_.resize((last - first) * item);
-    if (Result<void> got = read_items(tensor, first, last, whole_items_); !got) return got;
+    TRY(read_items(tensor, first, last, whole_items_));
     std::memcpy(out.data(), whole_items_.data() + (offset - first * item), out.size());
     return {};
   }
@@ -295,16 +285,15 @@ class DistributedReader final : public formats::Reader {
       const std::uint64_t begin = box.count_before(first);
       const std::uint64_t end = box.count_before(last);
       if (begin == end) continue;
-      const Result<formats::Reader*> reader = open_chunk(tensor.chunks[i].item, &tensor, i);
-      if (!reader) return reader.error();
+      formats::Reader* reader = TRY(open_chunk(tensor.chunks[i].item, &tensor, i));
       const Box::Run only = box.run_at(begin);
       if (only.count >= end - begin) {
         const auto target = out.subspan((only.target - first) * bytes, (end - begin) * bytes);
-        if (Result<void> got = (*reader)->read(0, begin * bytes, target); !got) return got;
+        TRY(reader->read(0, begin * bytes, target));
         continue;
       }
       chunk_items_.resize((end - begin) * bytes);
-      if (Result<void> got = (*reader)->read(0, begin * bytes, chunk_items_); !got) return got;
+      TRY(reader->read(0, begin * bytes, chunk_items_));
       for (std::uint64_t element = begin; element < end;) {
         const Box::Run run = box.run_at(element);
         const std::uint64_t count = std::min(run.count, end - element);
@@ -339,7 +328,7 @@ class DistributedReader final : public formats::Reader {
 Result<DistributedCheckpoint> open_distributed(const std::string& folder, const std::string& name, bool check_all) {
   DistributedCheckpoint checkpoint;
   auto reader = std::make_unique<DistributedReader>(folder, folder_of(name));
-  if (Result<void> opened = reader->open(check_all, checkpoint.version); !opened) return std::move(opened).error();
+  TRY(reader->open(check_all, checkpoint.version));
   checkpoint.reader = std::move(reader);
   return checkpoint;
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::checkpoint {
 namespace {
 
@@ -59,12 +61,11 @@ std::string regex_of_glob(std::string_view glob) {
 Result<FileGlobs> FileGlobs::compile(const std::vector<std::string>& globs) {
   FileGlobs compiled;
   for (const std::string& glob : globs) {
-    if (glob.empty()) return Error{.code = ErrorCode::invalid_argument, .message = "a glob of files is empty"};
+    if (glob.empty()) return invalid("a glob of files is empty");
     Result<file_conversion::NamePattern> pattern = file_conversion::NamePattern::compile(regex_of_glob(glob));
     if (!pattern) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("\"{}\" is not a glob of files", glob.substr(0, 100)),
-                   .hint = "such as '*.bin', 'original' or 'vae/*.fp16.safetensors'"};
+      return invalid(fmt::format("\"{}\" is not a glob of files", glob.substr(0, 100)),
+                     "such as '*.bin', 'original' or 'vae/*.fp16.safetensors'");
     }
     compiled.globs_.push_back({glob, std::move(pattern).value()});
   }
@@ -84,8 +85,7 @@ bool FileGlobs::match(const std::string& name) {
 Result<void> FileGlobs::check_all_matched() const {
   for (const Glob& glob : globs_) {
     if (glob.matched) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the glob \"{}\" of `skip_files` matches no file", glob.text)};
+    return invalid(fmt::format("the glob \"{}\" of `skip_files` matches no file", glob.text));
   }
   return {};
 }

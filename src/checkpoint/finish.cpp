@@ -10,6 +10,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
@@ -21,17 +22,16 @@ class Finishing {
       : plan_(plan), done_(done), folder_(folder) {}
 
   Result<void> run() {
-    const Result<bool> moving = folder_.is_moving();
-    if (!moving) return moving.error();
-    if (!*moving) {
-      if (Result<void> staged = stage_all(); !staged) return staged;
+    const bool moving = TRY(folder_.is_moving());
+    if (!moving) {
+      TRY(stage_all());
     }
     return carry_out(folder_);
   }
 
  private:
   Result<void> stage_all() {
-    if (Result<void> same = folder_.check_identity(); !same) return same;
+    TRY(folder_.check_identity());
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       if (!io::is_sha256(done_[i].sha256)) return no_record(plan_.shards[i]);
       moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),
@@ -40,35 +40,33 @@ class Finishing {
                               .sha256 = done_[i].sha256});
     }
     for (const ListedFile& file : plan_.copies) {
-      if (Result<void> copied = copy(file.name); !copied) return copied;
+      TRY(copy(file.name));
     }
     for (const PlannedConfig& config : plan_.configs) {
-      if (Result<void> written = write_config(config); !written) return written;
+      TRY(write_config(config));
     }
     for (const PlannedText& file : plan_.texts) {
-      if (Result<void> written = stage(file.name, file.text); !written) return written;
+      TRY(stage(file.name, file.text));
     }
     for (const PlannedModel& model : plan_.models) {
       if (model.index.empty()) continue;
-      if (Result<void> written = write_index(model); !written) return written;
+      TRY(write_index(model));
     }
     std::map<std::string, std::string> sorted;
     for (const Move& move : moves_.moves) sorted.emplace(move.name, move.sha256);
     std::string sums;
     for (const auto& [name, sha256] : sorted) sums += sums_line(sha256, name);
-    if (Result<void> written = stage(sums_name, sums); !written) return written;
+    TRY(stage(sums_name, sums));
     // The order in which files get their places: SHA256SUMS after the shards; what makes the folder loadable last.
     std::rotate(moves_.moves.begin() + static_cast<std::ptrdiff_t>(plan_.shards.size()), moves_.moves.end() - 1,
                 moves_.moves.end());
     // Again, as somebody may have written to the folder since the plan was made.
-    Result<std::vector<io::WrittenFile>> old = check_old_files(plan_, folder_.files());
-    if (!old) return std::move(old).error();
-    moves_.old = std::move(old).value();
+    moves_.old = TRY(check_old_files(plan_, folder_.files()));
     for (const std::string& synced : synced_) {
-      if (Result<void> done = folder_.files().sync_folder(synced); !done) return done;
+      TRY(folder_.files().sync_folder(synced));
     }
     for (const std::string& empty : plan_.empty_folders) {
-      if (Result<void> created = folder_.files().create_folder(empty); !created) return created;
+      TRY(folder_.files().create_folder(empty));
     }
     return begin_moves(moves_, folder_);
   }
@@ -90,49 +88,43 @@ class Finishing {
     std::string inside = folder_of(staged);
     inside.pop_back();
     if (synced_.insert(inside).second) {
-      if (Result<void> created = folder_.files().create_folder(inside); !created) return std::move(created).error();
+      TRY(folder_.files().create_folder(inside));
     }
     return folder_.files().create_file(staged, bytes);
   }
 
   Result<void> stage(const std::string& name, const std::string& text, unsigned mode = 0) {
-    Result<std::unique_ptr<NewFile>> sink = create(name, text.size());
-    if (!sink) return std::move(sink).error();
-    (*sink)->set_mode(mode);
-    if (Result<void> put = (*sink)->append(std::as_bytes(std::span(text))); !put) return put;
+    std::unique_ptr<NewFile> sink = TRY(create(name, text.size()));
+    sink->set_mode(mode);
+    TRY(sink->append(std::as_bytes(std::span(text))));
     add(name, text.size(), io::sha256_of(text));
-    return (*sink)->commit();
+    return sink->commit();
   }
 
   Result<void> copy(const std::string& name) {
-    Result<std::unique_ptr<StoredFile>> source = open_source(plan_.source, name);
-    if (!source) return std::move(source).error();
-    Result<std::unique_ptr<NewFile>> sink = create(name, (*source)->size());
-    if (!sink) return std::move(sink).error();
-    (*sink)->set_mode((*source)->mode());
+    std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
+    std::unique_ptr<NewFile> sink = TRY(create(name, source->size()));
+    sink->set_mode(source->mode());
     io::Sha256 hash;
-    Result<void> got = read_blocks(**source, [&](std::span<const std::byte> bytes) {
+    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
-      return (*sink)->append(bytes);
-    });
-    if (!got) return got;
-    add(name, (*source)->size(), hash.digest());
-    return (*sink)->commit();
+      return sink->append(bytes);
+    }));
+    add(name, source->size(), hash.digest());
+    return sink->commit();
   }
 
   // Reads a file of the source, and its permissions.
   Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes, unsigned& mode) const {
-    const Result<std::unique_ptr<StoredFile>> source = open_source(plan_.source, name);
-    if (!source) return source.error();
-    mode = (*source)->mode();
-    return read_text(**source, max_bytes);
+    const std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
+    mode = source->mode();
+    return read_text(*source, max_bytes);
   }
 
   Result<void> write_config(const PlannedConfig& config) {
     unsigned mode = 0;
-    const Result<std::string> text = read_source_text(config.name, max_config_bytes, mode);
-    if (!text) return text.error();
-    const Result<std::string> rewritten = rewritten_config(*text, config);
+    const std::string text = TRY(read_source_text(config.name, max_config_bytes, mode));
+    const Result<std::string> rewritten = rewritten_config(text, config);
     if (!rewritten) {
       Error error = rewritten.error();
       error.file = plan_.source + "/" + config.name;
@@ -145,15 +137,14 @@ class Finishing {
     std::string old;
     unsigned mode = 0;
     if (!model.source_index.empty()) {
-      Result<std::string> text = read_source_text(model.source_index, max_index_bytes, mode);
-      if (!text) return std::move(text).error();
-      if (io::sha256_of(*text) != model.source_index_sha256) {
+      std::string text = TRY(read_source_text(model.source_index, max_index_bytes, mode));
+      if (io::sha256_of(text) != model.source_index_sha256) {
         return Error{.code = ErrorCode::io,
                      .message = "the index has changed since the conversion was planned",
                      .hint = "plan the conversion again; `overwrite` replaces the old plan",
                      .file = plan_.source + "/" + model.source_index};
       }
-      old = std::move(text).value();
+      old = std::move(text);
     }
     std::uint64_t total_size = 0;
     std::map<std::string, std::string> map;
@@ -165,9 +156,8 @@ class Finishing {
         map.emplace(tensor.planned.target.name, last_component(shard.name));
       }
     }
-    const Result<std::string> text = rewritten_index(old, total_size, map);
-    if (!text) return text.error();
-    return stage(model.index, *text, mode);
+    const std::string text = TRY(rewritten_index(old, total_size, map));
+    return stage(model.index, text, mode);
   }
 
   const CheckpointPlan& plan_;

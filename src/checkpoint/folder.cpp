@@ -9,6 +9,7 @@
 #include "checkpoint/local_folder.hpp"
 #include "checkpoint/remote_folder.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "dtype/try.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
 
@@ -23,22 +24,20 @@ Result<std::unique_ptr<Folder>> Folder::create(const std::string& path) {
 }
 
 Result<std::string> Folder::read_text(const std::string& name, std::uint64_t max_bytes) const {
-  const Result<std::unique_ptr<StoredFile>> file = open_file(name);
-  if (!file) return file.error();
-  return checkpoint::read_text(**file, max_bytes);
+  const std::unique_ptr<StoredFile> file = TRY(open_file(name));
+  return checkpoint::read_text(*file, max_bytes);
 }
 
 Result<void> Folder::write_text(const std::string& name, const std::string& text) const {
-  Result<std::unique_ptr<NewFile>> file = create_file(name, text.size());
-  if (!file) return std::move(file).error();
-  if (Result<void> put = (*file)->append(std::as_bytes(std::span(text))); !put) return put;
-  return (*file)->commit();
+  std::unique_ptr<NewFile> file = TRY(create_file(name, text.size()));
+  TRY(file->append(std::as_bytes(std::span(text))));
+  return file->commit();
 }
 
 bool is_local(const std::string& path) noexcept { return !io::is_url(path); }
 
 Result<std::string> real_path(const std::string& path) {
-  if (Result<void> checked = io::check_path(path); !checked) return std::move(checked).error();
+  TRY(io::check_path(path));
   if (is_local(path)) return local::real_path(path);
   return path.substr(0, std::max(path.find("://") + 3, path.find_last_not_of('/') + 1));
 }
@@ -65,7 +64,7 @@ std::uint64_t free_bytes(const std::string& path) noexcept {
 }
 
 Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
-  if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+  TRY(check_file_name(name, folder));
   return is_local(folder) ? local::open_source(folder, name) : remote::open_file(folder + "/" + name);
 }
 
@@ -108,7 +107,7 @@ Result<std::string> read_text(const StoredFile& file, std::uint64_t max_bytes) {
                  .file = file.path()};
   }
   std::string text(file.size(), '\0');
-  if (Result<void> got = file.read(0, std::as_writable_bytes(std::span(text))); !got) return std::move(got).error();
+  TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
@@ -117,8 +116,8 @@ Result<void> read_blocks(const StoredFile& file, const std::function<Result<void
   const file_conversion::AlignedBuffer buffer(block);
   for (std::uint64_t offset = 0; offset < file.size();) {
     const auto bytes = buffer.span().first(std::min<std::uint64_t>(block, file.size() - offset));
-    if (Result<void> got = file.read(offset, bytes); !got) return got;
-    if (Result<void> used = use(bytes); !used) return used;
+    TRY(file.read(offset, bytes));
+    TRY(use(bytes));
     offset += bytes.size();
   }
   return {};
@@ -126,11 +125,10 @@ Result<void> read_blocks(const StoredFile& file, const std::function<Result<void
 
 Result<std::string> sha256_of_file(const StoredFile& file) {
   io::Sha256 hash;
-  const Result<void> got = read_blocks(file, [&](std::span<const std::byte> bytes) -> Result<void> {
+  TRY(read_blocks(file, [&](std::span<const std::byte> bytes) -> Result<void> {
     hash.update(bytes);
     return {};
-  });
-  if (!got) return got.error();
+  }));
   return hash.digest();
 }
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -75,13 +76,12 @@ Result<std::string> rewritten_index(std::string_view text, std::uint64_t total_s
   std::optional<JsonValue> metadata;
   std::optional<JsonValue> map;
   JsonValue document;
-  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
+  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
     if (keys.empty()) document = value;
     if (keys.size() == 1 && keys[0] == "metadata") metadata = value;
     if (keys.size() == 1 && keys[0] == "weight_map") map = value;
     if (keys.size() == 2 && keys[0] == "metadata" && keys[1] == "total_size") size = value;
-  });
-  if (!visited) return std::move(visited).error();
+  }));
   std::vector<JsonEdit> edits;
   if (size) {
     edits.push_back({.begin = size->begin, .length = size->text.size(), .text = std::to_string(total_size)});

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "convert/quantized/config.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -24,7 +24,7 @@ class Walk {
     if (text_.starts_with(byte_order_mark)) at_ = byte_order_mark.size();
     do {
       skip_blanks();
-      if (Result<void> taken = take_value(); !taken) return taken;
+      TRY(take_value());
       close_finished();
     } while (!open_.empty());
     return {};

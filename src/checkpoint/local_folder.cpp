@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
+#include "dtype/try.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "io/path_name.hpp"
@@ -47,11 +48,10 @@ class LocalNewFile final : public NewFile {
   }
   Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
   Result<std::unique_ptr<StoredFile>> read_back() override {
-    if (Result<void> synced = file_.sync(); !synced) return std::move(synced).error();
-    Result<io::InputFile> written = io::InputFile::open(file_.temporary_path());
-    if (!written) return std::move(written).error();
-    written->dont_need(0, written->size());
-    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(written).value(), file_.path()));
+    TRY(file_.sync());
+    io::InputFile written = TRY(io::InputFile::open(file_.temporary_path()));
+    written.dont_need(0, written.size());
+    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(written), file_.path()));
   }
   Result<void> commit() override { return file_.commit(); }
   const std::string& path() const noexcept override { return file_.path(); }
@@ -62,9 +62,8 @@ class LocalNewFile final : public NewFile {
 
 // Adds the names below a folder, at any depth; links are names, and not followed.
 Result<void> add_below(const io::Folder& folder, const std::string& prefix, std::vector<std::string>& names) {
-  const auto entries = folder.list();
-  if (!entries) return entries.error();
-  for (const auto& [name, found] : *entries) {
+  const auto entries = TRY(folder.list());
+  for (const auto& [name, found] : entries) {
     if (found.kind != io::Found::Kind::folder) {
       names.push_back(prefix + name);
       continue;
@@ -72,21 +71,20 @@ Result<void> add_below(const io::Folder& folder, const std::string& prefix, std:
     const Result<io::Folder> inner = folder.open_below(name);
     if (!inner && inner.error().system_error == ENOENT) continue;  // another run removes it
     if (!inner) return inner.error();
-    if (Result<void> added = add_below(*inner, prefix + name + "/", names); !added) return added;
+    TRY(add_below(*inner, prefix + name + "/", names));
   }
   return {};
 }
 
 Result<void> remove_empty_below(const io::Folder& folder) {
-  const auto entries = folder.list();
-  if (!entries) return entries.error();
-  for (const auto& [name, found] : *entries) {
+  const auto entries = TRY(folder.list());
+  for (const auto& [name, found] : entries) {
     if (found.kind != io::Found::Kind::folder) continue;
     const Result<io::Folder> inner = folder.open_below(name);
     if (!inner && inner.error().system_error == ENOENT) continue;
     if (!inner) return inner.error();
-    if (Result<void> removed = remove_empty_below(*inner); !removed) return removed;
-    if (Result<void> removed = folder.remove_empty(name); !removed) return removed;
+    TRY(remove_empty_below(*inner));
+    TRY(folder.remove_empty(name));
   }
   return {};
 }
@@ -96,21 +94,19 @@ class LocalFolder final : public Folder {
   explicit LocalFolder(io::Folder folder) : Folder(folder.path()), folder_(std::move(folder)) {}
 
   Result<std::optional<Entry>> find(const std::string& name) const override {
-    const Result<std::optional<io::Found>> found = folder_.find(name);
-    if (!found) return found.error();
-    if (!found->has_value()) return std::optional<Entry>();
+    const std::optional<io::Found> found = TRY(folder_.find(name));
+    if (!found.has_value()) return std::optional<Entry>();
     return std::optional(
-        Entry{.kind = (*found)->kind, .bytes = (*found)->bytes, .version = std::to_string((*found)->modified_ns)});
+        Entry{.kind = found->kind, .bytes = found->bytes, .version = std::to_string(found->modified_ns)});
   }
 
   Result<std::vector<std::string>> names_in(const std::string& folder) const override {
     std::optional<io::Folder> inner;
-    if (Result<void> opened = open_below(folder, inner); !opened) return std::move(opened).error();
+    TRY(open_below(folder, inner));
     std::vector<std::string> names;
     if (!inner && !folder.empty()) return names;
-    const auto entries = (inner ? *inner : folder_).list();
-    if (!entries) return entries.error();
-    for (const auto& [name, found] : *entries) {
+    const auto entries = TRY((inner ? *inner : folder_).list());
+    for (const auto& [name, found] : entries) {
       names.push_back(folder + name + (found.kind == io::Found::Kind::folder ? "/" : ""));
     }
     return names;
@@ -118,25 +114,22 @@ class LocalFolder final : public Folder {
 
   Result<std::vector<std::string>> names_below(const std::string& folder) const override {
     std::optional<io::Folder> inner;
-    if (Result<void> opened = open_below(folder, inner); !opened) return std::move(opened).error();
+    TRY(open_below(folder, inner));
     std::vector<std::string> names;
     if (!inner && !folder.empty()) return names;
-    Result<void> added = inner ? add_below(*inner, folder + "/", names) : add_below(folder_, "", names);
-    if (!added) return std::move(added).error();
+    TRY(inner ? add_below(*inner, folder + "/", names) : add_below(folder_, "", names));
     return names;
   }
 
   Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
-    Result<io::InputFile> file = folder_.open_file(name);
-    if (!file) return std::move(file).error();
-    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), path_of(name)));
+    io::InputFile file = TRY(folder_.open_file(name));
+    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file), path_of(name)));
   }
 
   Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t bytes) const override {
-    Result<io::OutputFile> file = folder_.create_file(name);
-    if (!file) return std::move(file).error();
-    if (Result<void> reserved = file->reserve(bytes); !reserved) return std::move(reserved).error();
-    return std::unique_ptr<NewFile>(std::make_unique<LocalNewFile>(std::move(file).value()));
+    io::OutputFile file = TRY(folder_.create_file(name));
+    TRY(file.reserve(bytes));
+    return std::unique_ptr<NewFile>(std::make_unique<LocalNewFile>(std::move(file)));
   }
 
   Result<void> move(const std::string& from, const std::string& to) const override {
@@ -160,27 +153,23 @@ class LocalFolder final : public Folder {
   Result<void> remove_empty_folders(const std::string& folder) const override {
     std::optional<io::Folder> inner;
     if (Result<void> opened = open_below(folder, inner); !opened || !inner) return opened;
-    if (Result<void> removed = remove_empty_below(*inner); !removed) return removed;
+    TRY(remove_empty_below(*inner));
     return folder_.remove_empty(folder);
   }
 
   Result<bool> move_folder(const std::string& from, const std::string& to) const override {
-    Result<void> moved = move(from, to);
-    if (!moved) return std::move(moved).error();
+    TRY(move(from, to));
     return true;
   }
 
   Result<std::optional<LockedFolder>> lock(const std::string& name, const std::string& lock_name, io::LockKind kind,
                                            const Error& busy) const override {
-    Result<io::Folder> folder = folder_.open_below(name);
-    if (!folder) return std::move(folder).error();
-    Result<io::FolderLock> lock = io::FolderLock::take(*folder, lock_name, kind, busy);
-    if (!lock) return std::move(lock).error();
-    LockedFolder locked(folder_, name, std::move(folder).value(), std::move(lock).value());
+    io::Folder folder = TRY(folder_.open_below(name));
+    io::FolderLock lock = TRY(io::FolderLock::take(folder, lock_name, kind, busy));
+    LockedFolder locked(folder_, name, std::move(folder), std::move(lock));
     // Whoever had the lock before may have removed the folder.
-    const Result<bool> still = locked.is_still();
-    if (!still) return still.error();
-    if (!*still) return busy;
+    const bool still = TRY(locked.is_still());
+    if (!still) return busy;
     return std::optional(std::move(locked));
   }
 
@@ -191,12 +180,9 @@ class LocalFolder final : public Folder {
   Result<void> open_below(const std::string& name, std::optional<io::Folder>& opened) const {
     const std::string plain = name.ends_with('/') ? name.substr(0, name.size() - 1) : name;
     if (plain.empty()) return {};
-    const Result<std::optional<io::Found>> found = folder_.find(plain);
-    if (!found) return found.error();
-    if (!found->has_value()) return {};
-    Result<io::Folder> folder = folder_.open_below(plain);
-    if (!folder) return std::move(folder).error();
-    opened = std::move(folder).value();
+    const std::optional<io::Found> found = TRY(folder_.find(plain));
+    if (!found.has_value()) return {};
+    opened = TRY(folder_.open_below(plain));
     return {};
   }
 
@@ -223,7 +209,7 @@ std::string blobs_of_snapshot(const std::string& folder) {
 
 Result<io::InputFile> open_local(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
-  if (Result<void> checked = check_file_name(name, folder); !checked) return std::move(checked).error();
+  TRY(check_file_name(name, folder));
   if (!is_local(folder)) {
     return Error{.code = ErrorCode::unsupported,
                  .message = "files of PyTorch are read from local folders only",
@@ -252,22 +238,19 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
 namespace local {
 
 Result<std::unique_ptr<Folder>> open_folder(const std::string& path) {
-  Result<io::Folder> folder = io::Folder::open(path);
-  if (!folder) return std::move(folder).error();
-  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(std::move(folder).value()));
+  io::Folder folder = TRY(io::Folder::open(path));
+  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(std::move(folder)));
 }
 
 Result<std::unique_ptr<Folder>> create_folder(const std::string& path) {
-  Result<io::ParentFolders> created = io::ParentFolders::create(path + "/");
-  if (!created) return std::move(created).error();
-  created->keep();
+  io::ParentFolders created = TRY(io::ParentFolders::create(path + "/"));
+  created.keep();
   return open_folder(path);
 }
 
 Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
-  Result<io::InputFile> file = open_local(folder, name);
-  if (!file) return std::move(file).error();
-  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file).value(), folder + "/" + name));
+  io::InputFile file = TRY(open_local(folder, name));
+  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file), folder + "/" + name));
 }
 
 Result<std::string> real_path(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
+#include "dtype/try.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -48,7 +49,7 @@ class LocalListing {
     auto entry = fs::recursive_directory_iterator(folder_, status);
     for (; !status && entry != fs::recursive_directory_iterator(); entry.increment(status)) {
       bool enter = true;
-      if (Result<void> added = add(*entry, entry.depth(), enter); !added) return std::move(added).error();
+      TRY(add(*entry, entry.depth(), enter));
       if (!enter) entry.disable_recursion_pending();
     }
     if (status) return io_error("list", folder_, status);
@@ -115,7 +116,7 @@ class LocalListing {
                    .hint = "`skip_files` leaves them out",
                    .file = entry.path().string()};
     }
-    if (Result<void> named = check_file_name(name, folder_); !named) return named;
+    TRY(check_file_name(name, folder_));
     if (folders_.size() == most_files) return too_many();
     folders_.push_back(name);
     return {};
@@ -136,7 +137,7 @@ class LocalListing {
       return Error{.code = ErrorCode::unsupported, .message = "this is not a regular file", .file = path};
     }
     if (listing_.files.size() == most_files) return too_many();
-    if (Result<void> named = check_file_name(name, folder_); !named) return named;
+    TRY(check_file_name(name, folder_));
     listing_.files.push_back({.name = name, .bytes = bytes});
     return {};
   }
@@ -172,7 +173,7 @@ Result<void> check_not_hub_cache(const std::string& folder) {
 }
 
 Result<std::string> snapshot_of(const std::string& folder) {
-  if (Result<void> checked = check_not_hub_cache(folder); !checked) return std::move(checked).error();
+  TRY(check_not_hub_cache(folder));
   if (!is_folder(folder + "/snapshots")) return folder;
   if (!last_component(folder).starts_with("models--") && !is_folder(folder + "/blobs")) return folder;
   const Result<std::string> main = read_whole_file(folder + "/refs/main", 1000);

@@ -6,6 +6,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/index_file.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -73,26 +74,25 @@ class Carrier {
 
   Result<void> run() {
     for (const Move& move : moves_.moves) from_.emplace(move.name, move.from);
-    if (Result<void> read = read_written(); !read) return read;
+    TRY(read_written());
     // First, so that the old files stay if a new one is damaged.
     std::vector<const Move*> left;
     for (const Move& move : moves_.moves) {
-      const Result<bool> staged = is_staged(move);
-      if (!staged) return staged.error();
-      if (*staged) left.push_back(&move);
+      const bool staged = TRY(is_staged(move));
+      if (staged) left.push_back(&move);
       note_folders(move.name);
     }
-    if (Result<void> removed = remove_old(); !removed) return removed;
+    TRY(remove_old());
     for (const Move* move : left) {
       const std::string above = folder_of(move->name);
       const std::string inside = above.empty() ? "" : above.substr(0, above.size() - 1);
-      if (Result<void> created = folder_.create_folder(inside); !created) return created;
-      if (Result<void> moved = folder_.move(move->from, move->name); !moved) return moved;
+      TRY(folder_.create_folder(inside));
+      TRY(folder_.move(move->from, move->name));
     }
     for (const std::string& folder : folders_) {
-      if (Result<void> synced = folder_.sync_folder(folder); !synced) return synced;
+      TRY(folder_.sync_folder(folder));
     }
-    if (Result<void> written = write_record(); !written) return written;
+    TRY(write_record());
     return work_.finish_state();
   }
 
@@ -115,21 +115,20 @@ class Carrier {
       for (const io::WrittenFile& file : moves_.old) {
         if (!stem_of_index(last_component(file.name)).empty() != indexes) continue;
         if (from_.contains(file.name) && !is_weight_file(file.name)) continue;  // is replaced in one step
-        const Result<bool> goes = is_old(file);
-        if (!goes) return goes.error();
-        if (!*goes) continue;
-        if (Result<void> removed = folder_.remove(file.name); !removed) return removed;
+        const bool goes = TRY(is_old(file));
+        if (!goes) continue;
+        TRY(folder_.remove(file.name));
         if (const std::string inside = folder_of(file.name); !inside.empty()) {
           emptied.insert(inside.substr(0, inside.size() - 1));
         }
       }
-      if (Result<void> synced = folder_.sync_folder(""); !synced) return synced;
+      TRY(folder_.sync_folder(""));
     }
     for (const std::string& inside : emptied) {
-      if (Result<void> synced = folder_.sync_folder(inside); !synced) return synced;
+      TRY(folder_.sync_folder(inside));
     }
     for (auto inside = emptied.rbegin(); inside != emptied.rend(); ++inside) {
-      if (Result<void> removed = folder_.remove_empty_folder(*inside); !removed) return removed;
+      TRY(folder_.remove_empty_folder(*inside));
     }
     return {};
   }
@@ -141,9 +140,8 @@ class Carrier {
   // Reports whether the place still has the old file: not another one, and not the new one.
   Result<bool> is_old(const io::WrittenFile& file) const {
     if (const auto from = from_.find(file.name); from != from_.end()) {
-      const Result<std::optional<Folder::Entry>> staged = folder_.find(from->second);
-      if (!staged) return staged.error();
-      if (!staged->has_value()) return false;
+      const std::optional<Folder::Entry> staged = TRY(folder_.find(from->second));
+      if (!staged.has_value()) return false;
     }
     return folder_.is_as_written(file);
   }
@@ -158,13 +156,12 @@ class Carrier {
 
   // Reports whether a file waits for its place. If not, it must have it already.
   Result<bool> is_staged(const Move& move) const {
-    const Result<std::optional<Folder::Entry>> staged = folder_.find(move.from);
-    if (!staged) return staged.error();
-    if (!staged->has_value()) {
-      if (Result<void> moved = check_moved(move); !moved) return std::move(moved).error();
+    const std::optional<Folder::Entry> staged = TRY(folder_.find(move.from));
+    if (!staged.has_value()) {
+      TRY(check_moved(move));
       return false;
     }
-    if ((*staged)->kind != Kind::file || (*staged)->bytes != move.bytes) return damaged(move.from);
+    if (staged->kind != Kind::file || staged->bytes != move.bytes) return damaged(move.from);
     return true;
   }
 
@@ -172,9 +169,8 @@ class Carrier {
     io::WrittenFile wanted{.name = move.name, .bytes = move.bytes, .version = {}, .sha256 = move.sha256};
     const auto written = written_.find(move.name);
     if (written != written_.end() && written->second.sha256 == move.sha256) wanted.version = written->second.version;
-    const Result<bool> there = folder_.is_as_written(wanted);
-    if (!there) return there.error();
-    return *there ? Result<void>() : damaged(move.name);
+    const bool there = TRY(folder_.is_as_written(wanted));
+    return there ? Result<void>() : damaged(move.name);
   }
 
   [[nodiscard]] Error damaged(const std::string& name) const {
@@ -187,11 +183,10 @@ class Carrier {
   Result<void> write_record() {
     io::WrittenFiles written{.identity = work_.identity(), .files = {}};
     for (const Move& move : moves_.moves) {
-      const Result<std::optional<Folder::Entry>> found = folder_.find(move.name);
-      if (!found) return found.error();
-      if (!found->has_value() || (*found)->bytes != move.bytes) return damaged(move.name);
+      const std::optional<Folder::Entry> found = TRY(folder_.find(move.name));
+      if (!found.has_value() || found->bytes != move.bytes) return damaged(move.name);
       written.files.push_back(
-          {.name = move.name, .bytes = move.bytes, .version = (*found)->version, .sha256 = move.sha256});
+          {.name = move.name, .bytes = move.bytes, .version = found->version, .sha256 = move.sha256});
     }
     return folder_.write_text(record_name, io::written_files_text(written));
   }
@@ -207,17 +202,15 @@ class Carrier {
 }  // namespace
 
 Result<void> begin_moves(const Moves& moves, const WorkFolder& folder) {
-  if (Result<void> same = folder.check_identity(); !same) return same;
+  TRY(folder.check_identity());
   return folder.files().write_text(moving_name, moves_text(moves, folder.identity()));
 }
 
 Result<void> carry_out(WorkFolder& folder) {
-  if (Result<void> same = folder.check_identity(); !same) return same;
-  const Result<std::string> text = folder.files().read_text(moving_name, 4 * max_index_bytes);
-  if (!text) return text.error();
-  Result<Moves> moves = parse_moves(*text, folder.identity(), folder.files().path_of(moving_name));
-  if (!moves) return std::move(moves).error();
-  return Carrier(std::move(moves).value(), folder).run();
+  TRY(folder.check_identity());
+  const std::string text = TRY(folder.files().read_text(moving_name, 4 * max_index_bytes));
+  Moves moves = TRY(parse_moves(text, folder.identity(), folder.files().path_of(moving_name)));
+  return Carrier(std::move(moves), folder).run();
 }
 
 }  // namespace tensorcast::checkpoint

@@ -7,6 +7,7 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/open_input.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::checkpoint {
@@ -81,31 +82,29 @@ void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, 
 }
 
 Result<OpenedLayers> open_checkpoint(const std::string& path) {
-  Result<SourceCheckpoint> source = read_source(path);
-  if (!source) return std::move(source).error();
+  SourceCheckpoint source = TRY(read_source(path));
   OpenedLayers opened;
   auto reader = std::make_unique<ShardReader>();
   ShardReader& all = *reader;
   opened.stored = std::move(reader);
-  const Claims claims(*source);
-  for (const SourceModel& model : source->models) {
+  const Claims claims(source);
+  for (const SourceModel& model : source.models) {
     const std::size_t first = all.tensors().size();
-    add_model(*source, model, all);
+    add_model(source, model, all);
     ShardReader alone;
-    add_model(*source, model, alone);
+    add_model(source, model, alone);
     add(opened, layers_of(claims, model, alone), first, name_prefix(model));
   }
   return opened;
 }
 
 Result<OpenedLayers> open_one_file(const std::string& path) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(path);
-  if (!input) return std::move(input).error();
-  quantized::FoundLayers found = file_conversion::layers_of(*input);
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  quantized::FoundLayers found = file_conversion::layers_of(input);
   OpenedLayers opened;
-  opened.file = std::move(input->file);
-  opened.stored = std::move(input->reader);
-  if (!input->format->many_tensors) {
+  opened.file = std::move(input.file);
+  opened.stored = std::move(input.reader);
+  if (!input.format->many_tensors) {
     for (const TensorInfo& tensor : opened.stored->tensors()) opened.names.push_back(tensor.name);
     return opened;
   }

@@ -9,6 +9,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/work_folder.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -42,21 +43,20 @@ class OldFiles {
   OldFiles(const CheckpointPlan& plan, const Folder& folder) : plan_(plan), folder_(folder) {}
 
   Result<std::vector<io::WrittenFile>> run() {
-    Result<std::optional<io::WrittenFiles>> record = read_record(folder_);
-    if (!record) return std::move(record).error();
-    if (record->has_value()) {
-      for (io::WrittenFile& file : (*record)->files) written_.insert_or_assign(file.name, file);
+    std::optional<io::WrittenFiles> record = TRY(read_record(folder_));
+    if (record.has_value()) {
+      for (io::WrittenFile& file : record->files) written_.insert_or_assign(file.name, file);
     }
     std::vector<std::string> names = output_names(plan_);
     for (const std::string& name : names) {
-      if (Result<void> free = check_free(name); !free) return std::move(free).error();
+      TRY(check_free(name));
     }
     for (const std::string& folder : plan_.empty_folders) {
-      if (Result<void> free = check_folders_of(folder + "/"); !free) return std::move(free).error();
+      TRY(check_folders_of(folder + "/"));
     }
     new_.insert(names.begin(), names.end());
     for (const std::string& inside : plan_.folders()) {
-      if (Result<void> checked = check_weights(inside); !checked) return std::move(checked).error();
+      TRY(check_weights(inside));
     }
     if (!in_the_way_.empty())
       return refuse("is in the way: tensorcast did not write it, or it was changed since", in_the_way_);
@@ -64,9 +64,8 @@ class OldFiles {
       return refuse("would be mixed with the output: tensorcast did not write it, or it was changed since", weights_);
     std::vector<io::WrittenFile> old;
     for (const auto& [name, file] : written_) {
-      const Result<bool> ours = is_ours(name);
-      if (!ours) return ours.error();
-      if (*ours) old.push_back(file);
+      const bool ours = TRY(is_ours(name));
+      if (ours) old.push_back(file);
     }
     return old;
   }
@@ -89,9 +88,8 @@ class OldFiles {
       const std::string above = name.substr(0, slash);
       if (std::ranges::find(in_the_way_, above) != in_the_way_.end()) return {};
       if (!checked_folders_.insert(above).second) continue;
-      const Result<std::optional<Folder::Entry>> found = folder_.find(above);
-      if (!found) return found.error();
-      if (!found->has_value() || (*found)->kind == Kind::folder) continue;
+      const std::optional<Folder::Entry> found = TRY(folder_.find(above));
+      if (!found.has_value() || found->kind == Kind::folder) continue;
       in_the_way_.push_back(above);
       return {};
     }
@@ -100,14 +98,12 @@ class OldFiles {
 
   // Checks that the output may have a file of this name.
   Result<void> check_free(const std::string& name) {
-    if (Result<void> checked = check_folders_of(name); !checked) return checked;
+    TRY(check_folders_of(name));
     if (!in_the_way_.empty() && name.starts_with(in_the_way_.back() + "/")) return {};
-    const Result<std::optional<Folder::Entry>> found = folder_.find(name);
-    if (!found) return found.error();
-    if (!found->has_value()) return {};
-    const Result<bool> ours = is_ours(name);
-    if (!ours) return ours.error();
-    if (!*ours) in_the_way_.push_back(name);
+    const std::optional<Folder::Entry> found = TRY(folder_.find(name));
+    if (!found.has_value()) return {};
+    const bool ours = TRY(is_ours(name));
+    if (!ours) in_the_way_.push_back(name);
     return {};
   }
 
@@ -116,13 +112,11 @@ class OldFiles {
       const std::string above = inside.substr(0, inside.size() - 1);
       if (std::ranges::find(in_the_way_, above) != in_the_way_.end()) return {};
     }
-    const Result<std::vector<std::string>> names = folder_.names_in(inside);
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
+    const std::vector<std::string> names = TRY(folder_.names_in(inside));
+    for (const std::string& name : names) {
       if (!is_weights(name) || new_.contains(name)) continue;
-      const Result<bool> ours = is_ours(name);
-      if (!ours) return ours.error();
-      if (!*ours) weights_.push_back(name);
+      const bool ours = TRY(is_ours(name));
+      if (!ours) weights_.push_back(name);
     }
     return {};
   }

@@ -9,6 +9,7 @@
 #include "convert/aligned_buffer.hpp"
 #include "convert/quantized/decoded_reader.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -58,7 +59,7 @@ struct QuantizedFile::State {
     for (std::uint64_t done = 0; done < count; done += piece) {
       const std::uint64_t n = std::min(piece, count - done);
       const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
-      if (auto got = decoded.read(index, (first + done) * sizeof(float), bytes); !got) return got;
+      TRY(decoded.read(index, (first + done) * sizeof(float), bytes));
       const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
       const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
       Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, options, execution);
@@ -71,7 +72,7 @@ struct QuantizedFile::State {
 
   Result<void> dequantize(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype,
                           std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
-    if (Result<void> right = check_range(layer, first, count, dtype); !right) return right;
+    TRY(check_range(layer, first, count, dtype));
     Result<void> done = decode(layer, first, dtype, out, count, options, execution);
     if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
     return done;
@@ -79,14 +80,13 @@ struct QuantizedFile::State {
 
   Result<Tensor> dequantize(std::size_t layer, DType dtype, const CastOptions& options, const Execution& execution) {
     const std::uint64_t count = quantized::decoded_info(opened.layers[layer]).count;
-    if (Result<void> right = check_range(layer, 0, count, dtype); !right) return std::move(right).error();
+    TRY(check_range(layer, 0, count, dtype));
     // Checks the sizes of all parts before memory is taken for a shape that may lie.
     if (auto fits = decoded.read(opened.stored->tensors().size() + layer, 0, {}); !fits) {
       return at(std::move(fits).error(), opened.summaries[layer].name);
     }
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
-    Result<void> done = dequantize(layer, 0, count, dtype, buffer->span(), options, execution);
-    if (!done) return std::move(done).error();
+    TRY(dequantize(layer, 0, count, dtype, buffer->span(), options, execution));
     return Tensor::share({dtype, opened.layers[layer].shape, buffer->span()}, buffer);
   }
 
@@ -102,9 +102,8 @@ QuantizedFile::~QuantizedFile() = default;
 
 Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
   return guarded(path, [&]() -> Result<QuantizedFile> {
-    Result<checkpoint::OpenedLayers> opened = checkpoint::open_layers(path);
-    if (!opened) return std::move(opened).error();
-    return QuantizedFile(std::make_unique<State>(path, std::move(*opened)));
+    checkpoint::OpenedLayers opened = TRY(checkpoint::open_layers(path));
+    return QuantizedFile(std::make_unique<State>(path, std::move(opened)));
   });
 }
 
@@ -117,7 +116,7 @@ const std::vector<QuantizedPart>& QuantizedFile::parts(std::size_t layer) const 
 
 Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
   return guarded(state_->path, [&]() -> Result<Tensor> {
-    if (Result<void> right = state_->check_layer(layer); !right) return std::move(right).error();
+    TRY(state_->check_layer(layer));
     const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
     if (part >= parts.size()) {
       return state_->at(
@@ -140,7 +139,7 @@ Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
 Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const CastOptions& options,
                                          const Execution& execution) {
   return guarded(state_->path, [&]() -> Result<Tensor> {
-    if (Result<void> right = state_->check_layer(layer); !right) return std::move(right).error();
+    TRY(state_->check_layer(layer));
     return state_->dequantize(layer, dtype, options, execution);
   });
 }
@@ -148,17 +147,16 @@ Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const C
 Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, const MutableTensorView& out,
                                        const CastOptions& options, const Execution& execution) {
   return guarded(state_->path, [&]() -> Result<void> {
-    if (Result<void> right = state_->check_layer(layer); !right) return right;
-    const Result<std::size_t> count = element_count(out.shape);
-    if (!count) return count.error();
-    if (Result<void> right = state_->check_range(layer, first, *count, out.dtype); !right) return right;
-    if (storage_bytes(out.dtype, *count) != out.bytes.size()) {
+    TRY(state_->check_layer(layer));
+    const std::size_t count = TRY(element_count(out.shape));
+    TRY(state_->check_range(layer, first, count, out.dtype));
+    if (storage_bytes(out.dtype, count) != out.bytes.size()) {
       return Error{
           .code = ErrorCode::invalid_argument,
-          .message = fmt::format("{} elements of {} do not take {} bytes", *count, name(out.dtype), out.bytes.size()),
+          .message = fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype), out.bytes.size()),
           .file = state_->path};
     }
-    return state_->dequantize(layer, first, *count, out.dtype, out.bytes, options, execution);
+    return state_->dequantize(layer, first, count, out.dtype, out.bytes, options, execution);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/remote_store.hpp"
 
 namespace tensorcast {
@@ -59,7 +60,7 @@ class RemoteStoredFile final : public StoredFile {
     const std::scoped_lock lock(mutex_);
     while (!out.empty()) {
       if (offset < window_begin_ || offset >= window_begin_ + window_size_) {
-        if (Result<void> filled = fill(offset); !filled) return filled;
+        TRY(fill(offset));
       }
       const std::size_t at = offset - window_begin_;
       const std::size_t bytes = std::min(out.size(), window_size_ - at);
@@ -81,7 +82,7 @@ class RemoteStoredFile final : public StoredFile {
     if (window_ == nullptr) window_ = std::make_unique<file_conversion::AlignedBuffer>(window_bytes);
     const std::size_t bytes = std::min<std::uint64_t>(wanted, file_.bytes - offset);
     window_size_ = 0;
-    if (Result<void> got = store_->read(file_.url, offset, window_->span().first(bytes)); !got) return got;
+    TRY(store_->read(file_.url, offset, window_->span().first(bytes)));
     window_begin_ = offset;
     window_size_ = bytes;
     return {};
@@ -96,21 +97,19 @@ class RemoteStoredFile final : public StoredFile {
 };
 
 Result<std::unique_ptr<StoredFile>> open_in(std::shared_ptr<RemoteStore> store, const std::string& url) {
-  Result<std::optional<RemoteFile>> file = store->find(url);
-  if (!file) return std::move(file).error();
-  if (!file->has_value()) {
+  std::optional<RemoteFile> file = TRY(store->find(url));
+  if (!file.has_value()) {
     return Error{.code = ErrorCode::io, .message = "there is no such file", .file = url, .system_error = ENOENT};
   }
-  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store), **std::move(file)));
+  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store), *std::move(file)));
 }
 
 // Returns the files below a folder, without the folder, by name.
 Result<std::vector<RemoteFile>> list(RemoteStore& store, const std::string& folder) {
-  Result<std::vector<RemoteFile>> files = store.list(folder);
-  if (!files) return files;
+  std::vector<RemoteFile> files = TRY(store.list(folder));
   const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
-  std::erase_if(*files, [&](const RemoteFile& file) { return !file.url.starts_with(prefix); });
-  std::ranges::sort(*files, {}, &RemoteFile::url);
+  std::erase_if(files, [&](const RemoteFile& file) { return !file.url.starts_with(prefix); });
+  std::ranges::sort(files, {}, &RemoteFile::url);
   return files;
 }
 
@@ -122,7 +121,7 @@ class RemoteNewFile final : public NewFile {
   Result<void> append(std::span<const std::byte> bytes) override { return writer_->append(bytes); }
   // A store has no file before it is complete. It may have one early: nothing counts before its record is there.
   Result<std::unique_ptr<StoredFile>> read_back() override {
-    if (Result<void> committed = commit(); !committed) return std::move(committed).error();
+    TRY(commit());
     return open_in(store_, url_);
   }
   Result<void> commit() override {
@@ -144,17 +143,15 @@ class RemoteFolder final : public Folder {
       : Folder(std::move(url)), store_(std::move(store)) {}
 
   Result<std::optional<Entry>> find(const std::string& name) const override {
-    const Result<std::optional<RemoteFile>> file = store_->find(path_of(name));
-    if (!file) return file.error();
-    if (!file->has_value()) return std::optional<Entry>();
-    return std::optional(Entry{.bytes = (*file)->bytes, .version = (*file)->version});
+    const std::optional<RemoteFile> file = TRY(store_->find(path_of(name)));
+    if (!file.has_value()) return std::optional<Entry>();
+    return std::optional(Entry{.bytes = file->bytes, .version = file->version});
   }
 
   Result<std::vector<std::string>> names_in(const std::string& folder) const override {
-    const Result<std::vector<std::string>> below = names_below(folder);
-    if (!below) return below;
+    const std::vector<std::string> below = TRY(names_below(folder));
     std::vector<std::string> names;  // those of one folder follow each other
-    for (const std::string& name : *below) {
+    for (const std::string& name : below) {
       std::string direct = name.substr(0, std::min(name.find('/', folder.size()), name.size() - 1) + 1);
       if (names.empty() || names.back() != direct) names.push_back(std::move(direct));
     }
@@ -163,10 +160,9 @@ class RemoteFolder final : public Folder {
 
   Result<std::vector<std::string>> names_below(const std::string& folder) const override {
     const std::string url = path_of(folder);
-    const Result<std::vector<RemoteFile>> files = list(*store_, url.substr(0, url.find_last_not_of('/') + 1));
-    if (!files) return files.error();
+    const std::vector<RemoteFile> files = TRY(list(*store_, url.substr(0, url.find_last_not_of('/') + 1)));
     std::vector<std::string> names;
-    for (const RemoteFile& file : *files) names.push_back(file.url.substr(path().size() + 1));
+    for (const RemoteFile& file : files) names.push_back(file.url.substr(path().size() + 1));
     return names;
   }
 
@@ -175,30 +171,25 @@ class RemoteFolder final : public Folder {
   }
 
   Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t /*bytes*/) const override {
-    Result<std::unique_ptr<RemoteWriter>> writer = store_->create(path_of(name));
-    if (!writer) return std::move(writer).error();
-    return std::unique_ptr<NewFile>(std::make_unique<RemoteNewFile>(store_, std::move(writer).value(), path_of(name)));
+    std::unique_ptr<RemoteWriter> writer = TRY(store_->create(path_of(name)));
+    return std::unique_ptr<NewFile>(std::make_unique<RemoteNewFile>(store_, std::move(writer), path_of(name)));
   }
 
   Result<void> move(const std::string& from, const std::string& to) const override {
     return store_->move(path_of(from), path_of(to));
   }
   Result<void> remove(const std::string& name) const override {
-    const Result<std::optional<Entry>> found = find(name);
-    if (!found) return found.error();
-    return found->has_value() ? store_->remove({path_of(name)}) : Result<void>();
+    const std::optional<Entry> found = TRY(find(name));
+    return found.has_value() ? store_->remove({path_of(name)}) : Result<void>();
   }
 
   Result<bool> is_as_written(const io::WrittenFile& file) const override {
-    const Result<std::optional<Entry>> found = find(file.name);
-    if (!found) return found.error();
-    if (!found->has_value() || (*found)->bytes != file.bytes) return false;
-    if (!file.version.empty() && (*found)->version == file.version) return true;
-    const Result<std::unique_ptr<StoredFile>> stored = open_file(file.name);
-    if (!stored) return stored.error();
-    const Result<std::string> sha256 = sha256_of_file(**stored);
-    if (!sha256) return sha256.error();
-    return *sha256 == file.sha256;
+    const std::optional<Entry> found = TRY(find(file.name));
+    if (!found.has_value() || found->bytes != file.bytes) return false;
+    if (!file.version.empty() && found->version == file.version) return true;
+    const std::unique_ptr<StoredFile> stored = TRY(open_file(file.name));
+    const std::string sha256 = TRY(sha256_of_file(*stored));
+    return sha256 == file.sha256;
   }
 
  private:
@@ -220,15 +211,13 @@ Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
 namespace remote {
 
 Result<std::unique_ptr<Folder>> open_folder(const std::string& url) {
-  Result<std::shared_ptr<RemoteStore>> store = store_of(url);
-  if (!store) return std::move(store).error();
-  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(std::move(store).value(), url));
+  std::shared_ptr<RemoteStore> store = TRY(store_of(url));
+  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(std::move(store), url));
 }
 
 Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) {
-  Result<std::shared_ptr<RemoteStore>> store = store_of(url);
-  if (!store) return std::move(store).error();
-  return open_in(std::move(store).value(), url);
+  std::shared_ptr<RemoteStore> store = TRY(store_of(url));
+  return open_in(std::move(store), url);
 }
 
 bool is_folder(const std::string& url) noexcept {
@@ -244,12 +233,10 @@ std::uint64_t file_bytes(const std::string& url) noexcept {
 }
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {
-  const Result<std::shared_ptr<RemoteStore>> store = store_of(folder);
-  if (!store) return store.error();
-  Result<std::vector<RemoteFile>> found = list(**store, folder);
-  if (!found) return std::move(found).error();
+  const std::shared_ptr<RemoteStore> store = TRY(store_of(folder));
+  std::vector<RemoteFile> found = TRY(list(*store, folder));
   Listing listing;
-  for (const RemoteFile& file : *found) {
+  for (const RemoteFile& file : found) {
     std::string name = file.url.substr(folder.size() + 1);
     const std::string last = last_component(name);
     if (is_hidden_output(last)) continue;

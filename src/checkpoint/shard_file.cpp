@@ -9,6 +9,7 @@
 #include "checkpoint/distributed_reader.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
+#include "dtype/try.hpp"
 #include "formats/pytorch/pytorch_format.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -27,7 +28,7 @@ class SafetensorsView final : public StoredFile {
     std::vector<formats::TensorInfo> tensors = reader_->tensors();
     for (formats::TensorInfo& tensor : tensors) {
       if (tensor.name.empty()) tensor.name = lone_name;
-      if (Result<void> holds = check(tensor); !holds) return holds;
+      TRY(check(tensor));
     }
     if (Result<void> holds = formats::safetensors_format.check(tensors); !holds)
       return at_file(std::move(holds).error());
@@ -106,9 +107,7 @@ class TorchReader final : public formats::Reader {
  public:
   static Result<std::unique_ptr<formats::Reader>> open(io::InputFile file) {
     auto reader = std::make_unique<TorchReader>(std::move(file));
-    Result<std::unique_ptr<formats::Reader>> opened = formats::pytorch_format.open(reader->file_, {});
-    if (!opened) return opened;
-    reader->reader_ = *std::move(opened);
+    reader->reader_ = TRY(formats::pytorch_format.open(reader->file_, {}));
     return std::unique_ptr<formats::Reader>(std::move(reader));
   }
   explicit TorchReader(io::InputFile file) : file_(std::move(file)) {}
@@ -152,25 +151,20 @@ struct OpenedReader {
 
 Result<OpenedReader> open_reader(const std::string& folder, const std::string& name, bool check_all) {
   if (last_component(name) == distributed_metadata) {
-    Result<DistributedCheckpoint> opened = open_distributed(folder, name, check_all);
-    if (!opened) return std::move(opened).error();
-    return OpenedReader{.reader = std::move(opened->reader), .version = std::move(opened->version)};
+    DistributedCheckpoint opened = TRY(open_distributed(folder, name, check_all));
+    return OpenedReader{.reader = std::move(opened.reader), .version = std::move(opened.version)};
   }
-  Result<io::InputFile> file = open_local(folder, name);
-  if (!file) return std::move(file).error();
-  std::string version = fmt::format("{} {}", file->size(), file->modified_ns());
-  Result<std::unique_ptr<formats::Reader>> reader = TorchReader::open(*std::move(file));
-  if (!reader) return std::move(reader).error();
-  return OpenedReader{.reader = *std::move(reader), .version = std::move(version)};
+  io::InputFile file = TRY(open_local(folder, name));
+  std::string version = fmt::format("{} {}", file.size(), file.modified_ns());
+  std::unique_ptr<formats::Reader> reader = TRY(TorchReader::open(std::move(file)));
+  return OpenedReader{.reader = std::move(reader), .version = std::move(version)};
 }
 
 Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
   ShardFile shard;
   const std::string last = last_component(name);
   if (!is_torch_name(name) && last != distributed_metadata) {
-    Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
-    if (!source) return std::move(source).error();
-    shard.source = *std::move(source);
+    shard.source = TRY(open_source(folder, name));
     return shard;
   }
   const std::string path = folder + "/" + name;
@@ -181,7 +175,7 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
   }
   warn_of_data(name, *opened->reader, shard.warnings);
   auto view = std::make_unique<SafetensorsView>(path, std::move(opened->version), std::move(opened->reader));
-  if (Result<void> made = view->open(last.substr(0, last.rfind('.'))); !made) return std::move(made).error();
+  TRY(view->open(last.substr(0, last.rfind('.'))));
   shard.source = std::move(view);
   return shard;
 }
@@ -193,9 +187,8 @@ Result<ShardFile> open_shard_file(const std::string& folder, const std::string& 
 }
 
 Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name) {
-  Result<ShardFile> shard = open_any(folder, name, false);
-  if (!shard) return std::move(shard).error();
-  return std::move(shard->source);
+  ShardFile shard = TRY(open_any(folder, name, false));
+  return std::move(shard.source);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checkpoint/source.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -37,7 +38,7 @@ Result<void> ShardReader::open(std::size_t index) {
 
 Result<void> ShardReader::read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) {
   const Place& place = places_[index];
-  if (Result<void> opened = open(place.file); !opened) return opened;
+  TRY(open(place.file));
   return files_[place.file].open->read(place.begin + offset, out);
 }
 

@@ -10,6 +10,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/shard_file.hpp"
+#include "dtype/try.hpp"
 #include "formats/other_kinds.hpp"
 #include "formats/pytorch/pytorch_format.hpp"
 #include "io/sha256.hpp"
@@ -29,7 +30,7 @@ bool is_safetensors(const std::string& name) { return name.ends_with(".safetenso
 Result<void> check_kind(const StoredFile& source, const std::string& name) {
   std::array<std::byte, 64> buffer{};
   const std::span<std::byte> head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
-  if (Result<void> got = source.read(0, head); !got) return got;
+  TRY(source.read(0, head));
   // An index is read here, so its own extension is not a mistake.
   const std::string judged = stem_of_any_index(name).empty() ? name : "index.json";
   std::optional<Error> other = formats::other_kind(judged, head);
@@ -41,12 +42,11 @@ Result<void> check_kind(const StoredFile& source, const std::string& name) {
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
   Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
   if (!source) return std::move(source).error();
-  if (Result<void> kind = check_kind(**source, name); !kind) return std::move(kind).error();
+  TRY(check_kind(**source, name));
   if (!is_safetensors(name)) {
-    Result<ShardFile> shard = open_shard_file(folder, name);
-    if (!shard) return std::move(shard).error();
-    source = std::move(shard->source);
-    warnings.insert(warnings.end(), shard->warnings.begin(), shard->warnings.end());
+    ShardFile shard = TRY(open_shard_file(folder, name));
+    source = std::move(shard.source);
+    warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
   }
   Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
       (*source)->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
@@ -70,11 +70,10 @@ class Reading {
   Reading(std::string folder, FileGlobs skip) : skip_(std::move(skip)) { checkpoint_.folder = std::move(folder); }
 
   Result<SourceCheckpoint> read_folder() {
-    Result<std::vector<ListedFile>> files = list();
-    if (!files) return std::move(files).error();
+    std::vector<ListedFile> files = TRY(list());
     // Files of PyTorch beside safetensors files are mostly the same weights again.
     std::set<std::string> has_safetensors;
-    for (const ListedFile& file : *files) {
+    for (const ListedFile& file : files) {
       if (is_safetensors(file.name) && !is_in_dot_folder(file.name)) has_safetensors.insert(folder_of(file.name));
     }
     const auto is_shard = [&](const std::string& name) {
@@ -82,20 +81,20 @@ class Reading {
       if (is_safetensors(name)) return true;
       return is_torch_weights_name(name) && reads_torch() && !has_safetensors.contains(folder_of(name));
     };
-    for (const ListedFile& file : *files) {
+    for (const ListedFile& file : files) {
       if (is_in_dot_folder(file.name)) continue;
       const bool torch = !stem_of_torch_index(last_component(file.name)).empty();
       if (torch && (!reads_torch() || has_safetensors.contains(folder_of(file.name)))) continue;
       if (stem_of_any_index(file.name).empty()) continue;
-      if (Result<void> added = add_index(file.name); !added) return std::move(added).error();
+      TRY(add_index(file.name));
     }
-    if (Result<void> added = add_files_without_index(*files, is_shard); !added) return std::move(added).error();
-    if (Result<void> added = add_distributed(*files, has_safetensors); !added) return std::move(added).error();
+    TRY(add_files_without_index(files, is_shard));
+    TRY(add_distributed(files, has_safetensors));
     if (checkpoint_.models.empty() && reads_torch()) {
-      if (Result<void> added = add_saved_files(*files); !added) return std::move(added).error();
+      TRY(add_saved_files(files));
     }
     if (checkpoint_.models.empty()) {
-      if (!reads_torch() && std::ranges::any_of(*files, [](const ListedFile& file) {
+      if (!reads_torch() && std::ranges::any_of(files, [](const ListedFile& file) {
             const std::string name = last_component(file.name);
             return is_torch_weights_name(file.name) || name == ".metadata" || name.ends_with(".distcp");
           })) {
@@ -110,37 +109,35 @@ class Reading {
                    .hint = "a checkpoint is a folder with files of weights and their index",
                    .file = checkpoint_.folder};
     }
-    return finish(*files);
+    return finish(files);
   }
 
   // Reads one model and the files beside it.
   Result<SourceCheckpoint> read_index(const std::string& name) {
-    if (Result<void> added = add_index(name); !added) return std::move(added).error();
-    Result<std::vector<ListedFile>> files = list();
-    if (!files) return std::move(files).error();
+    TRY(add_index(name));
+    std::vector<ListedFile> files = TRY(list());
     checkpoint_.empty_folders.clear();
     // Another model's files, and folders, are not this model's.
-    std::erase_if(*files, [](const ListedFile& file) {
+    std::erase_if(files, [](const ListedFile& file) {
       const bool weights =
           is_safetensors(file.name) || is_torch_weights_name(file.name) || !stem_of_any_index(file.name).empty();
       return weights || file.name.find('/') != std::string::npos;
     });
-    return finish(*files);
+    return finish(files);
   }
 
   Result<SourceCheckpoint> read_file(const std::string& name) {
-    if (Result<void> added = add_model_of({name}, name); !added) return std::move(added).error();
+    TRY(add_model_of({name}, name));
     return finish({});
   }
 
  private:
   Result<std::vector<ListedFile>> list() {
-    Result<Listing> listing = list_folder(checkpoint_.folder, &skip_);
-    if (!listing) return std::move(listing).error();
-    if (Result<void> matched = skip_.check_all_matched(); !matched) return std::move(matched).error();
-    checkpoint_.empty_folders = std::move(listing->empty_folders);
-    checkpoint_.left_out = std::move(listing->left_out);
-    return std::move(listing->files);
+    Listing listing = TRY(list_folder(checkpoint_.folder, &skip_));
+    TRY(skip_.check_all_matched());
+    checkpoint_.empty_folders = std::move(listing.empty_folders);
+    checkpoint_.left_out = std::move(listing.left_out);
+    return std::move(listing.files);
   }
   [[nodiscard]] bool reads_torch() const { return is_local(checkpoint_.folder); }
 
@@ -156,30 +153,26 @@ class Reading {
       return Error{
           .code = ErrorCode::parse, .message = "two indexes name this file", .file = checkpoint_.folder + "/" + name};
     }
-    Result<SourceShard> shard = read_shard(checkpoint_.folder, name, checkpoint_.warnings);
-    if (!shard) return std::move(shard).error();
-    checkpoint_.shards.push_back(std::move(shard).value());
+    SourceShard shard = TRY(read_shard(checkpoint_.folder, name, checkpoint_.warnings));
+    checkpoint_.shards.push_back(std::move(shard));
     return checkpoint_.shards.size() - 1;
   }
 
   Result<void> add_index(const std::string& name) {
     const std::string path = checkpoint_.folder + "/" + name;
-    Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint_.folder, name);
-    if (!source) return std::move(source).error();
-    if (Result<void> kind = check_kind(**source, name); !kind) return kind;
-    Result<std::string> text = read_text(**source, max_index_bytes);
-    if (!text) return std::move(text).error();
-    const Result<WeightMap> map = parse_index(*text, path);
-    if (!map) return map.error();
+    std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, name));
+    TRY(check_kind(*source, name));
+    std::string text = TRY(read_text(*source, max_index_bytes));
+    const WeightMap map = TRY(parse_index(text, path));
     taken_.insert(name);
     SourceModel model{.folder = folder_of(name),
                       .stem = stem_of_any_index(name),
                       .index = name,
                       .output_index = name,
-                      .index_text = std::move(text).value(),
+                      .index_text = std::move(text),
                       .shards = {}};
     std::unordered_map<std::string, std::size_t> shard_of_file;
-    for (const auto& [tensor, file] : *map) {
+    for (const auto& [tensor, file] : map) {
       if (shard_of_file.contains(file)) continue;
       const std::string shard_name = model.folder + file;
       if (skip_.match(shard_name)) {
@@ -195,10 +188,9 @@ class Reading {
                      .tensor = tensor,
                      .file = path};
       }
-      Result<std::size_t> shard = add_shard(shard_name);
-      if (!shard) return std::move(shard).error();
-      shard_of_file.emplace(file, *shard);
-      model.shards.push_back(*shard);
+      std::size_t shard = TRY(add_shard(shard_name));
+      shard_of_file.emplace(file, shard);
+      model.shards.push_back(shard);
     }
     std::ranges::sort(model.shards, {},
                       [&](std::size_t shard) -> const std::string& { return checkpoint_.shards[shard].name; });
@@ -207,8 +199,8 @@ class Reading {
       model.stem = shard.stem;
     }
     if (stem_of_index(last_component(name)).empty()) model.output_index = model.folder + index_name(model.stem);
-    if (Result<void> once = check_names_once(model); !once) return once;
-    if (Result<void> there = check_index(*map, shard_of_file, path); !there) return there;
+    TRY(check_names_once(model));
+    TRY(check_index(map, shard_of_file, path));
     checkpoint_.models.push_back(std::move(model));
     return {};
   }
@@ -264,11 +256,10 @@ class Reading {
                       .shards = {}};
     if (names.size() > 1 && parse_shard_name(first, shard)) model.stem = shard.stem;
     for (const std::string& name : names) {
-      Result<std::size_t> added = add_shard(name);
-      if (!added) return std::move(added).error();
-      model.shards.push_back(*added);
+      std::size_t added = TRY(add_shard(name));
+      model.shards.push_back(added);
     }
-    if (Result<void> once = check_names_once(model); !once) return once;
+    TRY(check_names_once(model));
     checkpoint_.models.push_back(std::move(model));
     return {};
   }
@@ -297,7 +288,7 @@ class Reading {
             .hint = "fetch the missing files",
             .file = checkpoint_.folder + "/" + folder_of(names[i]) + missing_name(names[i], shard, missing)};
       }
-      if (Result<void> added = add_model_of(names, names.front()); !added) return added;
+      TRY(add_model_of(names, names.front()));
     }
     return {};
   }
@@ -319,7 +310,7 @@ class Reading {
     for (const std::string& folder : folders) {
       const std::string name = folder + std::string(distributed_metadata);
       if (has_safetensors.contains(folder) || !is_file(checkpoint_.folder + "/" + name)) continue;
-      if (Result<void> added = add_model_of({name}, name); !added) return added;
+      TRY(add_model_of({name}, name));
       for (const ListedFile& file : files) {
         if (folder_of(file.name) == folder && file.name.ends_with(distributed_extension)) taken_.insert(file.name);
       }
@@ -331,13 +322,12 @@ class Reading {
   Result<void> add_saved_files(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       if (!is_torch_name(file.name)) continue;
-      Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint_.folder, file.name);
-      if (!source) return std::move(source).error();
+      std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, file.name));
       std::array<std::byte, 512> buffer{};
-      const auto head = std::span(buffer).first(std::min<std::uint64_t>((*source)->size(), buffer.size()));
-      if (Result<void> got = (*source)->read(0, head); !got) return got;
-      if (!formats::pytorch_format.sniff(head, (*source)->size())) continue;
-      if (Result<void> added = add_model_of({file.name}, file.name); !added) return added;
+      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source->size(), buffer.size()));
+      TRY(source->read(0, head));
+      if (!formats::pytorch_format.sniff(head, source->size())) continue;
+      TRY(add_model_of({file.name}, file.name));
       if (!checkpoint_.shards.back().header.tensors.empty()) continue;
       checkpoint_.shards.pop_back();
       checkpoint_.models.pop_back();
@@ -360,40 +350,36 @@ std::string source_folder(const std::string& path) {
 }
 
 Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<std::string>& skip_files) {
-  Result<FileGlobs> skip = FileGlobs::compile(skip_files);
-  if (!skip) return std::move(skip).error();
+  FileGlobs skip = TRY(FileGlobs::compile(skip_files));
   if (is_file(source_folder(path) + "/.tcast/moving.json")) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder is not complete: its files are getting their places",
                  .hint = "`tcast finish` completes it",
                  .file = path};
   }
-  Result<std::string> real = real_path(path);
-  if (!real) return std::move(real).error();
-  if (is_folder(*real)) {
-    Result<std::string> folder = snapshot_of(*real);
+  std::string real = TRY(real_path(path));
+  if (is_folder(real)) {
+    Result<std::string> folder = snapshot_of(real);
     if (!folder) return with_given_path(std::move(folder).error(), path);
-    Result<SourceCheckpoint> checkpoint = Reading(std::move(folder).value(), std::move(skip).value()).read_folder();
+    Result<SourceCheckpoint> checkpoint = Reading(std::move(folder).value(), std::move(skip)).read_folder();
     if (!checkpoint) return with_given_path(std::move(checkpoint).error(), path);
     return checkpoint;
   }
   // A link to a file is the user's own; its name counts, and its folder.
   const std::string name = last_component(path);
-  Result<std::string> folder = real_path(source_folder(path));
-  if (!folder) return std::move(folder).error();
-  Reading reading(std::move(folder).value(), std::move(skip).value());
+  std::string folder = TRY(real_path(source_folder(path)));
+  Reading reading(std::move(folder), std::move(skip));
   return stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
 }
 
 Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
                                            const std::string& version) {
-  Result<std::unique_ptr<StoredFile>> source = open_shard(folder, name);
-  if (!source) return source;
-  if ((*source)->size() != bytes || (*source)->version() != version) {
+  std::unique_ptr<StoredFile> source = TRY(open_shard(folder, name));
+  if (source->size() != bytes || source->version() != version) {
     return Error{.code = ErrorCode::io,
                  .message = "the file has changed since the conversion was planned",
                  .hint = "plan the conversion again; `overwrite` replaces the old plan",
-                 .file = (*source)->path()};
+                 .file = source->path()};
   }
   return source;
 }

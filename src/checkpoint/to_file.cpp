@@ -11,6 +11,7 @@
 #include "convert/file_plan.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "convert/tensor_selection.hpp"
+#include "dtype/try.hpp"
 #include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -82,7 +83,7 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
     if (!planned) return at_input(planned.error(), request);
     if (!planned->empty()) chosen.push_back(&model);
   }
-  if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+  TRY(planner->check_all_matched());
   return chosen;
 }
 
@@ -95,24 +96,20 @@ bool is_file_output(const ConvertRequest& request) {
 }
 
 Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
-  const Result<const Format*> format = format_of(request);
-  if (!format) return format.error();
-  if (Result<void> checked = check_request(request, **format); !checked) return std::move(checked).error();
-  const Result<SourceCheckpoint> source = read_source(request.input, request.filter.skip_files);
-  if (!source) return source.error();
-  Claims claims(*source);
-  const Result<std::vector<const SourceModel*>> chosen = chosen_models(request, *source, claims, **format);
-  if (!chosen) return chosen.error();
-  const Result<const SourceModel*> model =
-      only_model(*chosen, request.input, "name the index or the file of one model as the input");
-  if (!model) return model.error();
+  const Format* format = TRY(format_of(request));
+  TRY(check_request(request, *format));
+  const SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  Claims claims(source);
+  const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, claims, *format));
+  const SourceModel& model =
+      *TRY(only_model(chosen, request.input, "name the index or the file of one model as the input"));
   auto reader = std::make_unique<ShardReader>();
-  add_model(*source, **model, *reader);
+  add_model(source, model, *reader);
   file_conversion::OpenedInput input{.file = nullptr,
                                      .format = &safetensors_format,
                                      .reader = std::move(reader),
-                                     .claim = claims.of(**model),
-                                     .configs = claims.texts_of(**model)};
+                                     .claim = claims.of(model),
+                                     .configs = claims.texts_of(model)};
   return file_conversion::convert_reader(request, input);
 }
 

@@ -13,6 +13,7 @@
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -53,7 +54,7 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
       if (pair) ++i;
       sum.name += !pair ? name[i] : name[i] == 'n' ? '\n' : name[i] == 'r' ? '\r' : name[i];
     }
-    if (Result<void> checked = check_file_name(sum.name, path); !checked) return std::move(checked).error();
+    TRY(check_file_name(sum.name, path));
     sums.push_back(std::move(sum));
   }
   return sums;
@@ -77,9 +78,7 @@ class Verification {
   explicit Verification(const VerifyRequest& request) : request_(request) {}
 
   Result<VerifyOutcome> run() {
-    Result<SourceCheckpoint> output = read_source(request_.checkpoint);
-    if (!output) return std::move(output).error();
-    output_ = std::move(output).value();
+    output_ = TRY(read_source(request_.checkpoint));
     const std::string sums_path = output_.folder + "/SHA256SUMS";
     const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
     if (!has_sums && request_.against.empty()) {
@@ -89,10 +88,10 @@ class Verification {
                    .file = output_.folder};
     }
     if (has_sums) {
-      if (Result<void> hashed = check_hashes(sums_path); !hashed) return std::move(hashed).error();
+      TRY(check_hashes(sums_path));
     }
     if (!request_.against.empty()) {
-      if (Result<void> same = check_tensors(); !same) return std::move(same).error();
+      TRY(check_tensors());
     }
     for (const SourceModel& model : output_.models) {
       OpenedModel opened = opened_model(output_, model);
@@ -109,17 +108,14 @@ class Verification {
                    .hint = "`against` compares its tensors with those that it was converted from",
                    .file = request_.checkpoint};
     }
-    Result<OpenedModel> output = open_model(request_.checkpoint);
-    if (!output) return std::move(output).error();
-    Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
-    if (!written) return std::move(written).error();
-    Result<OpenedModel> source = open_only_model(request_.against, request_.filter, *written);
-    if (!source) return std::move(source).error();
-    Result<ComparedModel> compared = compare_model(request_, *output, *source, *written);
+    OpenedModel output = TRY(open_model(request_.checkpoint));
+    file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
+    OpenedModel source = TRY(open_only_model(request_.against, request_.filter, written));
+    Result<ComparedModel> compared = compare_model(request_, output, source, written);
     if (!compared) return at_file(std::move(compared).error());
     count(*compared, "");
-    if (Result<void> told = find_recipes(*written); !told) return at_file(std::move(told).error());
-    add_warnings(*output, "");
+    if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
+    add_warnings(output, "");
     return outcome_;
   }
 
@@ -137,15 +133,12 @@ class Verification {
   }
 
   Result<void> check_hashes(const std::string& path) {
-    const Result<std::unique_ptr<StoredFile>> file = open_source(output_.folder, "SHA256SUMS");
-    if (!file) return file.error();
-    const Result<std::string> text = read_text(**file, max_sums_bytes);
-    if (!text) return text.error();
-    const Result<std::vector<Sum>> sums = parse_sums(*text, path);
-    if (!sums) return sums.error();
+    const std::unique_ptr<StoredFile> file = TRY(open_source(output_.folder, "SHA256SUMS"));
+    const std::string text = TRY(read_text(*file, max_sums_bytes));
+    const std::vector<Sum> sums = TRY(parse_sums(text, path));
     std::uint64_t total = 0;
     std::map<std::string_view, bool> listed;
-    for (const Sum& sum : *sums) {
+    for (const Sum& sum : sums) {
       const std::uint64_t bytes = file_bytes(output_.folder + "/" + sum.name);
       if (bytes != UINT64_MAX) total += bytes;
       listed.emplace(sum.name, true);
@@ -158,39 +151,34 @@ class Verification {
                    .file = output_.folder + "/" + name};
     }
     file_conversion::ProgressMeter meter(request_.on_progress, total);
-    for (const Sum& sum : *sums) {
-      if (Result<void> right = check_hash(sum, meter); !right) return right;
+    for (const Sum& sum : sums) {
+      TRY(check_hash(sum, meter));
     }
     return {};
   }
 
   Result<void> check_hash(const Sum& sum, file_conversion::ProgressMeter& meter) {
-    const Result<std::unique_ptr<StoredFile>> source = open_source(output_.folder, sum.name);
-    if (!source) return source.error();
+    const std::unique_ptr<StoredFile> source = TRY(open_source(output_.folder, sum.name));
     io::Sha256 hash;
-    Result<void> got = read_blocks(**source, [&](std::span<const std::byte> bytes) {
+    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
       return meter.advance(bytes.size(), sum.name) ? Result<void>() : cancelled();
-    });
-    if (!got) return got;
-    outcome_.bytes_read += (*source)->size();
+    }));
+    outcome_.bytes_read += source->size();
     if (hash.digest() != sum.sha256) {
       return Error{.code = ErrorCode::internal,
                    .message = "the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed",
-                   .file = (*source)->path()};
+                   .file = source->path()};
     }
     ++outcome_.files;
     return {};
   }
 
   Result<void> check_tensors() {
-    Result<SourceCheckpoint> source = read_source(request_.against, request_.filter.skip_files);
-    if (!source) return std::move(source).error();
-    source_ = std::move(source).value();
-    Result<file_conversion::OutputNames> written = file_conversion::OutputNames::compile(request_.filter);
-    if (!written) return std::move(written).error();
+    source_ = TRY(read_source(request_.against, request_.filter.skip_files));
+    file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
     for (const SourceModel& model : source_.models) {
-      const bool wanted = is_empty(model) || has_tensors(source_, model, *written);
+      const bool wanted = is_empty(model) || has_tensors(source_, model, written);
       if (wanted && find_model(output_, model) == nullptr) {
         return Error{.code = ErrorCode::internal,
                      .message = fmt::format("the model \"{}{}\" of \"{}\" is not there", model.folder, model.stem,
@@ -205,9 +193,9 @@ class Verification {
                      .message = fmt::format("\"{}\" has no model \"{}{}\"", source_.folder, model.folder, model.stem),
                      .file = output_.folder};
       }
-      if (Result<void> same = check_model(model, *of, *written); !same) return same;
+      TRY(check_model(model, *of, written));
     }
-    return find_recipes(*written);
+    return find_recipes(written);
   }
 
   Result<void> find_recipes(const file_conversion::OutputNames& written) {

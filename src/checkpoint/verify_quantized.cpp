@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "dtype/try.hpp"
 #include "tensorcast/detect_recipes.hpp"
 
 namespace tensorcast::checkpoint {
@@ -42,12 +43,11 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
                              .importance = request.importance,
                              .execution = request.execution,
                              .on_progress = request.on_progress};
-  Result<std::vector<LayerRecipes>> layers = detect_recipes(detect);
-  if (!layers) return std::move(layers).error();
+  std::vector<LayerRecipes> layers = TRY(detect_recipes(detect));
   std::map<std::string, Recipes> common;  // by scheme
   std::map<std::string, std::size_t> counts;
   std::size_t found = 0;
-  for (const LayerRecipes& layer : *layers) {
+  for (const LayerRecipes& layer : layers) {
     if (!weights.contains(layer.name)) continue;
     const Recipes recipes = layer.ways();
     if (recipes.empty()) return differs(layer, !request.importance.empty());
@@ -55,7 +55,7 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
       keep_common(recipes, known->second);
     ++found;
   }
-  for (const LayerRecipes& layer : *layers) {
+  for (const LayerRecipes& layer : layers) {
     if (!weights.contains(layer.name)) continue;
     const Recipes& shared = common.at(layer.scheme);
     ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.ways() : shared, " or "))];

@@ -7,6 +7,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/shard_record.hpp"
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
@@ -51,11 +52,10 @@ bool is_state_file(const std::string& name) {
 
 // Removes the files of a state, and the folders that are empty then. Anything else stays.
 Result<void> remove_state(const Folder& folder, const std::string& state) {
-  const Result<std::vector<std::string>> names = folder.names_below(state);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
+  const std::vector<std::string> names = TRY(folder.names_below(state));
+  for (const std::string& name : names) {
     if (!is_state_file(name.substr(state.size() + 1))) continue;
-    if (Result<void> removed = folder.remove(name); !removed) return removed;
+    TRY(folder.remove(name));
   }
   return folder.remove_empty_folders(state);
 }
@@ -63,24 +63,21 @@ Result<void> remove_state(const Folder& folder, const std::string& state) {
 }  // namespace
 
 Result<std::optional<io::WrittenFiles>> read_record(const Folder& folder) {
-  const Result<std::optional<Folder::Entry>> found = folder.find(record_name);
-  if (!found) return found.error();
-  if (!found->has_value()) return std::optional<io::WrittenFiles>();
-  if ((*found)->kind != io::Found::Kind::file) {
+  const std::optional<Folder::Entry> found = TRY(folder.find(record_name));
+  if (!found.has_value()) return std::optional<io::WrittenFiles>();
+  if (found->kind != io::Found::Kind::file) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "this name is kept for the record of what tensorcast wrote, and is a folder or a link",
                  .hint = "remove it, or write to another folder",
                  .file = folder.path_of(record_name)};
   }
-  const Result<std::string> text = folder.read_text(record_name, max_record_bytes);
-  if (!text) return text.error();
+  const std::string text = TRY(folder.read_text(record_name, max_record_bytes));
   const std::string path = folder.path_of(record_name);
-  Result<io::WrittenFiles> written = io::parse_written_files(*text, path);
-  if (!written) return std::move(written).error();
-  for (const io::WrittenFile& file : written->files) {
-    if (Result<void> named = check_file_name(file.name, path); !named) return std::move(named).error();
+  io::WrittenFiles written = TRY(io::parse_written_files(text, path));
+  for (const io::WrittenFile& file : written.files) {
+    TRY(check_file_name(file.name, path));
   }
-  return std::optional(std::move(written).value());
+  return std::optional(std::move(written));
 }
 
 std::string WorkFolder::folder_of_output(const std::string& output) {
@@ -102,46 +99,39 @@ std::string WorkFolder::folder_of_output(const std::string& output) {
 
 Result<WorkFolder> WorkFolder::create(const std::string& output) {
   const std::string path = folder_of_output(output);
-  Result<std::unique_ptr<Folder>> folder = Folder::create(path);
-  if (!folder) return std::move(folder).error();
-  WorkFolder work(std::move(folder).value());
-  if (Result<void> checked = check_state(*work.folder_); !checked) return std::move(checked).error();
-  if (Result<void> created = work.folder_->create_folder(state_name); !created) return std::move(created).error();
-  if (Result<void> locked = work.lock(io::LockKind::exclusive); !locked) return std::move(locked).error();
-  if (Result<void> synced = work.folder_->sync_folder(""); !synced) return std::move(synced).error();
+  std::unique_ptr<Folder> folder = TRY(Folder::create(path));
+  WorkFolder work(std::move(folder));
+  TRY(check_state(*work.folder_));
+  TRY(work.folder_->create_folder(state_name));
+  TRY(work.lock(io::LockKind::exclusive));
+  TRY(work.folder_->sync_folder(""));
   return work;
 }
 
 Result<WorkFolder> WorkFolder::open(const std::string& output, std::optional<io::LockKind> kind) {
   const std::string path = folder_of_output(output);
-  Result<std::unique_ptr<Folder>> folder = Folder::open(path);
-  if (!folder) return std::move(folder).error();
-  WorkFolder work(std::move(folder).value());
-  const Result<std::optional<Folder::Entry>> identity = work.folder_->find(identity_name);
-  if (!identity) return identity.error();
-  if (!identity->has_value()) {
-    const Result<std::optional<Folder::Entry>> sums = work.folder_->find(sums_name);
-    if (!sums) return sums.error();
-    return no_plan(path, sums->has_value());
+  std::unique_ptr<Folder> folder = TRY(Folder::open(path));
+  WorkFolder work(std::move(folder));
+  const std::optional<Folder::Entry> identity = TRY(work.folder_->find(identity_name));
+  if (!identity.has_value()) {
+    const std::optional<Folder::Entry> sums = TRY(work.folder_->find(sums_name));
+    return no_plan(path, sums.has_value());
   }
   if (kind) {
-    if (Result<void> locked = work.lock(*kind); !locked) return std::move(locked).error();
+    TRY(work.lock(*kind));
   }
   return work;
 }
 
 Result<void> WorkFolder::lock(io::LockKind kind) {
-  Result<std::optional<LockedFolder>> locked = folder_->lock(state_name, lock_name, kind, busy(output()));
-  if (!locked) return std::move(locked).error();
-  state_ = std::move(locked).value();
+  state_ = TRY(folder_->lock(state_name, lock_name, kind, busy(output())));
   return {};
 }
 
 Result<void> WorkFolder::check_state(const Folder& folder) {
   for (const std::string state : {state_name, finished_name}) {
-    const Result<std::vector<std::string>> names = folder.names_below(state);
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
+    const std::vector<std::string> names = TRY(folder.names_below(state));
+    for (const std::string& name : names) {
       if (is_state_file(name.substr(state.size() + 1))) continue;
       return Error{.code = ErrorCode::invalid_argument,
                    .message = "this file is not part of the state of a conversion, which is kept in this folder",
@@ -158,43 +148,38 @@ std::string WorkFolder::staged(const std::string& name) const {
 }
 
 Result<std::optional<CheckpointPlan>> WorkFolder::find_plan() {
-  const Result<std::optional<Folder::Entry>> found = folder_->find(identity_name);
-  if (!found) return found.error();
-  if (!found->has_value()) return std::optional<CheckpointPlan>();
-  Result<std::string> identity = folder_->read_text(identity_name, max_identity_bytes);
-  if (!identity) return std::move(identity).error();
-  if (identity->ends_with('\n')) identity->pop_back();
-  const Result<std::string> text = folder_->read_text(plan_name, max_plan_bytes);
-  if (!text) return text.error();
-  Result<CheckpointPlan> plan = parse_plan(*text, folder_->path_of(plan_name));
-  if (!plan) return std::move(plan).error();
-  if (io::sha256_of(*text) != *identity) {
+  const std::optional<Folder::Entry> found = TRY(folder_->find(identity_name));
+  if (!found.has_value()) return std::optional<CheckpointPlan>();
+  std::string identity = TRY(folder_->read_text(identity_name, max_identity_bytes));
+  if (identity.ends_with('\n')) identity.pop_back();
+  const std::string text = TRY(folder_->read_text(plan_name, max_plan_bytes));
+  CheckpointPlan plan = TRY(parse_plan(text, folder_->path_of(plan_name)));
+  if (io::sha256_of(text) != identity) {
     return Error{.code = ErrorCode::parse,
                  .message = "the plan is damaged: it is not the one that was written",
                  .hint = "`overwrite` plans anew",
                  .file = folder_->path_of(plan_name)};
   }
-  identity_ = std::move(identity).value();
-  return std::optional(std::move(plan).value());
+  identity_ = std::move(identity);
+  return std::optional(std::move(plan));
 }
 
 Result<CheckpointPlan> WorkFolder::load_plan() {
-  Result<std::optional<CheckpointPlan>> plan = find_plan();
-  if (!plan) return std::move(plan).error();
-  if (!plan->has_value()) return no_plan(output(), false);
-  return **std::move(plan);
+  std::optional<CheckpointPlan> plan = TRY(find_plan());
+  if (!plan.has_value()) return no_plan(output(), false);
+  return *std::move(plan);
 }
 
 Result<void> WorkFolder::begin(const CheckpointPlan& plan) {
-  if (Result<void> removed = folder_->remove(identity_name); !removed) return removed;
+  TRY(folder_->remove(identity_name));
   for (const char* name : {".tcast/shards", ".tcast/files"}) {
-    if (Result<void> created = folder_->create_folder(name); !created) return created;
+    TRY(folder_->create_folder(name));
   }
-  if (Result<void> clean = remove_strangers(plan); !clean) return clean;
+  TRY(remove_strangers(plan));
   const std::string text = plan_text(plan);
-  if (Result<void> written = folder_->write_text(plan_name, text); !written) return written;
+  TRY(folder_->write_text(plan_name, text));
   identity_ = io::sha256_of(text);
-  if (Result<void> written = folder_->write_text(identity_name, identity_ + "\n"); !written) return written;
+  TRY(folder_->write_text(identity_name, identity_ + "\n"));
   return folder_->sync_folder("");
 }
 
@@ -204,49 +189,42 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
     known.insert(staged(shard));
     known.insert(record(shard));
   }
-  const Result<std::vector<std::string>> names = folder_->names_below(state_name);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
+  const std::vector<std::string> names = TRY(folder_->names_below(state_name));
+  for (const std::string& name : names) {
     if (known.contains(name)) continue;
-    if (Result<void> removed = folder_->remove(name); !removed) return removed;
+    TRY(folder_->remove(name));
   }
   return {};
 }
 
 Result<void> WorkFolder::check_identity() const {
   if (state_) {
-    const Result<bool> still = state_->is_still();
-    if (!still) return still.error();
-    if (!*still) return disappeared(folder_->path_of(state_name));
+    const bool still = TRY(state_->is_still());
+    if (!still) return disappeared(folder_->path_of(state_name));
   }
-  const Result<std::optional<Folder::Entry>> found = folder_->find(identity_name);
-  if (!found) return found.error();
-  if (!found->has_value()) return disappeared(folder_->path_of(state_name));
-  const Result<std::string> identity = folder_->read_text(identity_name, max_identity_bytes);
-  if (!identity) return identity.error();
-  if (identity_.empty() || *identity != identity_ + "\n") return disappeared(folder_->path_of(state_name));
+  const std::optional<Folder::Entry> found = TRY(folder_->find(identity_name));
+  if (!found.has_value()) return disappeared(folder_->path_of(state_name));
+  const std::string identity = TRY(folder_->read_text(identity_name, max_identity_bytes));
+  if (identity_.empty() || identity != identity_ + "\n") return disappeared(folder_->path_of(state_name));
   return {};
 }
 
 Result<bool> WorkFolder::is_moving() const {
-  const Result<std::optional<Folder::Entry>> found = folder_->find(moving_name);
-  if (!found) return found.error();
-  return found->has_value();
+  const std::optional<Folder::Entry> found = TRY(folder_->find(moving_name));
+  return found.has_value();
 }
 
 Result<bool> WorkFolder::is_empty(const Folder& folder) {
-  const Result<std::vector<std::string>> names = folder.names_in("");
-  if (!names) return names.error();
-  return std::ranges::all_of(*names, [](const std::string& name) {
+  const std::vector<std::string> names = TRY(folder.names_in(""));
+  return std::ranges::all_of(names, [](const std::string& name) {
     return name == std::string(state_name) + "/" || (is_hidden_output(name) && name != record_name);
   });
 }
 
 Result<bool> WorkFolder::has_no_state(const Folder& folder) {
   for (const char* name : {state_name, identity_name}) {  // in a store, only files have names
-    const Result<std::optional<Folder::Entry>> found = folder.find(name);
-    if (!found) return found.error();
-    if (found->has_value()) return false;
+    const std::optional<Folder::Entry> found = TRY(folder.find(name));
+    if (found.has_value()) return false;
   }
   return true;
 }
@@ -263,44 +241,38 @@ void WorkFolder::remove_unused() const {
 }
 
 Result<void> WorkFolder::finish_state() {
-  if (Result<void> removed = remove_finished(*folder_); !removed) return removed;
+  TRY(remove_finished(*folder_));
   // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.
-  const Result<bool> moved = folder_->move_folder(state_name, finished_name);
-  if (!moved) return moved.error();
-  if (!*moved) {
-    if (Result<void> removed = folder_->remove(identity_name); !removed) return removed;
+  const bool moved = TRY(folder_->move_folder(state_name, finished_name));
+  if (!moved) {
+    TRY(folder_->remove(identity_name));
     return remove_state(*folder_, state_name);
   }
-  if (Result<void> synced = folder_->sync_folder(""); !synced) return synced;
+  TRY(folder_->sync_folder(""));
   return remove_finished(*folder_);
 }
 
 Result<void> WorkFolder::remove_finished(const Folder& folder) {
-  const Result<std::optional<Folder::Entry>> found = folder.find(finished_name);
-  if (!found) return found.error();
-  return found->has_value() ? remove_state(folder, finished_name) : Result<void>();
+  const std::optional<Folder::Entry> found = TRY(folder.find(finished_name));
+  return found.has_value() ? remove_state(folder, finished_name) : Result<void>();
 }
 
 Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) const {
-  const Result<std::optional<Folder::Entry>> record = folder_->find(this->record(shard));
-  if (!record) return record.error();
-  if (!record->has_value()) return std::optional<DoneShard>();
-  const Result<std::string> text = folder_->read_text(this->record(shard), max_done_bytes);
-  if (!text) return text.error();
-  std::optional<DoneShard> done = parse_shard_record(*text);
+  const std::optional<Folder::Entry> record = TRY(folder_->find(this->record(shard)));
+  if (!record.has_value()) return std::optional<DoneShard>();
+  const std::string text = TRY(folder_->read_text(this->record(shard), max_done_bytes));
+  std::optional<DoneShard> done = parse_shard_record(text);
   const bool fits = done && done->fingerprint == shard.fingerprint && done->bytes == shard.bytes &&
                     done->tensors.size() == shard.tensors.size();
   if (!fits) return std::optional<DoneShard>();  // it is converted again
-  const Result<std::optional<Folder::Entry>> staged = folder_->find(this->staged(shard));
-  if (!staged) return staged.error();
-  if (staged->has_value()) {
-    const bool whole = (*staged)->kind == io::Found::Kind::file && (*staged)->bytes == shard.bytes;
+  const std::optional<Folder::Entry> staged = TRY(folder_->find(this->staged(shard)));
+  if (staged.has_value()) {
+    const bool whole = staged->kind == io::Found::Kind::file && staged->bytes == shard.bytes;
     return whole ? std::move(done) : std::optional<DoneShard>();
   }
   // While files get their places, a shard may have its place already; the mover compares its hash.
-  const Result<bool> moving = is_moving();
-  if (!moving) return moving.error();
-  return *moving ? std::move(done) : std::optional<DoneShard>();
+  const bool moving = TRY(is_moving());
+  return moving ? std::move(done) : std::optional<DoneShard>();
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {
