@@ -23,6 +23,7 @@
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "io/system_calls.hpp"
@@ -66,7 +67,7 @@ formats::ReadOptions read_back_options(const Plan& plan) {
 
 Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, OpenedInput& input, const Format& format,
                            io::OutputFile& output, ProgressMeter& progress) {
-  if (auto synced = output.sync(); !synced) return std::move(synced).error();
+  TRY(output.sync());
   Result<OpenedInput> written =
       file_conversion::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
   if (!written) {
@@ -95,9 +96,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   if (!progress.report()) return cancelled(request);
   io::ParentFolders folders;
   if (request.parents) {
-    Result<io::ParentFolders> created = io::ParentFolders::create(request.output);
-    if (!created) return std::move(created).error();
-    folders = std::move(created).value();
+    folders = TRY(io::ParentFolders::create(request.output));
   }
   Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
   if (!output) {
@@ -107,14 +106,12 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   keep_mode(input, *output);
   std::optional<io::OutputFile> other_data;
   if (!outcome.other_data.empty()) {
-    Result<io::OutputFile> beside = io::OutputFile::create(outcome.other_data, request.overwrite);
-    if (!beside) return std::move(beside).error();
-    other_data = std::move(*beside);
+    other_data = TRY(io::OutputFile::create(outcome.other_data, request.overwrite));
     keep_mode(input, *other_data);
     const std::string_view json = input.reader->other_data();
-    if (auto written = other_data->append(std::as_bytes(std::span(json))); !written) return std::move(written).error();
+    TRY(other_data->append(std::as_bytes(std::span(json))));
   }
-  if (auto reserved = output->reserve(plan.bytes_out()); !reserved) return std::move(reserved).error();
+  TRY(output->reserve(plan.bytes_out()));
 
   std::vector<const PlannedTensor*> written;
   for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
@@ -149,12 +146,12 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
     if (!*verified) return cancelled(request);
     outcome.verified = true;
   }
-  if (auto synced = output->sync(); !synced) return std::move(synced).error();  // may take long
+  TRY(output->sync());  // may take long
   if (!progress.report()) return cancelled(request);
   std::error_code ignored;
   const bool replaced = other_data && std::filesystem::exists(outcome.other_data, ignored);
   if (other_data) {
-    if (auto committed = other_data->commit(); !committed) return std::move(committed).error();
+    TRY(other_data->commit());
   }
   if (auto committed = output->commit(); !committed) {
     if (other_data && !replaced) std::filesystem::remove(outcome.other_data, ignored);
@@ -228,26 +225,24 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
 }  // namespace
 
 Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input) {
-  if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
-  const Result<const Format*> format = request.output_format.empty()
-                                           ? formats::format_for_output(request.output)
-                                           : output_format(request.output, request.output_format);
-  if (!format) return format.error();
+  TRY(check_execution(request.execution));
+  const Format* format = TRY(request.output_format.empty() ? formats::format_for_output(request.output)
+                                                           : output_format(request.output, request.output_format));
   const quantized::FoundLayers layers = layers_of(input);
-  Result<Plan> plan = make_plan(request, *input.reader, *input.format, **format, input.claim, layers, input.configs);
+  Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
   if (!plan) return at_file(plan.error(), request.input);
   quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
-  ConvertOutcome outcome = outcome_of(*plan, *input.format, **format);
+  ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
-  if (!input.reader->other_data().empty() && (*format)->many_tensors) {
+  if (!input.reader->other_data().empty() && format->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
     const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
-    if (Result<void> apart = check_apart(written, others); !apart) return std::move(apart).error();
+    TRY(check_apart(written, others));
   }
   if (request.dry_run) return outcome;
-  return execute(request, *plan, input, respelled, **format, std::move(outcome));
+  return execute(request, *plan, input, respelled, *format, std::move(outcome));
 }
 
 }  // namespace tensorcast::file_conversion

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/errors.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -43,13 +44,11 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
     recipes.push_back(row.recipe);
   }
   if (!recipes.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} has no recipe \"{}\"", scheme, recipe),
-                 .hint = fmt::format("write one of {}", fmt::join(recipes, ", "))};
+    return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe),
+                   fmt::format("write one of {}", fmt::join(recipes, ", ")));
   }
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no scheme \"{}\"", scheme),
-               .hint = fmt::format("write one of {}", fmt::join(scheme_names(), ", "))};
+  return invalid(fmt::format("there is no scheme \"{}\"", scheme),
+                 fmt::format("write one of {}", fmt::join(scheme_names(), ", ")));
 }
 
 std::vector<SchemeCandidate> default_scheme_candidates() {

@@ -20,6 +20,8 @@
 #include "convert/respelled_plan.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -86,17 +88,15 @@ Error not_quantized(const std::string& tensor) {
 Result<void> check_count(const Format& output, std::size_t tensors, bool extracting) {
   if (output.many_tensors || tensors == 1) return {};
   if (extracting) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} holds exactly one array, and `include` matches {}", output.name, tensors),
-                 .hint = "`tcast inspect` lists the names; a pattern such as '^name$' matches one"};
+    return unsupported(fmt::format("{} holds exactly one array, and `include` matches {}", output.name, tensors),
+                       "`tcast inspect` lists the names; a pattern such as '^name$' matches one");
   }
   std::vector<std::string_view> names;
   for (const Format* format : formats::all_formats()) {
     if (format->many_tensors && format->create != nullptr) names.push_back(format->name);
   }
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} holds exactly one array, and the input has {}", output.name, tensors),
-               .hint = fmt::format("{} can; `include` takes one out", fmt::join(names, ", "))};
+  return unsupported(fmt::format("{} holds exactly one array, and the input has {}", output.name, tensors),
+                     fmt::format("{} can; `include` takes one out", fmt::join(names, ", ")));
 }
 
 Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
@@ -152,18 +152,16 @@ class TensorPlanner::Implementation {
         written_(std::move(written)) {}
 
   [[nodiscard]] Result<void> check_request() const {
-    if (Result<void> fits = check_respelling(request_); !fits) return fits;
-    if (Result<void> fits = check_quantizing(request_); !fits) return fits;
+    TRY(check_respelling(request_));
+    TRY(check_quantizing(request_));
     const bool has_type = has_target(request_);
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "there is no type to convert to",
-                   .hint = "`to` names one for floating-point tensors, rules name one for tensors whose name matches"};
+      return invalid("there is no type to convert to",
+                     "`to` names one for floating-point tensors, rules name one for tensors whose name matches");
     }
     if (!(request_.zero_limit >= 0.0 && request_.zero_limit <= 1.0)) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("`zero_limit` is a share from 0 to 1, not {}", request_.zero_limit)};
+      return invalid(fmt::format("`zero_limit` is a share from 0 to 1, not {}", request_.zero_limit));
     }
     return {};
   }
@@ -179,38 +177,31 @@ class TensorPlanner::Implementation {
     }
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
     std::vector<PlannedTensor> plan;
-    Result<Decisions> decisions = decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers);
-    if (!decisions) return std::move(decisions).error();
+    Decisions decisions = TRY(decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers));
     for (std::size_t index = 0; index < tensors.size(); ++index) {
       const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
       // Layers that do not change are as if nothing was respelled.
       if (layer != SIZE_MAX && respelling.any() && !respelling.layers[layer].written.tensors.empty()) {
         if (!written_.writes(layers.layers[layer].name)) continue;
-        Result<void> planned = plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan);
-        if (!planned) return std::move(planned).error();
+        TRY(plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan));
         continue;
       }
-      if (const Decision* of_layer = decisions->of_layer(layer)) {
+      if (const Decision* of_layer = decisions.of_layer(layer)) {
         if (of_layer->quantizes()) return not_quantized(layers.layers[layer].name);
-        Result<void> planned = plan_layer(tensors, index, layers.layers[layer], layer, *of_layer, plan);
-        if (!planned) return std::move(planned).error();
+        TRY(plan_layer(tensors, index, layers.layers[layer], layer, *of_layer, plan));
         continue;
       }
       if (!written_.writes(tensors[index].name)) continue;
-      Result<Decision> decision = std::move(*decisions->tensors[index]);
-      if (!decision) return std::move(decision).error();
-      if (decision->quantizes()) return not_quantized(tensors[index].name);
-      if (extracting_ && !decision->included) continue;
-      Result<PlannedTensor> planned = plan_one(tensors[index], std::move(decision).value());
-      if (!planned) return std::move(planned).error();
-      planned->source = index;
-      planned->quantized = quantized[index].role != QuantizedRole::none;
-      if (Result<void> left = leave_quantized(*planned, tensors, quantized, claim, layers); !left) {
-        return std::move(left).error();
-      }
-      plan.push_back(std::move(planned).value());
+      Decision decision = TRY(std::move(*decisions.tensors[index]));
+      if (decision.quantizes()) return not_quantized(tensors[index].name);
+      if (extracting_ && !decision.included) continue;
+      PlannedTensor planned = TRY(plan_one(tensors[index], std::move(decision)));
+      planned.source = index;
+      planned.quantized = quantized[index].role != QuantizedRole::none;
+      TRY(leave_quantized(planned, tensors, quantized, claim, layers));
+      plan.push_back(std::move(planned));
     }
-    if (Result<void> renamed = rename(plan); !renamed) return std::move(renamed).error();
+    TRY(rename(plan));
     return plan;
   }
 
@@ -225,21 +216,19 @@ class TensorPlanner::Implementation {
     decided_.reset();
     Result<Decisions> decisions = decide_all(reader.tensors(), layers);
     if (!decisions) return std::move(decisions).error();
-    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), *decisions, layers);
-    if (!chosen) return std::move(chosen).error();
+    std::vector<quantized::ChosenWeight> chosen = TRY(choose_weights(reader.tensors(), *decisions, layers));
     decided_ = std::move(decisions);
     quantized::QuantizeRequest wanted{.targets = request_, .to_gguf = to_gguf(), .writes = writes};
-    if (Result<void> opened = wanted.open_importance(layers, *chosen); !opened) return std::move(opened).error();
+    TRY(wanted.open_importance(layers, chosen));
     if (request_.budget != 0.0) {
       if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
-      Result<void> done = choose_within_budget(*chosen, layers, reader, wanted, request_, memory_);
-      if (!done) return std::move(done).error();
+      TRY(choose_within_budget(chosen, layers, reader, wanted, request_, memory_));
     }
-    return quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted);
+    return quantized::plan_quantizing(layers, chosen, reader.tensors(), wanted);
   }
 
   [[nodiscard]] Result<void> check_all_matched() const {
-    if (Result<void> matched = selection_.check_all_matched(); !matched) return matched;
+    TRY(selection_.check_all_matched());
     return written_.check_all_matched();
   }
 
@@ -262,9 +251,8 @@ class TensorPlanner::Implementation {
   };
 
   Result<Decisions> decide_all(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers) {
-    Result<std::vector<std::optional<Decision>>> of_layers = decide_layers(tensors, layers);
-    if (!of_layers) return std::move(of_layers).error();
-    Decisions all{.layers = *std::move(of_layers), .tensors = {}};
+    std::vector<std::optional<Decision>> of_layers = TRY(decide_layers(tensors, layers));
+    Decisions all{.layers = std::move(of_layers), .tensors = {}};
     const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const bool is_decided = layers.any() && all.of_layer(layers.layer_of[i]) != nullptr;
@@ -304,9 +292,8 @@ class TensorPlanner::Implementation {
                    .tensor = kept};
     }
     if (chosen.empty()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "no tensor is a weight that can be quantized",
-                   .hint = "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them"};
+      return invalid("no tensor is a weight that can be quantized",
+                     "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them");
     }
     return chosen;
   }
@@ -346,27 +333,25 @@ class TensorPlanner::Implementation {
     if (!written_.writes(layer.name)) return {};
     if (decision.to != DType::undefined) {
       if (index != layer.codes()) return {};
-      Result<PlannedTensor> planned = plan_one(quantized::decoded_info(layer), decision);
-      if (!planned) return std::move(planned).error();
-      if (!planned->left) {
-        planned->converts = true;
-        planned->source = index;
-        planned->quantized = true;
-        planned->layer = place;
-        planned->scheme = fmt::format("{} {}", layer.spelling, layer.scheme);
-        planned->bytes_in = 0;
-        for (const quantized::Part& part : layer.parts) planned->bytes_in += tensors[part.tensor].bytes;
-        plan.push_back(std::move(planned).value());
+      PlannedTensor planned = TRY(plan_one(quantized::decoded_info(layer), decision));
+      if (!planned.left) {
+        planned.converts = true;
+        planned.source = index;
+        planned.quantized = true;
+        planned.layer = place;
+        planned.scheme = fmt::format("{} {}", layer.spelling, layer.scheme);
+        planned.bytes_in = 0;
+        for (const quantized::Part& part : layer.parts) planned.bytes_in += tensors[part.tensor].bytes;
+        plan.push_back(std::move(planned));
         return {};
       }
-      return Error{.code = ErrorCode::unsupported, .message = planned->reason.text(), .tensor = layer.name};
+      return Error{.code = ErrorCode::unsupported, .message = planned.reason.text(), .tensor = layer.name};
     }
-    Result<PlannedTensor> planned = plan_one(tensors[index], Decision{.reason = decision.reason});
-    if (!planned) return std::move(planned).error();
-    planned->source = index;
-    planned->quantized = true;
-    planned->layer = place;
-    plan.push_back(std::move(planned).value());
+    PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
+    planned.source = index;
+    planned.quantized = true;
+    planned.layer = place;
+    plan.push_back(std::move(planned));
     return {};
   }
 
@@ -375,12 +360,11 @@ class TensorPlanner::Implementation {
     std::vector<std::string> old_names;
     std::vector<std::string> new_names;
     for (PlannedTensor& tensor : plan) {
-      Result<std::string> name = written_.new_name(tensor.target.name);
-      if (!name) return std::move(name).error();
+      std::string name = TRY(written_.new_name(tensor.target.name));
       old_names.push_back(tensor.target.name);
-      new_names.push_back(*name);
-      if (*name == tensor.target.name || !output_.named_tensors) continue;
-      tensor.source_name = std::exchange(tensor.target.name, std::move(name).value());
+      new_names.push_back(name);
+      if (name == tensor.target.name || !output_.named_tensors) continue;
+      tensor.source_name = std::exchange(tensor.target.name, std::move(name));
     }
     return check_names_differ(old_names, new_names);
   }
@@ -393,22 +377,21 @@ class TensorPlanner::Implementation {
         decision.to = demanded;
       }
     }
-    Result<PlannedTensor> planned = plan_tensor(source, std::move(decision));
-    if (!planned) return planned;
-    TensorInfo& target = planned->target;
-    if (planned->converts) {
-      if (Result<void> fits = check_options(source, *planned); !fits) return std::move(fits).error();
+    PlannedTensor planned = TRY(plan_tensor(source, std::move(decision)));
+    TensorInfo& target = planned.target;
+    if (planned.converts) {
+      TRY(check_options(source, planned));
     }
-    if (planned->converts && output_.objection != nullptr && !request_.allow_odd) {
+    if (planned.converts && output_.objection != nullptr && !request_.allow_odd) {
       if (std::string objection = output_.objection(target); !objection.empty()) {
         target = source;
-        planned->converts = false;
-        planned->scale = 1.0;
-        planned->left = true;
-        planned->reason = {TypeReason::unaligned, 0, std::move(objection)};
+        planned.converts = false;
+        planned.scale = 1.0;
+        planned.left = true;
+        planned.reason = {TypeReason::unaligned, 0, std::move(objection)};
       }
     }
-    if (Result<void> holds = check_holds(output_, input_, target); !holds) return std::move(holds).error();
+    TRY(check_holds(output_, input_, target));
     if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
     return planned;
   }
@@ -486,15 +469,13 @@ TensorPlanner::~TensorPlanner() = default;
 Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
                                             const Format& output_format) {
   if (request.to != DType::undefined) {
-    if (Result<void> castable = check_castable(request.to); !castable) return std::move(castable).error();
+    TRY(check_castable(request.to));
   }
-  Result<Selection> selection = Selection::compile(request);
-  if (!selection) return std::move(selection).error();
-  Result<OutputNames> written = OutputNames::compile(request.filter);
-  if (!written) return std::move(written).error();
-  auto implementation = std::make_unique<Implementation>(request, input_format, output_format,
-                                                         std::move(selection).value(), std::move(written).value());
-  if (Result<void> checked = implementation->check_request(); !checked) return std::move(checked).error();
+  Selection selection = TRY(Selection::compile(request));
+  OutputNames written = TRY(OutputNames::compile(request.filter));
+  auto implementation =
+      std::make_unique<Implementation>(request, input_format, output_format, std::move(selection), std::move(written));
+  TRY(implementation->check_request());
   return TensorPlanner(std::move(implementation));
 }
 
@@ -523,7 +504,7 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
   targets.reserve(tensors.size());
   for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
   if (output.check != nullptr) {
-    if (Result<void> fits = output.check(targets); !fits) return std::move(fits).error();
+    TRY(output.check(targets));
   }
   if (output.layout != nullptr) return output.layout(targets);
   std::vector<std::size_t> layout(targets.size());
@@ -534,33 +515,24 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
 Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
                        const Format& output_format, std::string claim, quantized::FoundLayers layers,
                        std::span<const quantized::ConfigText> texts) {
-  Result<TensorPlanner> planner = TensorPlanner::create(request, input_format, output_format);
-  if (!planner) return std::move(planner).error();
+  TensorPlanner planner = TRY(TensorPlanner::create(request, input_format, output_format));
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  Result<quantized::Respelling> respelling = planner->new_spelling(layers, texts, input);
-  if (!respelling) return std::move(respelling).error();
-  Result<std::vector<PlannedTensor>> tensors = planner->plan(input.tensors(), claim, layers, *respelling);
-  if (!tensors) return std::move(tensors).error();
-  for (PlannedTensor& tensor : *tensors) {
+  quantized::Respelling respelling = TRY(planner.new_spelling(layers, texts, input));
+  std::vector<PlannedTensor> tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling));
+  for (PlannedTensor& tensor : tensors) {
     if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
   }
-  Plan plan{.tensors = std::move(tensors).value(), .layout = {}};
-  if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+  Plan plan{.tensors = std::move(tensors), .layout = {}};
+  TRY(planner.check_all_matched());
   const bool extracting = extracts(request, input_format, output_format);
-  if (Result<void> fits = check_count(output_format, plan.tensors.size(), extracting); !fits) {
-    return std::move(fits).error();
-  }
-  Result<std::vector<std::size_t>> layout = layout_of(output_format, plan.tensors);
-  if (!layout) return std::move(layout).error();
-  plan.layout = std::move(layout).value();
-  Result<formats::Metadata> metadata = planner->metadata_of(input.metadata());
-  if (!metadata) return std::move(metadata).error();
-  plan.metadata = std::move(metadata).value();
-  if (respelling->any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
+  TRY(check_count(output_format, plan.tensors.size(), extracting));
+  plan.layout = TRY(layout_of(output_format, plan.tensors));
+  plan.metadata = TRY(planner.metadata_of(input.metadata()));
+  if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
     remove_config_texts(plan.metadata);
-  if (respelling->any()) add_config_text(respelling->config, plan.metadata);
-  plan.respelling = std::move(respelling).value();
+  if (respelling.any()) add_config_text(respelling.config, plan.metadata);
+  plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;
 }

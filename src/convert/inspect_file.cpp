@@ -4,6 +4,7 @@
 #include "convert/pattern_list.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast::file_conversion {
@@ -41,13 +42,12 @@ Result<FileSummary> inspect(const InspectRequest& request) {
 
 Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const std::vector<std::string>& patterns) {
   return guarded([&]() -> Result<std::vector<std::size_t>> {
-    Result<file_conversion::PatternList> list = file_conversion::PatternList::compile(patterns);
-    if (!list) return std::move(list).error();
+    file_conversion::PatternList list = TRY(file_conversion::PatternList::compile(patterns));
     std::vector<std::size_t> matching;
     for (std::size_t index = 0; index < file.tensors.size(); ++index) {
-      if (list->first_match(file.tensors[index].name) < list->size()) matching.push_back(index);
+      if (list.first_match(file.tensors[index].name) < list.size()) matching.push_back(index);
     }
-    if (Result<void> matched = list->check_all_matched("include"); !matched) return std::move(matched).error();
+    TRY(list.check_all_matched("include"));
     return matching;
   });
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "dtype/errors.hpp"
+
 namespace tensorcast::file_conversion {
 namespace {
 
@@ -14,9 +16,7 @@ constexpr std::size_t max_shown_bytes = 60;
 Result<NamePattern> NamePattern::compile(const std::string& pattern) {
   // Checked first, as compiling takes time proportional to the pattern.
   if (pattern.size() > max_pattern_bytes) {
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = fmt::format("a pattern of {} bytes is too long; {} are allowed", pattern.size(), max_pattern_bytes)};
+    return invalid(fmt::format("a pattern of {} bytes is too long; {} are allowed", pattern.size(), max_pattern_bytes));
   }
   re2::RE2::Options options(re2::RE2::Quiet);
   options.set_never_capture(true);
@@ -26,9 +26,8 @@ Result<NamePattern> NamePattern::compile(const std::string& pattern) {
   if (shown.size() < pattern.size()) shown += "...";
   const bool is_unsupported =
       regex->error_code() == re2::RE2::ErrorBadPerlOp || regex->error_code() == re2::RE2::ErrorBadEscape;
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("\"{}\" is not a regular expression: {}", shown, regex->error()),
-               .hint = is_unsupported ? "RE2's syntax: no backreferences, no lookaround" : ""};
+  return invalid(fmt::format("\"{}\" is not a regular expression: {}", shown, regex->error()),
+                 is_unsupported ? "RE2's syntax: no backreferences, no lookaround" : "");
 }
 
 bool NamePattern::matches(const std::string& name) const { return re2::RE2::PartialMatch(name, *regex_); }

@@ -6,6 +6,8 @@
 
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -23,9 +25,8 @@ Result<void> check_names(const formats::Reader& reader, const SourceTypes& from)
   for (const auto& [name, dtype] : from.named) {
     const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
     if (known) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("`from` names \"{}\", which is not in the file", name),
-                 .hint = "`tcast inspect` lists the names"};
+    return invalid(fmt::format("`from` names \"{}\", which is not in the file", name),
+                   "`tcast inspect` lists the names");
   }
   return {};
 }
@@ -34,9 +35,8 @@ Result<void> check_names(const formats::Reader& reader, const SourceTypes& from)
 
 Result<const formats::Format*> format_by_name(const std::string& name) {
   if (const formats::Format* format = formats::find_format(name)) return format;
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no file format \"{}\"", name),
-               .hint = fmt::format("there are {}", fmt::join(file_formats(), ", "))};
+  return invalid(fmt::format("there is no file format \"{}\"", name),
+                 fmt::format("there are {}", fmt::join(file_formats(), ", ")));
 }
 
 Result<const formats::Format*> output_format(const std::string& path, const std::string& name) {
@@ -46,13 +46,9 @@ Result<const formats::Format*> output_format(const std::string& path, const std:
 
 Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
                                const formats::ReadOptions& options) {
-  Result<io::InputFile> file = io::InputFile::open(path);
-  if (!file) return std::move(file).error();
-  OpenedInput input{
-      .file = std::make_unique<io::InputFile>(std::move(file).value()), .format = nullptr, .reader = nullptr};
-  const Result<const formats::Format*> format = choose_format(*input.file, format_name, options.raw.has_value());
-  if (!format) return format.error();
-  input.format = *format;
+  io::InputFile file = TRY(io::InputFile::open(path));
+  OpenedInput input{.file = std::make_unique<io::InputFile>(std::move(file)), .format = nullptr, .reader = nullptr};
+  input.format = TRY(choose_format(*input.file, format_name, options.raw.has_value()));
   Result<std::unique_ptr<formats::Reader>> reader = input.format->open(*input.file, options);
   if (!reader) {
     if (reader.error().file.empty()) reader.error().file = path;

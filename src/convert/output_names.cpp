@@ -5,7 +5,9 @@
 
 #include <unordered_map>
 
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -31,14 +33,11 @@ constexpr std::size_t max_name_bytes = 65'535;
 Result<OutputNames> OutputNames::compile(const OutputFilter& filter) {
   OutputNames names;
   for (const auto& [list, texts] : {std::pair(&names.drop_, &filter.drop), std::pair(&names.only_, &filter.only)}) {
-    Result<PatternList> compiled = PatternList::compile(*texts);
-    if (!compiled) return std::move(compiled).error();
-    *list = std::move(compiled).value();
+    *list = TRY(PatternList::compile(*texts));
   }
   for (const Rename& rename : filter.rename) {
-    Result<Renaming> compiled = compile_renaming(rename);
-    if (!compiled) return std::move(compiled).error();
-    names.renames_.push_back(std::move(compiled).value());
+    Renaming compiled = TRY(compile_renaming(rename));
+    names.renames_.push_back(std::move(compiled));
   }
   return names;
 }
@@ -53,10 +52,9 @@ Result<OutputNames::Renaming> OutputNames::compile_renaming(const Rename& rename
   if (rename.replacement.size() > max_name_bytes) complaint = "it is too long";
   if (complaint.empty()) (void)renaming.regex->CheckRewriteString(rename.replacement, &complaint);
   if (complaint.empty()) return renaming;
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("\"{}\" is not a new name for what \"{}\" matches: {}",
-                                      rename.replacement.substr(0, 100), rename.pattern, complaint),
-               .hint = "\\1 is the first group of the pattern, \\0 all that it matches, \\\\ a backslash"};
+  return invalid(fmt::format("\"{}\" is not a new name for what \"{}\" matches: {}", rename.replacement.substr(0, 100),
+                             rename.pattern, complaint),
+                 "\\1 is the first group of the pattern, \\0 all that it matches, \\\\ a backslash");
 }
 
 bool OutputNames::writes(const std::string& name) {
@@ -88,18 +86,16 @@ Result<formats::Metadata> OutputNames::metadata_of(const formats::Metadata& meta
       continue;
     }
     if (!writes(key) || !writes(value)) continue;
-    Result<std::string> new_key = new_name(key);
-    if (!new_key) return std::move(new_key).error();
-    Result<std::string> new_value = new_name(value);
-    if (!new_value) return std::move(new_value).error();
-    kept.emplace_back(std::move(new_key).value(), std::move(new_value).value());
+    std::string new_key = TRY(new_name(key));
+    std::string new_value = TRY(new_name(value));
+    kept.emplace_back(std::move(new_key), std::move(new_value));
   }
   return kept;
 }
 
 Result<void> OutputNames::check_all_matched() const {
-  if (Result<void> matched = drop_.check_all_matched("drop"); !matched) return matched;
-  if (Result<void> matched = only_.check_all_matched("only"); !matched) return matched;
+  TRY(drop_.check_all_matched("drop"));
+  TRY(only_.check_all_matched("only"));
   for (std::size_t i = 0; i < renames_.size(); ++i) {
     if (!renames_[i].matched) return PatternList::matches_nothing("rename", i, renames_[i].text);
   }

@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
 namespace tensorcast::file_conversion {
 
 Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) {
   PatternList list;
   for (const std::string& text : texts) {
-    Result<NamePattern> pattern = NamePattern::compile(text);
-    if (!pattern) return std::move(pattern).error();
-    list.patterns_.push_back({text, std::move(pattern).value()});
+    NamePattern pattern = TRY(NamePattern::compile(text));
+    list.patterns_.push_back({text, std::move(pattern)});
   }
   return list;
 }
@@ -36,9 +38,8 @@ Result<void> PatternList::check_all_matched(std::string_view kind) const {
 }
 
 Error PatternList::matches_nothing(std::string_view kind, std::size_t index, std::string_view pattern) {
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("{} {} (\"{}\") matches no tensor", kind, index + 1, pattern),
-               .hint = "`tcast inspect` lists the names"};
+  return invalid(fmt::format("{} {} (\"{}\") matches no tensor", kind, index + 1, pattern),
+                 "`tcast inspect` lists the names");
 }
 
 }  // namespace tensorcast::file_conversion

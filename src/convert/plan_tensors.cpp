@@ -1,6 +1,7 @@
 // Plans tensors that are not in a file.
 #include "convert/file_plan.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "formats/npz/npz_format.hpp"
 #include "tensorcast/tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
@@ -33,18 +34,16 @@ Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary>
 
 Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, std::span<const TensorSummary> tensors) {
   return guarded([&]() -> Result<std::vector<TensorOutcome>> {
-    const Result<std::vector<formats::TensorInfo>> infos = infos_of(tensors);
-    if (!infos) return infos.error();
+    const std::vector<formats::TensorInfo> infos = TRY(infos_of(tensors));
     // npz holds many tensors of every type.
     Result<file_conversion::TensorPlanner> planner =
         file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
     if (!planner) return std::move(planner).error();
-    const Result<std::vector<file_conversion::PlannedTensor>> planned = planner->plan(*infos, "", {});
-    if (!planned) return planned.error();
-    if (Result<void> matched = planner->check_all_matched(); !matched) return std::move(matched).error();
+    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner->plan(infos, "", {}));
+    TRY(planner->check_all_matched());
     std::vector<TensorOutcome> outcomes;
-    outcomes.reserve(planned->size());
-    for (const file_conversion::PlannedTensor& tensor : *planned)
+    outcomes.reserve(planned.size());
+    for (const file_conversion::PlannedTensor& tensor : planned)
       outcomes.push_back(file_conversion::planned_outcome(tensor));
     return outcomes;
   });

@@ -7,13 +7,12 @@
 
 #include "convert/output_names.hpp"
 #include "convert/tensor_selection.hpp"
+#include "dtype/errors.hpp"
 
 namespace tensorcast::file_conversion {
 
 Result<void> check_respelling(const ConvertRequest& request) {
-  const auto fail = [](std::string message, std::string hint) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
-  };
+  const auto fail = [](std::string message, std::string hint) { return invalid(std::move(message), std::move(hint)); };
   if (request.respell.empty()) {
     return request.exact ? fail("`exact` is of use with `respell` only", "") : Result<void>();
   }
@@ -28,7 +27,7 @@ Result<void> check_respelling(const ConvertRequest& request) {
 
 Result<void> check_quantizing(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint = {}) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .hint = std::move(hint)};
+    return invalid(std::move(message), std::move(hint));
   };
   if (request.budget == 0.0 && !request.candidates.empty()) return fail("`candidates` is of use with `budget` only");
   if (request.budget != 0.0) {

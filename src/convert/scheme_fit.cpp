@@ -15,6 +15,7 @@
 #include "block/saturation.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::file_conversion {
@@ -215,7 +216,7 @@ class Measurement {
       // A window has whole matrices, or rows of one.
       std::uint64_t end = std::min(row + window_bands * band_rows_, rows_);
       if (!spans_matrices_) end = std::min(end, (row / matrix_rows_ + 1) * matrix_rows_);
-      if (Result<void> done = run_window(row, end - row); !done) return done;
+      TRY(run_window(row, end - row));
       row = end;
     }
     return {};
@@ -252,13 +253,10 @@ class Measurement {
     const std::uint64_t row_bytes = storage_bytes(info_.dtype, columns_);
     source_.resize(rows * row_bytes);
     floats_.resize(count);
-    if (Result<void> got = reader_.read(index_, first * row_bytes, source_); !got) return got;
+    TRY(reader_.read(index_, first * row_bytes, source_));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-    if (Result<void> done = cast({info_.dtype, shape, source_},
-                                 {DType::float32, shape, std::as_writable_bytes(std::span(floats_))}, {}, execution_);
-        !done) {
-      return done;
-    }
+    TRY(cast({info_.dtype, shape, source_}, {DType::float32, shape, std::as_writable_bytes(std::span(floats_))}, {},
+             execution_));
     for (const float number : floats_) ++stats_.exponents[std::bit_cast<std::uint32_t>(number) >> 23 & 0xff];
     const std::uint64_t bands = ceil_div(rows, band_rows_);
     std::vector<Counts> counts(bands * candidates_.size());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::file_conversion {
 namespace {
 
@@ -37,9 +39,7 @@ Result<StringBuffer> StringBlocks::next() {
 Result<StringBuffer> StringBlocks::print_numbers() {
   const std::size_t count = std::min<std::uint64_t>(block_bytes_ / usual_text_bytes, tensor_.target.count - done_);
   numbers_.resize(storage_bytes(tensor_.from, count));
-  if (Result<void> got = reader_.read(tensor_.source, storage_bytes(tensor_.from, done_), numbers_); !got) {
-    return std::move(got).error();
-  }
+  TRY(reader_.read(tensor_.source, storage_bytes(tensor_.from, done_), numbers_));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   Result<StringBuffer> strings = cast_to_strings({tensor_.from, shape, numbers_}, options_);
   if (!strings) return at_element(std::move(strings).error(), done_);
@@ -51,13 +51,12 @@ NumberBlocks::NumberBlocks(const CastOptions& options, const PlannedTensor& tens
     : options_(options), tensor_(tensor), reader_(reader), block_bytes_(block_bytes) {}
 
 Result<std::span<std::byte>> NumberBlocks::next(std::span<std::byte> block) {
-  const Result<StringBuffer> strings = reader_.read_strings(tensor_.source, done_, block_bytes_);
-  if (!strings) return strings.error();
-  const std::size_t count = count_of(*strings);
+  const StringBuffer strings = TRY(reader_.read_strings(tensor_.source, done_, block_bytes_));
+  const std::size_t count = count_of(strings);
   const DType to = tensor_.target.dtype;
   const std::span<std::byte> numbers = block.first(storage_bytes(to, count));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  if (Result<void> parsed = cast_from_strings(strings->view(), {to, shape, numbers}, options_); !parsed) {
+  if (Result<void> parsed = cast_from_strings(strings.view(), {to, shape, numbers}, options_); !parsed) {
     return at_element(std::move(parsed).error(), done_);
   }
   done_ += count;
@@ -68,9 +67,7 @@ Result<std::size_t> StringComparison::count_equal(const StringBuffer& strings) {
   const std::size_t count = count_of(strings);
   for (std::size_t i = 0; i < count; ++i) {
     if (next_ == count_of(block_)) {
-      Result<StringBuffer> block = reader_.read_strings(index_, read_, block_bytes_);
-      if (!block) return std::move(block).error();
-      block_ = std::move(*block);
+      block_ = TRY(reader_.read_strings(index_, read_, block_bytes_));
       read_ += count_of(block_);
       next_ = 0;
     }

@@ -10,7 +10,9 @@
 
 #include "convert/aligned_buffer.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
@@ -39,10 +41,7 @@ Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& optio
 Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::string& wanted) {
   const std::vector<TensorInfo>& tensors = reader.tensors();
   if (wanted.empty() && tensors.size() == 1) return std::size_t{0};
-  if (wanted.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the file has {} tensors where one is needed", tensors.size())};
-  }
+  if (wanted.empty()) return invalid(fmt::format("the file has {} tensors where one is needed", tensors.size()));
   const auto found =
       std::find_if(tensors.begin(), tensors.end(), [&](const TensorInfo& info) { return info.name == wanted; });
   if (found != tensors.end()) return static_cast<std::size_t>(found - tensors.begin());
@@ -61,20 +60,19 @@ Result<void> check_readable(const TensorInfo& info) {
 Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
   formats::Reader& reader = *input.reader;
   const TensorInfo& info = reader.tensors()[index];
-  if (Result<void> readable = check_readable(info); !readable) return std::move(readable).error();
+  TRY(check_readable(info));
   if (info.dtype == DType::string) {
-    Result<StringBuffer> strings = formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size()));
-    if (!strings) return std::move(strings).error();
-    return Tensor::own(info.shape, std::move(*strings));
+    StringBuffer strings = TRY(formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size())));
+    return Tensor::own(info.shape, std::move(strings));
   }
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(info.bytes);
-  if (Result<void> got = reader.read(index, 0, buffer->span()); !got) return std::move(got).error();
+  TRY(reader.read(index, 0, buffer->span()));
   return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
 }
 
 Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint64_t first, std::uint64_t count) {
   const TensorInfo& info = input.reader->tensors()[index];
-  if (Result<void> readable = check_readable(info); !readable) return std::move(readable).error();
+  TRY(check_readable(info));
   const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
   if (info.dtype == DType::string || !whole_bytes || first > info.count || count > info.count - first) {
     return Error{.code = ErrorCode::invalid_argument,
@@ -83,20 +81,17 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
                  .tensor = info.name};
   }
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
-  if (Result<void> got = input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()); !got) {
-    return std::move(got).error();
-  }
+  TRY(input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()));
   return Tensor::share({info.dtype, {static_cast<std::int64_t>(count)}, buffer->span()}, buffer);
 }
 
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
-  Result<OpenedInput> input = open(path, options);
-  if (!input) return std::move(input).error();
-  const Result<std::size_t> index = choose_tensor(*input->reader, options.tensor);
+  OpenedInput input = TRY(open(path, options));
+  const Result<std::size_t> index = choose_tensor(*input.reader, options.tensor);
   if (!index) return at_file(index.error(), path);
-  Result<Tensor> tensor = read_elements(*input, *index);
+  Result<Tensor> tensor = read_elements(input, *index);
   if (!tensor) return at_file(std::move(tensor).error(), path);
-  return NamedTensor{.name = input->reader->tensors()[*index].name, .tensor = std::move(*tensor)};
+  return NamedTensor{.name = input.reader->tensors()[*index].name, .tensor = std::move(*tensor)};
 }
 
 Result<std::vector<TensorInfo>> infos_of(std::span<const NamedTensor> tensors, const Format& format) {
@@ -131,7 +126,7 @@ StringBuffer copy_of(StringView strings) {
 
 Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings) {
   if (writer.measures_strings()) {
-    if (Result<void> measured = writer.measure_strings(strings); !measured) return measured;
+    TRY(writer.measure_strings(strings));
   }
   return writer.append_strings(strings);
 }
@@ -140,39 +135,34 @@ Result<void> write(const std::string& path, std::span<const NamedTensor> tensors
   const Result<const Format*> format =
       options.format.empty() ? formats::format_for_output(path) : file_conversion::output_format(path, options.format);
   if (!format) return format.error();
-  const Result<std::vector<TensorInfo>> infos = infos_of(tensors, **format);
-  if (!infos) return infos.error();
+  const std::vector<TensorInfo> infos = TRY(infos_of(tensors, **format));
   if ((*format)->check != nullptr) {
-    if (Result<void> fits = (*format)->check(*infos); !fits) return fits;
+    TRY((*format)->check(infos));
   }
-  std::vector<std::size_t> order(infos->size());
+  std::vector<std::size_t> order(infos.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if ((*format)->layout != nullptr) order = (*format)->layout(*infos);
+  if ((*format)->layout != nullptr) order = (*format)->layout(infos);
   std::vector<TensorInfo> ordered;
-  for (const std::size_t index : order) ordered.push_back((*infos)[index]);
+  for (const std::size_t index : order) ordered.push_back(infos[index]);
 
   io::ParentFolders folders;
   if (options.parents) {
-    Result<io::ParentFolders> created = io::ParentFolders::create(path);
-    if (!created) return std::move(created).error();
-    folders = std::move(created).value();
+    folders = TRY(io::ParentFolders::create(path));
   }
   Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
   if (!file) {
     if (file.error().system_error == ENOENT) file.error().hint = "create its folder first";
     return std::move(file).error();
   }
-  Result<std::unique_ptr<formats::Writer>> writer = (*format)->create(*file, ordered, {.metadata = options.metadata});
-  if (!writer) return std::move(writer).error();
+  std::unique_ptr<formats::Writer> writer = TRY((*format)->create(*file, ordered, {.metadata = options.metadata}));
   for (const std::size_t index : order) {
     const Tensor& tensor = tensors[index].tensor;
     if (tensor.count() == 0) continue;
-    Result<void> put = tensor.dtype() == DType::string ? append_strings(**writer, copy_of(tensor.strings()))
-                                                       : (*writer)->append(tensor.bytes());
-    if (!put) return put;
+    TRY(tensor.dtype() == DType::string ? append_strings(*writer, copy_of(tensor.strings()))
+                                        : writer->append(tensor.bytes()));
   }
-  if (Result<void> finished = (*writer)->finish(); !finished) return finished;
-  if (Result<void> committed = file->commit(); !committed) return committed;
+  TRY(writer->finish());
+  TRY(file->commit());
   folders.keep();
   return {};
 }

@@ -1,8 +1,6 @@
 // Tells what a tensor is from its name.
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <string>
 #include <string_view>
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/file.hpp"

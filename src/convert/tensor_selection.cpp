@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::file_conversion {
@@ -90,18 +92,14 @@ Result<Selection> Selection::compile(const ConvertRequest& request) {
   std::vector<std::string> rule_patterns;
   for (const ConvertRule& rule : request.rules) {
     if (!rule.keep && rule.scheme.empty() && !is_castable(rule.to)) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern)};
+      return invalid(fmt::format("the rule for \"{}\" names no type to convert to", rule.pattern));
     }
     if (rule.keep && rule.scale) {
-      return Error{
-          .code = ErrorCode::invalid_argument,
-          .message = fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale", rule.pattern)};
+      return invalid(fmt::format("the rule for \"{}\" keeps its tensors, and so has no use for a scale", rule.pattern));
     }
     if (!rule.scheme.empty() && (rule.keep || rule.scale || rule.to != DType::undefined)) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("the rule for \"{}\" has a scheme, and so no type, no scale and no keep",
-                                          rule.pattern)};
+      return invalid(
+          fmt::format("the rule for \"{}\" has a scheme, and so no type, no scale and no keep", rule.pattern));
     }
     rule_patterns.push_back(rule.pattern);
   }
@@ -109,9 +107,7 @@ Result<Selection> Selection::compile(const ConvertRequest& request) {
   for (const auto& [list, texts] :
        {std::pair(&selection.rules_, &std::as_const(rule_patterns)), std::pair(&selection.include_, &request.include),
         std::pair(&selection.exclude_, &request.exclude)}) {
-    Result<PatternList> compiled = PatternList::compile(*texts);
-    if (!compiled) return std::move(compiled).error();
-    *list = std::move(compiled).value();
+    *list = TRY(PatternList::compile(*texts));
   }
   return selection;
 }
@@ -178,7 +174,7 @@ Result<Decision> Selection::decide(const ConvertRequest& request, const TensorIn
 Result<void> Selection::check_all_matched() const {
   for (const auto& [list, kind] :
        {std::pair(&rules_, "rule"), std::pair(&include_, "include"), std::pair(&exclude_, "exclude")}) {
-    if (Result<void> matched = list->check_all_matched(kind); !matched) return matched;
+    TRY(list->check_all_matched(kind));
   }
   return {};
 }

@@ -13,7 +13,9 @@
 #include "convert/open_input.hpp"
 #include "convert/quantized/importance.hpp"
 #include "convert/scheme_fit.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -48,9 +50,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
                            const quantized::ImportanceFile* file) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const formats::TensorInfo& tensor = reader.tensors()[index];
-  if (bit_width(tensor.dtype) == 0) {
-    return Error{.code = ErrorCode::unsupported, .message = "there are no statistics of texts and foreign types"};
-  }
+  if (bit_width(tensor.dtype) == 0) return unsupported("there are no statistics of texts and foreign types");
   TensorStats stats{.min = infinity, .max = -infinity, .smallest_nonzero_magnitude = infinity};
   for (const DType candidate : request.candidates) stats.candidates.emplace_back(candidate, CastReport{});
 
@@ -61,13 +61,10 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
     const std::size_t count = std::min(stats_block_elements, tensor.count - first);
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
     const std::span<std::byte> bytes = std::span(source).first(storage_bytes(tensor.dtype, count));
-    if (auto got = reader.read(index, storage_bytes(tensor.dtype, first), bytes); !got) return std::move(got).error();
+    TRY(reader.read(index, storage_bytes(tensor.dtype, first), bytes));
     const TensorView block{tensor.dtype, shape, bytes};
     const std::span<double> block_values = std::span(values).first(count);
-    if (auto done = cast(block, {DType::float64, shape, std::as_writable_bytes(block_values)}, {}, request.execution);
-        !done) {
-      return std::move(done).error();
-    }
+    TRY(cast(block, {DType::float64, shape, std::as_writable_bytes(block_values)}, {}, request.execution));
     add_values(block_values, stats);
     for (auto& [candidate, report] : stats.candidates) {
       const MutableTensorView converted{candidate, shape, std::span(target).first(storage_bytes(candidate, count))};
@@ -82,17 +79,13 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
   if (request.schemes.empty()) return stats;
-  const Result<std::vector<float>> importance = importance_of(file, tensor.name);
-  if (!importance) return importance.error();
-  auto fitted = file_conversion::fit_schemes(reader, index, request.schemes, *importance, request.execution, stats);
-  if (!fitted) return std::move(fitted).error();
+  const std::vector<float> importance = TRY(importance_of(file, tensor.name));
+  TRY(file_conversion::fit_schemes(reader, index, request.schemes, importance, request.execution, stats));
   return stats;
 }
 
 Error no_such_tensor(const std::string& name) {
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("there is no tensor \"{}\"", name),
-               .hint = "`tcast inspect` lists the names"};
+  return invalid(fmt::format("there is no tensor \"{}\"", name), "`tcast inspect` lists the names");
 }
 
 // Maps names to indices of tensors; the first of equal names.
@@ -106,9 +99,7 @@ std::unordered_map<std::string_view, std::size_t> places_of(const std::vector<fo
 Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const StatsRequest& request) {
   std::optional<quantized::ImportanceFile> importance;
   if (!request.importance.empty() && !request.schemes.empty()) {
-    Result<quantized::ImportanceFile> opened = quantized::ImportanceFile::open(request.importance);
-    if (!opened) return std::move(opened).error();
-    importance = std::move(*opened);
+    importance = TRY(quantized::ImportanceFile::open(request.importance));
   }
   const std::unordered_map<std::string_view, std::size_t> places = places_of(reader.tensors());
   std::vector<TensorStats> all;
@@ -147,7 +138,7 @@ inline namespace TENSORCAST_ABI {
 
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded(request.input, [&]() -> Result<std::vector<TensorStats>> {
-    if (Result<void> threads = check_execution(request.execution); !threads) return std::move(threads).error();
+    TRY(check_execution(request.execution));
     const Result<file_conversion::OpenedInput> input =
         file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
     if (!input) return input.error();

@@ -12,6 +12,7 @@
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
@@ -92,8 +93,8 @@ class Verification {
       const std::size_t bytes = std::min<std::uint64_t>(threaded_block_bytes, tensor.bytes_in - offset);
       const std::span<std::byte> wanted = source_.span().first(bytes);
       const std::span<std::byte> found = actual_.span().first(bytes);
-      if (auto got = input_.read(tensor.source, offset, wanted); !got) return got;
-      if (auto got = output_.read(place, offset, found); !got) return got;
+      TRY(input_.read(tensor.source, offset, wanted));
+      TRY(output_.read(place, offset, found));
       if (offset + bytes == tensor.bytes_in) {
         clear_padding(tensor, wanted);
         clear_padding(tensor, found);
@@ -109,18 +110,17 @@ class Verification {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const CastOptions options = options_of(run_, tensor);
-    const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
-    if (!policy) return policy.error();
+    const codec::Policy policy = TRY(codec::resolve_policy(options, from, to));
     const std::uint64_t per_block = block_elements(from, to, threaded_block_bytes);
     for (std::uint64_t first = 0; first < tensor.target.count && !cancelled_; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
       const std::span<std::byte> actual = actual_.span().first(storage_bytes(to, count));
-      if (auto got = input_.read(tensor.source, storage_bytes(from, first), source); !got) return got;
-      if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
-      if (auto same = compare_with_cast({from, shape, source}, to, actual, options, first); !same) return same;
-      if (auto same = compare_with_reference(from, source, to, actual, count, first, *policy); !same) return same;
+      TRY(input_.read(tensor.source, storage_bytes(from, first), source));
+      TRY(output_.read(place, storage_bytes(to, first), actual));
+      TRY(compare_with_cast({from, shape, source}, to, actual, options, first));
+      TRY(compare_with_reference(from, source, to, actual, count, first, policy));
       // Of a decoded layer, what is read of its parts counts, not the numbers.
       advance(tensor.decodes() ? actual.size() : source.size() + actual.size(), tensor);
     }
@@ -131,7 +131,7 @@ class Verification {
   Result<void> compare_with_cast(const TensorView& source, DType to, std::span<const std::byte> actual,
                                  const CastOptions& options, std::uint64_t first) {
     const std::span<std::byte> expected = expected_.span().first(actual.size());
-    if (auto done = cast(source, {to, source.shape, expected}, options, run_.execution); !done) return done;
+    TRY(cast(source, {to, source.shape, expected}, options, run_.execution));
     if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
     return first_difference(to, actual.data(), expected.data(), static_cast<std::size_t>(source.shape[0]), first);
   }
@@ -177,11 +177,9 @@ class Verification {
     for (StringBlocks wanted(options_of(run_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
-      const Result<StringBuffer> block = wanted.next();
-      if (!block) return block.error();
-      const Result<std::size_t> equal = found.count_equal(*block);
-      if (!equal) return equal.error();
-      if (first + *equal != wanted.done()) return differs("the strings differ", first + *equal);
+      const StringBuffer block = TRY(wanted.next());
+      const std::size_t equal = TRY(found.count_equal(block));
+      if (first + equal != wanted.done()) return differs("the strings differ", first + equal);
       advance(0, tensor);
     }
     advance(tensor.bytes_in + tensor.target.bytes, tensor);
@@ -193,12 +191,11 @@ class Verification {
     for (NumberBlocks wanted(options_of(run_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
-      const Result<std::span<std::byte>> numbers = wanted.next(expected_.span());
-      if (!numbers) return numbers.error();
-      const std::span<std::byte> actual = actual_.span().first(numbers->size());
-      if (auto got = output_.read(place, storage_bytes(to, first), actual); !got) return got;
-      if (std::memcmp(numbers->data(), actual.data(), actual.size()) != 0) {
-        return first_difference(to, actual.data(), numbers->data(), wanted.done() - first, first);
+      const std::span<std::byte> numbers = TRY(wanted.next(expected_.span()));
+      const std::span<std::byte> actual = actual_.span().first(numbers.size());
+      TRY(output_.read(place, storage_bytes(to, first), actual));
+      if (std::memcmp(numbers.data(), actual.data(), actual.size()) != 0) {
+        return first_difference(to, actual.data(), numbers.data(), wanted.done() - first, first);
       }
       advance(0, tensor);
     }

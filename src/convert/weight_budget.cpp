@@ -15,6 +15,7 @@
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_fit.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/budget.hpp"
 #include "tensorcast/version.hpp"
@@ -45,12 +46,10 @@ class BudgetChoice {
         run_(run) {}
 
   Result<void> choose() {
-    if (Result<void> read = read_candidates(); !read) return read;
+    TRY(read_candidates());
     std::vector<std::string> schemes;
     for (const SchemeCandidate& candidate : candidates_) schemes.push_back(candidate.scheme);
-    const Result<const quantized::SpellingWriter*> writer = quantized::choose_spelling(schemes, request_);
-    if (!writer) return writer.error();
-    writer_ = *writer;
+    writer_ = TRY(quantized::choose_spelling(schemes, request_));
     for (const ChosenWeight& weight : weights_) total_ += element_bytes(weight);
     for (const ChosenWeight& weight : weights_) {
       if (Result<void> measured = measure(weight); !measured) {
@@ -58,14 +57,13 @@ class BudgetChoice {
         return measured;
       }
     }
-    const Result<std::vector<std::size_t>> chosen = choose_within_budget(measured_, request_.targets.budget);
-    if (!chosen) return chosen.error();
+    const std::vector<std::size_t> chosen = TRY(choose_within_budget(measured_, request_.targets.budget));
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       if (!weights_[i].scheme.empty()) continue;
-      const SchemeCandidate& candidate = candidates_[(*chosen)[i]];
+      const SchemeCandidate& candidate = candidates_[chosen[i]];
       weights_[i].scheme = candidate.scheme;
       weights_[i].recipe = candidate.recipe;
-      weights_[i].choice = choice_text(measured_[i].candidates, (*chosen)[i]);
+      weights_[i].choice = choice_text(measured_[i].candidates, chosen[i]);
     }
     return {};
   }
@@ -76,22 +74,19 @@ class BudgetChoice {
     const QuantizeTargets& targets = request_.targets;
     if (targets.candidates.empty()) candidates_ = default_scheme_candidates();
     for (const std::string& text : targets.candidates) {
-      Result<SchemeCandidate> candidate = parse_scheme_candidate(text);
-      if (!candidate) return std::move(candidate).error();
-      candidates_.push_back(*std::move(candidate));
+      SchemeCandidate candidate = TRY(parse_scheme_candidate(text));
+      candidates_.push_back(std::move(candidate));
     }
     offered_ = candidates_.size();
     const auto is_any = [&](auto holds) { return std::ranges::any_of(candidates_, holds); };
     if (!is_any([&](const SchemeCandidate& candidate) {
           return targets.recipe.empty() || find_quantize_recipe(candidate.scheme, targets.recipe) != nullptr;
         })) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("no candidate has a recipe \"{}\"", targets.recipe)};
+      return invalid(fmt::format("no candidate has a recipe \"{}\"", targets.recipe));
     }
     if ((targets.group_size != 0 || !targets.symmetric) &&
         !is_any([](const SchemeCandidate& candidate) { return candidate.scheme == "int4-group"; })) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "`group_size` and `symmetric` are of use with int4-group only, which is no candidate"};
+      return invalid("`group_size` and `symmetric` are of use with int4-group only, which is no candidate");
     }
     for (const ChosenWeight& weight : weights_) {
       const SchemeCandidate fixed{weight.scheme, weight.recipe};
@@ -144,7 +139,7 @@ class BudgetChoice {
         std::ranges::any_of(candidates_, [](const SchemeCandidate& other) { return other.scheme == "mxfp4"; });
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       if (!may_have(weight, c)) {
-        fitted.push_back({candidates_[c], Error{.code = ErrorCode::unsupported, .message = not_offered}});
+        fitted.push_back({candidates_[c], unsupported(not_offered)});
         bits.push_back(0.0);
         continue;
       }
@@ -162,7 +157,7 @@ class BudgetChoice {
       }
     }
     if (weight.scheme.empty()) {
-      if (Result<void> done = measure_numbers(weight, std::move(fitted), measured); !done) return done;
+      TRY(measure_numbers(weight, std::move(fitted), measured));
     } else {
       for (const FittedScheme& each : fitted) {
         measured.candidates.push_back({.scheme = each.candidate.scheme});
@@ -181,12 +176,9 @@ class BudgetChoice {
     }
     const std::size_t index = layer.is_quantized() ? reader_.tensors().size() + weight.layer : layer.codes();
     formats::Reader& reader = layer.is_quantized() ? static_cast<formats::Reader&>(decoded_) : reader_;
-    Result<TensorStats> stats = count_numbers(reader, index, run_.execution);
-    if (!stats) return std::move(stats).error();
-    if (Result<void> done = fit_quantizers(reader, index, std::move(fitted), run_.execution, *stats); !done) {
-      return done;
-    }
-    measured.candidates = std::move(stats->schemes);
+    TensorStats stats = TRY(count_numbers(reader, index, run_.execution));
+    TRY(fit_quantizers(reader, index, std::move(fitted), run_.execution, stats));
+    measured.candidates = std::move(stats.schemes);
     done_ += element_bytes(weight);
     return {};
   }
@@ -274,7 +266,7 @@ Result<void> choose_within_budget(std::span<ChosenWeight> weights, const quantiz
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i].scheme.empty()) open.push_back(i);
   }
-  if (Result<void> done = BudgetChoice(weights, found, reader, request, run).choose(); !done) return done;
+  TRY(BudgetChoice(weights, found, reader, request, run).choose());
   for (const std::size_t i : open) {
     made.weights.push_back(
         {found.layers[weights[i].layer].name, weights[i].scheme, weights[i].recipe, weights[i].choice});

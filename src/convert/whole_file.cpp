@@ -6,6 +6,7 @@
 
 #include "convert/open_input.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
@@ -14,33 +15,30 @@ inline namespace TENSORCAST_ABI {
 
 Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_bytes) {
   return guarded(path, [&]() -> Result<std::string> {
-    const Result<io::InputFile> file = io::InputFile::open(path);
-    if (!file) return file.error();
-    if (file->size() > max_bytes) {
+    const io::InputFile file = TRY(io::InputFile::open(path));
+    if (file.size() > max_bytes) {
       return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("the file has {} bytes; {} are allowed", file->size(), max_bytes),
+                   .message = fmt::format("the file has {} bytes; {} are allowed", file.size(), max_bytes),
                    .file = path};
     }
-    std::string bytes(file->size(), '\0');
-    if (auto got = file->read(0, std::as_writable_bytes(std::span(bytes))); !got) return std::move(got).error();
+    std::string bytes(file.size(), '\0');
+    TRY(file.read(0, std::as_writable_bytes(std::span(bytes))));
     return bytes;
   });
 }
 
 Result<std::string> read_other_data(const std::string& path) {
   return guarded(path, [&]() -> Result<std::string> {
-    const Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, "", {});
-    if (!input) return input.error();
-    return std::string(input->reader->other_data());
+    const file_conversion::OpenedInput input = TRY(file_conversion::open_input(path, "", {}));
+    return std::string(input.reader->other_data());
   });
 }
 
 Result<void> write_whole_file(const std::string& path, std::string_view bytes, const WriteFileOptions& options) {
   return guarded(path, [&]() -> Result<void> {
-    Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
-    if (!file) return std::move(file).error();
-    if (auto put = file->append(std::as_bytes(std::span(bytes))); !put) return put;
-    return file->commit();
+    io::OutputFile file = TRY(io::OutputFile::create(path, options.overwrite));
+    TRY(file.append(std::as_bytes(std::span(bytes))));
+    return file.commit();
   });
 }
 

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include "convert/quantized/config.hpp"
 #include "convert/quantized/model_tensors.hpp"

@@ -3,6 +3,7 @@
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/quantized/piece_decoder.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -43,7 +44,7 @@ class GgufDecoder final : public PieceDecoder {
   Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
     const std::uint64_t block = piece.begin / size_.elements, blocks = piece.end / size_.elements - block;
     codes_.resize(blocks * size_.bytes);
-    if (Result<void> got = reader_.bytes(0, block * size_.bytes, codes_); !got) return got;
+    TRY(reader_.bytes(0, block * size_.bytes, codes_));
     if (coding_.gguf == GgufBlock::mxfp4) add_exponents();
     const std::int64_t code_shape[] = {static_cast<std::int64_t>(blocks), static_cast<std::int64_t>(size_.bytes)};
     const std::int64_t shape[] = {static_cast<std::int64_t>(blocks), static_cast<std::int64_t>(size_.elements)};
@@ -77,7 +78,7 @@ Result<std::unique_ptr<LayerDecoder>> create_gguf_decoder(PartReader reader) {
     return reader.wrong(0, "its blocks are of no kind that is known");
   }
   auto decoder = std::make_unique<GgufDecoder>(std::move(reader), format->coding);
-  if (Result<void> prepared = decoder->prepare(); !prepared) return std::move(prepared).error();
+  TRY(decoder->prepare());
   return std::unique_ptr<LayerDecoder>(std::move(decoder));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -23,12 +24,12 @@ Result<void> turn_groups(DType dtype, DType compute, std::int64_t size, std::spa
     const auto convert = [&](DType from, std::span<const std::byte> source, DType to, std::span<std::byte> target) {
       return cast({from, shape, source}, {to, shape, target}, {}, {.threads = 1});
     };
-    if (Result<void> done = convert(dtype, part, compute, narrow); !done) return done;
-    if (Result<void> done = convert(compute, narrow, DType::float64, std::as_writable_bytes(wide)); !done) return done;
+    TRY(convert(dtype, part, compute, narrow));
+    TRY(convert(compute, narrow, DType::float64, std::as_writable_bytes(wide)));
     sum_groups(wide, group);
     for (double& sum : wide) sum *= norm;
-    if (Result<void> done = convert(DType::float64, std::as_bytes(wide), compute, narrow); !done) return done;
-    if (Result<void> done = convert(compute, narrow, dtype, part); !done) return done;
+    TRY(convert(DType::float64, std::as_bytes(wide), compute, narrow));
+    TRY(convert(compute, narrow, dtype, part));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -118,10 +119,9 @@ std::vector<PossibleName> names_of(const std::string& weight) {
 }  // namespace
 
 Result<ImportanceFile> ImportanceFile::open(const std::string& path) {
-  Result<file_conversion::OpenedInput> input = file_conversion::open_input(path, {}, {});
-  if (!input) return std::move(input).error();
+  file_conversion::OpenedInput input = TRY(file_conversion::open_input(path, {}, {}));
   ImportanceFile made;
-  made.input_ = std::move(*input);
+  made.input_ = std::move(input);
   const formats::Format& format = *made.input_.format;
   const auto& tensors = made.input_.reader->tensors();
   made.is_matrix_ = format.name == "gguf";
@@ -159,13 +159,11 @@ Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& in
   const auto index = static_cast<std::size_t>(&info - input_.reader->tensors().data());
   if (info.problem) return *info.problem;
   std::vector<std::byte> bytes(storage_bytes(info.dtype, count));
-  if (Result<void> got = input_.reader->read(index, storage_bytes(info.dtype, first), bytes); !got) {
-    return std::move(got).error();
-  }
+  TRY(input_.reader->read(index, storage_bytes(info.dtype, first), bytes));
   std::vector<float> numbers(count);
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(numbers))};
-  if (Result<void> done = cast({info.dtype, shape, bytes}, out); !done) return std::move(done).error();
+  TRY(cast({info.dtype, shape, bytes}, out));
   return numbers;
 }
 
@@ -192,9 +190,7 @@ Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) co
   if (is_matrix_) {
     const formats::TensorInfo* const counted = tensor(entry.name + std::string(counts_word));
     if (counted == nullptr) return wrong("the importance matrix lacks its counts");
-    Result<std::vector<float>> read = numbers(*counted, 0, counted->count);
-    if (!read) return read;
-    counts = *std::move(read);
+    counts = TRY(numbers(*counted, 0, counted->count));
     rows = counts.size();
   }
   if (rows == 0 || sums->count % rows != 0) return wrong("its sums and counts do not fit together");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "convert/quantized/part_reader.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
@@ -34,7 +35,7 @@ DType element_type(const Coding& coding) noexcept {
 Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
   if (out.empty()) return {};
   buffer_.resize(storage_bytes(type, out.size()));
-  if (Result<void> got = bytes(part, storage_bytes(type, first), buffer_); !got) return got;
+  TRY(bytes(part, storage_bytes(type, first), buffer_));
   const std::int64_t shape[] = {static_cast<std::int64_t>(out.size())};
   return cast({type, shape, buffer_}, {DType::float32, shape, std::as_writable_bytes(out)}, {}, {.threads = 1});
 }
@@ -44,7 +45,7 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
     return wrong(part, fmt::format("it has {} elements, and at most {} are of use", info(part).count, most));
   }
   std::vector<float> values(info(part).count);
-  if (Result<void> got = numbers(part, info(part).dtype, 0, values); !got) return std::move(got).error();
+  TRY(numbers(part, info(part).dtype, 0, values));
   return values;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -93,12 +93,11 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     case PartRole::zero_points:
       return read_zero_points(offset, out);
     case PartRole::global_scale: {
-      Result<std::vector<float>> numbers = codes_.global_scales();
-      if (!numbers) return std::move(numbers).error();
+      std::vector<float> numbers = TRY(codes_.global_scales());
       if (written_.layer.coding.global != content_.global) {  // one has factors, the other divisors
-        for (float& number : *numbers) number = 1.0F / number;
+        for (float& number : numbers) number = 1.0F / number;
       }
-      copy_part(std::as_bytes(std::span(*numbers)), 0, offset, out);
+      copy_part(std::as_bytes(std::span(numbers)), 0, offset, out);
       return {};
     }
     default:
@@ -107,9 +106,8 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
 }
 
 Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> out) {
-  const Result<bool> done = codes_.packed(written_.layer.coding, offset, out);
-  if (!done) return done.error();
-  if (*done) return {};
+  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  if (done) return {};
   const int word_bits = bit_width(written_.tensors[0].info.dtype);
   const std::uint64_t columns = content_.columns();
   const std::uint64_t row_bytes = packed_row_bytes(written_.layer.coding, word_bits, columns);
@@ -119,7 +117,7 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
     const std::uint64_t count = std::min(most_rows, end_row - row);
     rows_.resize(count * columns);
     packed_.resize(count * row_bytes);
-    if (Result<void> got = codes_.codes(row, rows_); !got) return got;
+    TRY(codes_.codes(row, rows_));
     pack_rows(written_.layer.coding, word_bits, columns, rows_, packed_);
     copy_part(packed_, row * row_bytes, offset, out);
     row += count;
@@ -132,7 +130,7 @@ Result<void> LayerPacker::read_scales(std::uint64_t offset, std::span<std::byte>
   const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
   if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return codes_.scales(row, out);
   scales_.resize((end - row) * row_bytes);
-  if (Result<void> got = codes_.scales(row, scales_); !got) return got;
+  TRY(codes_.scales(row, scales_));
   copy_part(scales_, row * row_bytes, offset, out);
   return {};
 }
@@ -143,7 +141,7 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
   for (std::uint64_t band = offset / band_bytes; band * band_bytes < offset + out.size(); ++band) {
     const std::uint64_t first = band * tile_rows, count = std::min(tile_rows, rows - first);
     scales_.resize(count * columns);
-    if (Result<void> got = codes_.scales(first, scales_); !got) return got;
+    TRY(codes_.scales(first, scales_));
     tiles_.assign(band_bytes, std::byte{0});
     for (std::uint64_t row = 0; row < count; ++row) {
       for (std::uint64_t column = 0; column < columns; ++column) {
@@ -158,9 +156,8 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
 
 // MXFP4: a scale and 16 bytes; NVFP4: four scales and 32 bytes. The low nibbles of a scale's bytes are the first half.
 Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> out) {
-  const Result<bool> done = codes_.packed(written_.layer.coding, offset, out);
-  if (!done) return done.error();
-  if (*done) return {};
+  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  if (done) return {};
   const bool nv = content_.scheme == "nvfp4";
   const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
   const std::uint64_t run = nv ? 16 : 32, runs = size.elements / run;
@@ -172,8 +169,8 @@ Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> o
     rows_.resize(count * columns);
     scales_.resize(count * (columns / run));
     packed_.resize(count * row_bytes);
-    if (Result<void> got = codes_.codes(row, rows_); !got) return got;
-    if (Result<void> got = codes_.scales(row, scales_); !got) return got;
+    TRY(codes_.codes(row, rows_));
+    TRY(codes_.scales(row, scales_));
     const std::byte* code = rows_.data();
     std::byte* to = packed_.data();
     for (std::uint64_t block = 0; block < count * blocks; ++block) {
@@ -195,7 +192,7 @@ Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::
   const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
   const auto bits = static_cast<std::uint64_t>(content_.bits);
   tiles_.resize(columns * rows);
-  if (Result<void> got = codes_.zero_points(0, tiles_); !got) return got;
+  TRY(codes_.zero_points(0, tiles_));
   if (bits == 8) {
     std::memcpy(out.data(), tiles_.data() + offset, out.size());
     return {};

@@ -11,6 +11,7 @@
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/quantized/recipe_evidence.hpp"
 #include "convert/quantized_tensors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -142,7 +143,7 @@ class Warnings {
 ReadTensor read_with(formats::Reader& reader) {
   return [&reader](std::size_t tensor) -> Result<std::vector<std::byte>> {
     std::vector<std::byte> bytes(reader.tensors()[tensor].bytes);
-    if (Result<void> got = reader.read(tensor, 0, bytes); !got) return std::move(got).error();
+    TRY(reader.read(tensor, 0, bytes));
     return bytes;
   };
 }

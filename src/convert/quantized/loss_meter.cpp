@@ -6,6 +6,7 @@
 
 #include "block/saturation.hpp"
 #include "cast/parallel.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -51,9 +52,8 @@ Result<void> LossMeter::measure(std::uint64_t first, std::span<const std::byte> 
       !read) {
     return read;
   }
-  Result<void> done = dequantize(made, static_cast<std::int64_t>(first), {DType::float32, shape, bytes_of(decoded)}, {},
-                                 nullptr, {.threads = 1});
-  if (!done) return done;
+  TRY(dequantize(made, static_cast<std::int64_t>(first), {DType::float32, shape, bytes_of(decoded)}, {}, nullptr,
+                 {.threads = 1}));
   reporter_.add({bytes_of(numbers).data(), bytes_of(decoded).data(), count}, part.accumulator);
   part.nonzero = file_conversion::count_nonzero(numbers_, source, count);
   if (made.coding.gguf == tensorcast::GgufBlock::none) {

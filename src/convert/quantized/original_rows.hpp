@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/quantized/layer.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
@@ -32,7 +33,7 @@ class OriginalRows {
       const std::uint64_t matrix = (first + i) / matrix_rows_, row = (first + i) % matrix_rows_;
       if (matrix != loaded_) {
         matrix_.resize(matrix_rows_ * row_bytes);
-        if (Result<void> got = read_(matrix * matrix_.size(), matrix_); !got) return got;
+        TRY(read_(matrix * matrix_.size(), matrix_));
         loaded_ = matrix;
       }
       for (std::uint64_t column = 0; column < columns_; ++column) {

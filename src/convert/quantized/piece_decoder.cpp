@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::quantized {
 
 Result<void> PieceDecoder::read(std::uint64_t first, DType to, std::span<std::byte> out) {
@@ -10,7 +12,7 @@ Result<void> PieceDecoder::read(std::uint64_t first, DType to, std::span<std::by
     const Piece piece = piece_at(first, limit);
     const std::uint64_t bytes = (piece.end - piece.begin) * item;
     if (piece.begin == first && piece.end <= limit) {
-      if (Result<void> done = decode(piece, to, out.first(bytes)); !done) return done;
+      TRY(decode(piece, to, out.first(bytes)));
       out = out.subspan(bytes);
       first = piece.end;
       continue;
@@ -18,7 +20,7 @@ Result<void> PieceDecoder::read(std::uint64_t first, DType to, std::span<std::by
     if (piece != cut_ || to != cut_type_) {
       cut_type_ = DType::undefined;  // until it is complete
       buffer_.resize(bytes);
-      if (Result<void> done = decode(piece, to, buffer_); !done) return done;
+      TRY(decode(piece, to, buffer_));
       cut_ = piece;
       cut_type_ = to;
     }

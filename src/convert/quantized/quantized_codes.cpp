@@ -12,6 +12,7 @@
 #include "convert/quantized/written_layer.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/spelling.hpp"
 
 namespace tensorcast::quantized {
@@ -59,15 +60,13 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
   if (writer == nullptr) {
     std::string known;
     for (const SpellingWriter& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("no spelling \"{}\"; there are {}", asked, known)};
+    return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, known));
   }
   const LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
-  Result<std::vector<std::byte>> codes = element_codes(weight);
-  if (!codes) return std::move(codes).error();
-  QuantizedCodes source(weight, *std::move(codes), content);
+  std::vector<std::byte> codes = TRY(element_codes(weight));
+  QuantizedCodes source(weight, std::move(codes), content);
   LayerPacker packer(content, written, source);
   std::vector<SpelledTensor> made;
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
@@ -85,7 +84,7 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
       tensor.shape = Shape(sizes);
     }
     tensor.bytes.resize(info.bytes);
-    if (Result<void> read = packer.read(i, 0, tensor.bytes); !read) return std::move(read).error();
+    TRY(packer.read(i, 0, tensor.bytes));
   }
   return made;
 }

@@ -6,6 +6,7 @@
 
 #include "block/code_packing.hpp"
 #include "convert/quantized/hadamard.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -39,9 +40,8 @@ GgufBlock gguf_block_of(const Quantizing& quantizing) {
 Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
   if (entry.file.empty()) return std::vector<float>();
   if (opened != nullptr) return opened->read(entry);
-  const Result<ImportanceFile> file = ImportanceFile::open(entry.file);
-  if (!file) return file.error();
-  return file->read(entry);
+  const ImportanceFile file = TRY(ImportanceFile::open(entry.file));
+  return file.read(entry);
 }
 
 }  // namespace
@@ -55,9 +55,8 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   options.compute_dtype = quantizing.compute;
   options.nonfinite = quantizing.nonfinite;
   options.clip = quantizing.clip;
-  const Result<std::vector<float>> numbers = importance_of(quantizing.importance, importance);
-  if (!numbers) return numbers.error();
-  options.importance = *numbers;
+  const std::vector<float> weights = TRY(importance_of(quantizing.importance, importance));
+  options.importance = weights;
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
@@ -100,7 +99,7 @@ Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers
   for (std::uint64_t first = 0; first < count; first += window_elements) {
     const std::uint64_t elements = std::min(window_elements, count - first);
     buffer.resize(storage_bytes(numbers, elements));
-    if (Result<void> got = read(first, buffer); !got) return std::move(got).error();
+    TRY(read(first, buffer));
     Result<float> part = quantizer.maximum(buffer.data(), elements, execution);
     if (!part) {
       if (part.error().element) *part.error().element += first;
@@ -135,10 +134,9 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
 Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quantizing, const LayerContent& content,
                                                          ReadNumbers read, std::function<Result<float>()> maximum,
                                                          const Execution& execution) {
-  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(content.shape));
-  if (!quantizer) return std::move(quantizer).error();
+  block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(content.shape)));
   // A plan may lie about what is made.
-  const LayerContent made = content_of(quantizer->layout(), content.name, !quantizing.symmetric);
+  const LayerContent made = content_of(quantizer.layout(), content.name, !quantizing.symmetric);
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
@@ -146,8 +144,8 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
     return Error{
         .code = ErrorCode::parse, .message = "its plan does not fit what the scheme makes", .tensor = content.name};
   }
-  return std::unique_ptr<NumberCodes>(new NumberCodes(std::move(quantizer).value(), quantizing, content,
-                                                      std::move(read), std::move(maximum), execution));
+  return std::unique_ptr<NumberCodes>(
+      new NumberCodes(std::move(quantizer), quantizing, content, std::move(read), std::move(maximum), execution));
 }
 
 Result<bool> NumberCodes::all_zero() const {
@@ -157,7 +155,7 @@ Result<bool> NumberCodes::all_zero() const {
   for (std::uint64_t first = 0; first < count; first += buffer.size() / storage_bytes(numbers_, 1)) {
     const std::uint64_t elements = std::min(step, count - first);
     buffer.resize(storage_bytes(numbers_, elements));
-    if (Result<void> got = read_(first, buffer); !got) return std::move(got).error();
+    TRY(read_(first, buffer));
     Result<float> part = quantizer_.maximum(buffer.data(), elements, execution_);
     if (!part) {
       if (part.error().element) *part.error().element += first;
@@ -172,14 +170,11 @@ Result<bool> NumberCodes::all_zero() const {
 Result<void> NumberCodes::prepare() {
   if (prepared_) return {};
   if (quantizer_.needs_maximum()) {
-    const Result<float> largest = maximum_();
-    if (!largest) return largest.error();
-    quantizer_.set_maximum(*largest);
+    const float largest = TRY(maximum_());
+    quantizer_.set_maximum(largest);
     is_zero_ = quantizer_.maximum_is_zero();
   } else if (quantizer_.has_unit_scales_of_zeros()) {
-    const Result<bool> zero = all_zero();
-    if (!zero) return zero.error();
-    is_zero_ = *zero;
+    is_zero_ = TRY(all_zero());
   }
   prepared_ = true;
   return {};
@@ -199,7 +194,7 @@ Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
 
 Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   if (row >= window_begin_ && row < window_end_) return {};
-  if (Result<void> ready = prepare(); !ready) return ready;
+  TRY(prepare());
   const std::uint64_t columns = content_.columns();
   const std::uint64_t matrix = row / matrix_rows_ * matrix_rows_;
   const std::uint64_t begin = matrix + (row - matrix) / band_ * band_;
@@ -207,7 +202,7 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   // Whole blocks of rows: within a matrix if its last block is shorter.
   const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
   const std::uint64_t count = std::min(most, last - begin);
-  if (Result<void> got = read_rows(begin, count); !got) return got;
+  TRY(read_rows(begin, count));
   codes_.resize(count * quantizer_.codes_row_bytes());
   const bool has_scales = scale_bytes_ != 0 && quantizer_.layout().scales_dtype != DType::undefined;
   const std::uint64_t scales_begin = quantizer_.scales_before(begin);
@@ -218,8 +213,7 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   const block::QuantizedRows out{.codes = codes_.data(),
                                  .scales = scales_.data(),
                                  .zero_points = symmetric_ ? nullptr : reinterpret_cast<std::int8_t*>(zeros_.data())};
-  const Result<bool> done = quantizer_.run(begin, count, source_.data(), out, execution_);
-  if (!done) return done.error();
+  TRY(quantizer_.run(begin, count, source_.data(), out, execution_));
   window_begin_ = begin;
   window_end_ = begin + count;
   if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
@@ -263,7 +257,7 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
   const bool offset = quantizer_.layout().coding.element == DType::uint8;  // stored with 8 added
   for (std::uint64_t done = 0; done < out.size(); done += columns) {
     const std::uint64_t row = first_row + done / columns;
-    if (Result<void> ready = quantize_around(row); !ready) return ready;
+    TRY(quantize_around(row));
     const std::span<std::uint8_t> codes(reinterpret_cast<std::uint8_t*>(out.data() + done), columns);
     block::unpack_stream(content_.bits, codes_.data() + (row - window_begin_) * row_bytes, codes);
     if (!offset) continue;
@@ -279,7 +273,7 @@ Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std
   if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
   const std::uint64_t row_bytes = quantizer_.codes_row_bytes();
   while (!out.empty()) {
-    if (Result<void> ready = quantize_around(offset / row_bytes); !ready) return std::move(ready).error();
+    TRY(quantize_around(offset / row_bytes));
     const std::uint64_t at = offset - window_begin_ * row_bytes;
     const std::uint64_t bytes = std::min<std::uint64_t>(out.size(), codes_.size() - at);
     std::memcpy(out.data(), codes_.data() + at, bytes);
@@ -303,7 +297,7 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
       std::memcpy(out.data() + done, all.data() + grid_row * bytes, bytes);
       continue;
     }
-    if (Result<void> ready = quantize_around(row); !ready) return ready;
+    TRY(quantize_around(row));
     const std::uint64_t begin = quantizer_.scales_before(window_begin_) * item;
     std::memcpy(out.data() + done, window.data() + (grid_row * bytes - begin), bytes);
   }
@@ -312,7 +306,7 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
 
 Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
   if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, scales_, all_scales_, out);
-  if (Result<void> ready = prepare(); !ready) return ready;
+  TRY(prepare());
   quantizer_.put_tensor_scale(out);
   if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(out);
   return {};
@@ -323,7 +317,7 @@ Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::by
 }
 
 Result<std::vector<float>> NumberCodes::global_scales() {
-  if (Result<void> ready = prepare(); !ready) return std::move(ready).error();
+  TRY(prepare());
   return std::vector<float>{quantizer_.layout().global_scale.value_or(1.0F)};
 }
 

@@ -8,6 +8,8 @@
 
 #include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/joined_modules.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -20,12 +22,10 @@ class QuantizingPlanner {
 
   Result<Respelling> run() {
     const bool was_checked = request_.targets.budget != 0.0;  // with the candidates
-    if (Result<void> used = was_checked ? Result<void>() : check_options(); !used) return std::move(used).error();
+    TRY(was_checked ? Result<void>() : check_options());
     std::vector<std::string> schemes;
     for (const ChosenWeight& weight : chosen_) schemes.push_back(weight.scheme);
-    const Result<const SpellingWriter*> writer = choose_spelling(schemes, request_);
-    if (!writer) return writer.error();
-    writer_ = *writer;
+    writer_ = TRY(choose_spelling(schemes, request_));
     plan_.spelling = writer_->name;
     plan_.layers.resize(found_.layers.size());
     for (const ChosenWeight& weight : chosen_) {
@@ -49,9 +49,7 @@ class QuantizingPlanner {
       has_recipe = has_recipe || find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
       has_groups = has_groups || weight.scheme == "int4-group";
     }
-    const auto fail = [](std::string message) {
-      return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
-    };
+    const auto fail = [](std::string message) { return invalid(std::move(message)); };
     if (!has_groups) return fail("`group_size` and `symmetric` are of use with int4-group only, which has groups");
     if (has_recipe) return {};
     for (const QuantizeRecipe& row : quantize_recipes()) {
@@ -159,9 +157,8 @@ std::uint64_t PlannedWeight::bytes() const noexcept {
 
 Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
   if (targets.importance.empty() || chosen.empty()) return {};
-  Result<ImportanceFile> opened = ImportanceFile::open(targets.importance);
-  if (!opened) return std::move(opened).error();
-  importance = std::make_shared<const ImportanceFile>(std::move(*opened));
+  ImportanceFile opened = TRY(ImportanceFile::open(targets.importance));
+  importance = std::make_shared<const ImportanceFile>(std::move(opened));
   const bool is_used = std::ranges::any_of(chosen, [&](const ChosenWeight& weight) {
     return !importance->find(found.layers[weight.layer].name).file.empty();
   });
@@ -191,7 +188,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .clip = targets.clip,
                         .importance = request.importance_of(layer.name)};
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
-    return Error{.code = ErrorCode::unsupported, .message = fmt::format("GGUF has no {}", weight.scheme)};
+    return unsupported(fmt::format("GGUF has no {}", weight.scheme));
   }
   // As if the weight was converted to the type that models are trained in, and then quantized.
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
@@ -199,18 +196,17 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
-  Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(layer.shape), request.importance.get());
-  if (!quantizer) return std::move(quantizer).error();
-  if (quantizer->layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
+  block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(layer.shape), request.importance.get()));
+  if (quantizer.layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
     return no_gguf(fmt::format("{} is a layout", weight.scheme));
   }
-  LayerContent becomes = content_of(quantizer->layout(), layer.name, !quantizing.symmetric);
+  LayerContent becomes = content_of(quantizer.layout(), layer.name, !quantizing.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   becomes.rotation = rotation;
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
-                       .quantizer = *std::move(quantizer),
+                       .quantizer = std::move(quantizer),
                        .becomes = std::move(becomes),
                        .written = std::move(written)};
 }
@@ -230,9 +226,7 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
   const Result<const SpellingWriter*> writer = writer_named(spelling);
   if (!writer || (spelling == "gguf") == request.to_gguf) return writer;
   if (!request.to_gguf) return no_gguf("these are layouts");
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("GGUF has no layout of \"{}\"", spelling),
-               .hint = "leave `spelling` out"};
+  return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");
 }
 
 std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t index) {

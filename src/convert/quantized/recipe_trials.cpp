@@ -13,6 +13,7 @@
 #include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/original_rows.hpp"
 #include "convert/quantized/respelled_codes.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -84,12 +85,11 @@ class Trial {
                    std::byte{0});
     zero_points_.resize(stored.zero_points.empty() ? 0 : grid);
     const block::QuantizedRows out{codes_.data(), scales_.data(), zero_points_.empty() ? nullptr : zero_points_.data()};
-    const Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, execution);
-    if (!made) return made.error();
+    TRY(quantizer_.run(stored.first, stored.count, numbers.data(), out, execution));
     if (geometry.per_tensor) quantizer_.put_tensor_scale(scales_);
     if (is_default_ && is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
     compare_codes(geometry, stored, differs);
-    if (Result<void> done = compare_scales(geometry, stored, scales_type, differs); !done) return done;
+    TRY(compare_scales(geometry, stored, scales_type, differs));
     for (const std::uint8_t mark : differs) outcome_->differing_blocks += mark;
     return {};
   }
@@ -129,7 +129,7 @@ class Trial {
     if (own != type) {
       const std::int64_t shape[] = {static_cast<std::int64_t>(scales_.size() / storage_bytes(own, 1))};
       converted_.resize(storage_bytes(type, static_cast<std::size_t>(shape[0])));
-      if (Result<void> done = cast({own, shape, scales_}, {type, shape, converted_}); !done) return done;
+      TRY(cast({own, shape, scales_}, {type, shape, converted_}));
       made = converted_;
     }
     const std::size_t size = storage_bytes(type, 1);
@@ -184,15 +184,11 @@ class Trials {
  private:
   Result<void> prepare() {
     if (!is_raw_) {
-      Result<std::unique_ptr<RespelledCodes>> codes = RespelledCodes::create(reader_, content_, {});
-      if (!codes) return std::move(codes).error();
-      codes_ = *std::move(codes);
+      codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
     }
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::size_t global = reader_.find(PartRole::global_scale); global != no_part) {
-      Result<std::vector<float>> numbers = reader_.all_numbers(global, std::uint64_t{1} << 20);
-      if (!numbers) return std::move(numbers).error();
-      globals_ = *std::move(numbers);
+      globals_ = TRY(reader_.all_numbers(global, std::uint64_t{1} << 20));
     }
     add_trials();
     if (trials_.empty()) {
@@ -229,7 +225,7 @@ class Trials {
 
   Result<void> run_parts() {
     for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) {
-      if (Result<void> done = run_part(part); !done) return done;
+      TRY(run_part(part));
     }
     return {};
   }
@@ -328,7 +324,7 @@ class Trials {
     for (const Trial& trial : trials_) largest.emplace_back(trial.compute_dtype(), 0.0f);
     for (std::uint64_t row = 0; row < geometry_.rows; row += geometry_.band_rows) {
       const std::uint64_t count = std::min(geometry_.band_rows, geometry_.rows - row);
-      if (Result<void> got = read_rows(rows, first_row + row, count, numbers); !got) return got;
+      TRY(read_rows(rows, first_row + row, count, numbers));
       for (std::size_t i = 0; i < trials_.size(); ++i) {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
@@ -339,7 +335,7 @@ class Trials {
         // NaN stays, as it does in the recipes.
         if (*here > largest[i].second || *here != *here) largest[i].second = *here;
       }
-      if (Result<void> told = advance(numbers.size()); !told) return told;
+      TRY(advance(numbers.size()));
     }
     // Without a stored one, a tensor scale of 1 changes nothing.
     const float global = globals_.empty() ? 1.0f : globals_[std::min<std::size_t>(part, globals_.size() - 1)];
@@ -348,9 +344,8 @@ class Trials {
                      return seen.first == trial.compute_dtype();
                    })->second;
       if (trial.shares_maximum()) {
-        const Result<std::optional<float>> joined = original_.joined_maximum(trial.compute_dtype());
-        if (!joined) return joined.error();
-        if (*joined) most = **joined;
+        const std::optional<float> joined = TRY(original_.joined_maximum(trial.compute_dtype()));
+        if (joined) most = *joined;
       }
       trial.begin(most, global, content_.global);
     }
@@ -359,9 +354,9 @@ class Trials {
       const std::uint64_t in_matrix = row % geometry_.matrix_rows;
       const std::uint64_t left = geometry_.block_rows == 1 ? geometry_.rows - row : geometry_.matrix_rows - in_matrix;
       const std::uint64_t count = std::min(geometry_.band_rows, left);
-      if (Result<void> got = read_rows(rows, first_row + row, count, numbers); !got) return got;
-      if (Result<void> done = run_band(first_row, row, count, numbers); !done) return done;
-      if (Result<void> told = advance(numbers.size()); !told) return told;
+      TRY(read_rows(rows, first_row + row, count, numbers));
+      TRY(run_band(first_row, row, count, numbers));
+      TRY(advance(numbers.size()));
       row += count;
       if (!is_searched()) continue;
       std::erase_if(trials_, [](const Trial& trial) { return !trial.fits(); });
@@ -386,7 +381,7 @@ class Trials {
       return reader_.bytes(0, (first_row + row) * row_bytes, stored_.codes);
     }
     stored_.codes.resize(count * geometry_.columns);
-    if (Result<void> got = codes_->codes(first_row + row, stored_.codes); !got) return got;
+    TRY(codes_->codes(first_row + row, stored_.codes));
     const std::uint64_t matrix = (first_row + row) / geometry_.matrix_rows;
     const std::uint64_t grid_row = geometry_.per_tensor
                                        ? 0
@@ -394,7 +389,7 @@ class Trials {
                                              (first_row + row) % geometry_.matrix_rows / geometry_.block_rows;
     const std::uint64_t grid = geometry_.per_tensor ? 1 : geometry_.grid_rows(count) * geometry_.grid_columns;
     stored_.scales.resize(grid * storage_bytes(content_.scales, 1));
-    if (Result<void> got = codes_->scales(grid_row, stored_.scales); !got) return got;
+    TRY(codes_->scales(grid_row, stored_.scales));
     return content_.zero_points ? load_zero_points(row, count) : Result<void>();
   }
 
@@ -407,9 +402,7 @@ class Trials {
     constexpr std::uint64_t in_word = 8;
     const std::uint64_t begin = first / in_word, end = (first + count + in_word - 1) / in_word;
     std::vector<std::uint32_t> words((end - begin) * columns);
-    if (Result<void> got = reader_.bytes(part, begin * columns * 4, std::as_writable_bytes(std::span(words))); !got) {
-      return got;
-    }
+    TRY(reader_.bytes(part, begin * columns * 4, std::as_writable_bytes(std::span(words))));
     for (std::uint64_t i = 0; i < count * columns; ++i) {
       const std::uint64_t row = first + i / columns;
       const std::uint32_t word = words[(row / in_word - begin) * columns + i % columns];
@@ -420,7 +413,7 @@ class Trials {
 
   Result<void> run_band(std::uint64_t first_row, std::uint64_t row, std::uint64_t count,
                         std::span<const std::byte> numbers) {
-    if (Result<void> got = load(first_row, row, count); !got) return got;
+    TRY(load(first_row, row, count));
     const std::size_t blocks = geometry_.per_tensor ? count : geometry_.grid_rows(count) * geometry_.grid_columns;
     std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
     std::vector<Result<void>> results(trials_.size());

@@ -7,6 +7,7 @@
 
 #include "convert/quantized/model_tensors.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -101,7 +102,7 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
                                                                ScaleChange change) {
   auto codes =
       std::unique_ptr<RespelledCodes>(new RespelledCodes(std::move(reader), std::move(content), std::move(change)));
-  if (Result<void> checked = codes->check(); !checked) return std::move(checked).error();
+  TRY(codes->check());
   return codes;
 }
 
@@ -143,7 +144,7 @@ Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, 
   const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
   const bool same = own.packing == coding.packing && !words && own.is_signed == coding.is_signed;
   if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
-  if (Result<void> got = reader_.bytes(0, offset, out); !got) return std::move(got).error();
+  TRY(reader_.bytes(0, offset, out));
   if (own.packing == coding.packing) return true;
   for (std::byte& pair : out) pair = pair >> 4 | pair << 4;
   return true;
@@ -157,7 +158,7 @@ Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t 
 Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
   const Coding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
-  if (Result<void> got = read_blocks(first_row, rows); !got) return got;
+  TRY(read_blocks(first_row, rows));
   constexpr std::byte low{15};
   if (coding.packing == Packing::bytes) {
     std::ranges::copy(buffer_, out.begin());
@@ -198,7 +199,7 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
   const std::uint64_t columns = content_.grid_columns();
   if (coding.packing == Packing::gguf) {
     const std::uint64_t runs = runs_of(content_.scheme), size = gguf_block(content_.scheme).bytes;
-    if (Result<void> got = read_blocks(first_row, out.size() / columns); !got) return got;
+    TRY(read_blocks(first_row, out.size() / columns));
     for (std::uint64_t i = 0; i < out.size(); ++i) {
       std::byte scale = buffer_[i / runs * size + i % runs];
       // ggml reads no sign, and takes the code of NaN for 0.
@@ -217,7 +218,7 @@ Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<
   const std::uint64_t rows = out.size() / columns, first_band = first_row / tile_rows;
   const std::uint64_t bands = ceil_div(first_row + rows, tile_rows) - first_band;
   buffer_.resize(bands * across * tile_bytes);
-  if (auto got = reader_.bytes(scales_, first_band * across * tile_bytes, buffer_); !got) return got;
+  TRY(reader_.bytes(scales_, first_band * across * tile_bytes, buffer_));
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     const std::uint64_t row = first_row + i / columns - first_band * tile_rows, column = i % columns;
     const std::uint64_t tile = row / tile_rows * across + column / tile_columns, inside = row % tile_rows;
@@ -233,7 +234,7 @@ Result<void> RespelledCodes::scales(std::uint64_t first_row, std::span<std::byte
   const std::uint64_t new_columns = to_nvfp4 ? 2 * columns : columns / 2;
   const std::uint64_t rows = out.size() / new_columns, matrix_rows = content_.grid_rows() / content_.matrices();
   stored_.resize(rows * columns);
-  if (Result<void> got = stored_scales(first_row, stored_); !got) return got;
+  TRY(stored_scales(first_row, stored_));
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     const std::uint64_t row = i / new_columns, column = i % new_columns;
     const std::uint64_t matrix = change_.exponents.size() == 1 ? 0 : (first_row + row) / matrix_rows;

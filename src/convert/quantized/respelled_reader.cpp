@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::quantized {
 
 std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
@@ -20,7 +22,7 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
   if (open_ != index - count) {
     packer_.reset();
     open_ = SIZE_MAX;
-    if (Result<void> opened = open(index - count); !opened) return opened;
+    TRY(open(index - count));
     packer_ = std::make_unique<LayerPacker>(entry.layer->becomes, entry.layer->written, *codes_);
     open_ = index - count;
   }
@@ -36,17 +38,13 @@ Result<void> RespelledReader::open(std::size_t index) {
   keep_loss();
   quantized_.clear();
   if (layer.quantizing) {
-    auto codes = quantizer(index);
-    if (!codes) return std::move(codes).error();
-    codes_ = std::move(codes).value();
+    codes_ = TRY(quantizer(index));
     quantized_ = layer.becomes.name;
     return {};
   }
   LayerParts parts = parts_of(inner_, entry.source);
-  auto codes = RespelledCodes::create(PartReader(entry.source, std::move(parts.infos), std::move(parts.read)),
-                                      layer.content, layer.change);
-  if (!codes) return std::move(codes).error();
-  codes_ = std::move(codes).value();
+  codes_ = TRY(RespelledCodes::create(PartReader(entry.source, std::move(parts.infos), std::move(parts.read)),
+                                      layer.content, layer.change));
   return {};
 }
 
@@ -59,14 +57,13 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
     });
   }
   LayerParts parts = parts_of(inner_, layer);
-  auto decoder = LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read));
-  if (!decoder) return std::move(decoder).error();
+  auto decoder = TRY(LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read)));
   type = DType::float32;
-  return ReadNumbers([shared = std::shared_ptr<LayerDecoder>(std::move(decoder).value())](std::uint64_t first,
-                                                                                          std::span<std::byte> out) {
-    // Buffers of quantizers are those of vectors, which are aligned.
-    return shared->read(first, DType::float32, out);
-  });
+  return ReadNumbers(
+      [shared = std::shared_ptr<LayerDecoder>(std::move(decoder))](std::uint64_t first, std::span<std::byte> out) {
+        // Buffers of quantizers are those of vectors, which are aligned.
+        return shared->read(first, DType::float32, out);
+      });
 }
 
 Result<float> RespelledReader::maximum_of(std::size_t index) {
@@ -78,12 +75,10 @@ Result<float> RespelledReader::maximum_of(std::size_t index) {
     auto known = magnitudes_.find(weight->name);
     if (known == magnitudes_.end()) {
       Quantizing quantizing = *entry.layer->quantizing;
-      const Result<ReadNumbers> read = numbers_of(*weight, quantizing.numbers);
-      if (!read) return read.error();
-      const Result<block::Quantizer> quantizer = quantizer_of(quantizing, Shape(weight->shape));
-      if (!quantizer) return quantizer.error();
+      const ReadNumbers read = TRY(numbers_of(*weight, quantizing.numbers));
+      const block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(weight->shape)));
       const std::uint64_t count = decoded_info(*weight).count;
-      Result<float> found = largest_magnitude(*quantizer, quantizing.numbers, count, *read, execution_);
+      Result<float> found = largest_magnitude(quantizer, quantizing.numbers, count, read, execution_);
       if (!found) {
         found.error().tensor = weight->name;
         return found;
@@ -99,22 +94,19 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
   const Entry& entry = entries_[index];
   const RespelledLayer& layer = *entry.layer;
   DType type = DType::undefined;
-  Result<ReadNumbers> read = numbers_of(entry.source, type);
-  if (!read) return std::move(read).error();
+  ReadNumbers read = TRY(numbers_of(entry.source, type));
   const bool plain = !entry.source.is_quantized();
   if (type != layer.quantizing->numbers || entry.source.shape != layer.becomes.shape ||
       (plain && inner_.tensors()[entry.source.codes()].shape != entry.source.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  auto codes = NumberCodes::create(
-      *layer.quantizing, layer.becomes, std::move(read).value(), [this, index] { return maximum_of(index); },
-      execution_);
-  if (!codes) return std::move(codes).error();
+  auto codes = TRY(NumberCodes::create(
+      *layer.quantizing, layer.becomes, std::move(read), [this, index] { return maximum_of(index); }, execution_));
   if (measures_ && !losses_.contains(layer.becomes.name)) {
-    measured_ = codes->get();
+    measured_ = codes.get();
     measured_->measure_loss();
   }
-  return std::unique_ptr<LayerCodes>(std::move(codes).value());
+  return std::unique_ptr<LayerCodes>(std::move(codes));
 }
 
 void RespelledReader::keep_loss() {

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "convert/quantized/config.hpp"
 #include "convert/quantized/scale_checks.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
@@ -33,13 +34,9 @@ class RespellingPlanner {
       : found_(found), texts_(texts), reader_(reader), tensors_(reader.tensors()), request_(request) {}
 
   Result<Respelling> run() {
-    const Result<const SpellingWriter*> writer = writer_named(request_.spelling);
-    if (!writer) return writer.error();
-    writer_ = *writer;
-    if (!found_.refusal.empty()) return Error{.code = ErrorCode::unsupported, .message = found_.refusal};
-    if (!found_.any()) {
-      return Error{.code = ErrorCode::unsupported, .message = "no layer is quantized, so there is nothing to respell"};
-    }
+    writer_ = TRY(writer_named(request_.spelling));
+    if (!found_.refusal.empty()) return unsupported(found_.refusal);
+    if (!found_.any()) return unsupported("no layer is quantized, so there is nothing to respell");
     read_old_config();
     plan_.spelling = request_.spelling;
     plan_.layers.resize(found_.layers.size());
@@ -84,15 +81,14 @@ class RespellingPlanner {
     if (!layer.problem.empty() && !layer.other_basis) return refused(layer.problem, layer.problem_tensor);
     std::vector<formats::TensorInfo> parts;
     for (const Part& part : layer.parts) parts.push_back(tensors_[part.tensor]);
-    Result<LayerContent> content = content_of(layer, parts);
-    if (!content) return std::move(content).error();
-    plan.content = *content;
-    plan.becomes = std::move(content).value();
+    LayerContent content = TRY(content_of(layer, parts));
+    plan.content = content;
+    plan.becomes = std::move(content);
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
     plan.becomes.dynamic_activations = dynamic_;
     std::vector<float> globals;
-    if (Result<void> got = read_globals(layer, globals); !got) return got;
-    if (Result<void> changed = change_scales(layer, plan, globals); !changed) return changed;
+    TRY(read_globals(layer, globals));
+    TRY(change_scales(layer, plan, globals));
     const std::size_t input_scale = find_input_scale(layer);
     if (input_scale != SIZE_MAX) plan.becomes.input_scale = input_kind(layer);
     plan.written = spell(*writer_, plan.becomes);
@@ -133,10 +129,9 @@ class RespellingPlanner {
     }
     const ScaleSource source{.reader = reader_, .layer = layer, .content = plan.content};
     if (plan.change.kind == ScaleChange::Kind::to_nvfp4) {
-      Result<int> exponent = exponent_for_nvfp4(source);
-      if (!exponent) return std::move(exponent).error();
-      plan.change.exponents = {*exponent};
-      globals = {std::ldexp(1.0F, *exponent)};
+      int exponent = TRY(exponent_for_nvfp4(source));
+      plan.change.exponents = {exponent};
+      globals = {std::ldexp(1.0F, exponent)};
       becomes.scheme = "nvfp4";
       becomes.block_columns = 16;
       becomes.scales = DType::float8_e4m3fn;
@@ -207,7 +202,7 @@ class RespellingPlanner {
       } else if (tensor.role == PartRole::activations) {
         source = input_scale;
         std::vector<float> numbers;
-        if (Result<void> got = read_floats(input_scale, numbers); !got) return got;
+        TRY(read_floats(input_scale, numbers));
         const bool was = plan.becomes.input_scale == GlobalScale::divisor;
         const bool becomes =
             plan.written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
@@ -277,9 +272,8 @@ Result<const SpellingWriter*> writer_named(const std::string& spelling) {
   if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
   std::vector<std::string_view> names;
   for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = fmt::format("\"{}\" is not a spelling that can be written", spelling),
-               .hint = fmt::format("the spellings are {}", fmt::join(names, ", "))};
+  return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
+                 fmt::format("the spellings are {}", fmt::join(names, ", ")));
 }
 
 WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,

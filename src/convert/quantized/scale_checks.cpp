@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::quantized {
 namespace {
 
@@ -32,8 +34,8 @@ Result<void> each_rows(const ScaleSource& source, RespelledCodes& codes, const T
   std::vector<std::byte> scales;
   for (std::uint64_t row = 0; row < rows; row += most) {
     scales.resize(std::min(most, rows - row) * columns);
-    if (Result<void> got = codes.scales(row, scales); !got) return got;
-    if (Result<void> taken = take(row, std::span<const std::byte>(scales)); !taken) return taken;
+    TRY(codes.scales(row, scales));
+    TRY(take(row, std::span<const std::byte>(scales)));
   }
   return {};
 }
@@ -60,10 +62,9 @@ Error refused(const ScaleSource& source, std::string message, std::uint64_t elem
 }  // namespace
 
 Result<int> exponent_for_nvfp4(const ScaleSource& source) {
-  const Result<std::unique_ptr<RespelledCodes>> codes = open(source);
-  if (!codes) return codes.error();
+  const std::unique_ptr<RespelledCodes> codes = TRY(open(source));
   Span all, used;
-  Result<void> seen = each_rows(source, **codes, [&](std::uint64_t, std::span<const std::byte> scales) {
+  Result<void> seen = each_rows(source, *codes, [&](std::uint64_t, std::span<const std::byte> scales) {
     for (const std::byte scale : scales) {
       if (scale != e8m0_nan) all.add(std::to_integer<int>(scale) - bias);
     }
@@ -76,10 +77,10 @@ Result<int> exponent_for_nvfp4(const ScaleSource& source) {
     const std::uint64_t columns = source.content.columns(), grid = source.content.grid_columns();
     const auto block = static_cast<std::uint64_t>(source.content.block_columns);
     std::vector<std::byte> row_codes(columns);
-    seen = each_rows(source, **codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
+    seen = each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
       for (std::uint64_t i = 0; i < scales.size(); ++i) {
         if (i % grid == 0) {
-          if (Result<void> got = (*codes)->codes(first + i / grid, row_codes); !got) return got;
+          TRY(codes->codes(first + i / grid, row_codes));
         }
         const std::uint64_t begin = i % grid * block, end = std::min(begin + block, columns);
         const bool zero = std::all_of(row_codes.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -103,14 +104,13 @@ Result<int> exponent_for_nvfp4(const ScaleSource& source) {
 }
 
 Result<void> check_for_mxfp4(const ScaleSource& source, std::span<const int> exponents) {
-  const Result<std::unique_ptr<RespelledCodes>> codes = open(source);
-  if (!codes) return codes.error();
+  const std::unique_ptr<RespelledCodes> codes = TRY(open(source));
   const std::uint64_t grid = source.content.grid_columns();
   const std::uint64_t matrix_rows = source.content.grid_rows() / std::max<std::uint64_t>(source.content.matrices(), 1);
   if (grid % 2 != 0)
     return refused(source, "blocks of NVFP4 that become one of MXFP4 come in pairs, and its rows have an odd number",
                    0);
-  return each_rows(source, **codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
+  return each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
     for (std::uint64_t i = 0; i < scales.size(); i += 2) {
       const std::uint64_t element = first * grid + i;
       if (scales[i] != scales[i + 1]) {
@@ -129,10 +129,9 @@ Result<void> check_for_mxfp4(const ScaleSource& source, std::span<const int> exp
 }
 
 Result<void> check_positive(const ScaleSource& source) {
-  const Result<std::unique_ptr<RespelledCodes>> codes = open(source);
-  if (!codes) return codes.error();
+  const std::unique_ptr<RespelledCodes> codes = TRY(open(source));
   const std::uint64_t grid = source.content.grid_columns();
-  return each_rows(source, **codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
+  return each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
     for (std::uint64_t i = 0; i < scales.size(); ++i) {
       const bool nan = (scales[i] & e4m3_nan) == e4m3_nan;
       const bool negative = (scales[i] & std::byte{0x80}) != std::byte{0};

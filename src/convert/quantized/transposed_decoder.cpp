@@ -7,6 +7,7 @@
 
 #include "convert/quantized/piece_decoder.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -63,7 +64,7 @@ class ColumnDecoder final : public PieceDecoder {
   Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
     const std::uint64_t first = piece.begin / inputs_, rows = piece.end / inputs_ - first;
     if (first < window_begin_ || first >= window_end_) {
-      if (Result<void> loaded = load(first / width_ * width_); !loaded) return loaded;
+      TRY(load(first / width_ * width_));
     }
     const auto size = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
     const std::int64_t shape[] = {static_cast<std::int64_t>(window_end_ - window_begin_),
@@ -94,7 +95,7 @@ class ColumnDecoder final : public PieceDecoder {
       return reader_.wrong(part, "it is not one group an input");
     }
     index_.resize(inputs_);
-    if (Result<void> got = reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))); !got) return got;
+    TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))));
     for (std::uint64_t k = 0; k < inputs_; ++k) {
       if (index_[k] >= 0 && static_cast<std::uint64_t>(index_[k]) < groups_) continue;
       Error error = reader_.wrong(part, fmt::format("there is no group {}", index_[k]));
@@ -109,14 +110,13 @@ class ColumnDecoder final : public PieceDecoder {
     const std::uint64_t end = std::min(begin + width_, outputs_);
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
     const std::uint64_t per_word = awq_ ? awq_columns : 1;
-    if (auto got = load_words(0, code_rows_, code_words_, begin / per_word, end / per_word, codes_); !got) return got;
+    TRY(load_words(0, code_rows_, code_words_, begin / per_word, end / per_word, codes_));
     const std::uint64_t zero_begin = begin * bits / word_bits, zero_end = end * bits / word_bits;
-    if (auto got = load_words(zeros_, groups_, zero_words_, zero_begin, zero_end, zero_codes_); !got) return got;
+    TRY(load_words(zeros_, groups_, zero_words_, zero_begin, zero_end, zero_codes_));
     scale_values_.resize(groups_ * (end - begin));
     for (std::uint64_t group = 0; group < groups_; ++group) {
       const auto row = std::span(scale_values_).subspan(group * (end - begin), end - begin);
-      if (auto got = reader_.numbers(scales_, reader_.info(scales_).dtype, group * outputs_ + begin, row); !got)
-        return got;
+      TRY(reader_.numbers(scales_, reader_.info(scales_).dtype, group * outputs_ + begin, row));
     }
     bounds_.add_scales(scale_values_);
     window_begin_ = begin;
@@ -131,7 +131,7 @@ class ColumnDecoder final : public PieceDecoder {
     if (end - begin == row_words) return reader_.bytes(part, 0, bytes);
     for (std::uint64_t row = 0; row < rows; ++row) {
       const auto one = bytes.subspan(row * (end - begin) * 4, (end - begin) * 4);
-      if (auto got = reader_.bytes(part, (row * row_words + begin) * 4, one); !got) return got;
+      TRY(reader_.bytes(part, (row * row_words + begin) * 4, one));
     }
     return {};
   }
@@ -191,7 +191,7 @@ class ExpertDecoder final : public PieceDecoder {
 
   Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
     const std::uint64_t row = piece.begin / outputs_, rows = piece.end / outputs_ - row, input = row % inputs_;
-    if (Result<void> loaded = load(row / inputs_, input / block); !loaded) return loaded;
+    TRY(load(row / inputs_, input / block));
     const auto size = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
     const std::int64_t shape[] = {static_cast<std::int64_t>(codes_.size() / block_bytes * block / outputs_),
                                   static_cast<std::int64_t>(outputs_)};
@@ -217,9 +217,9 @@ class ExpertDecoder final : public PieceDecoder {
     for (std::uint64_t row = 0; row < rows; ++row) {
       const std::uint64_t at = (expert * outputs_ + row) * blocks_ + begin;
       const auto codes = std::span(codes_).subspan(row * each * block_bytes, each * block_bytes);
-      if (Result<void> got = reader_.bytes(0, at * block_bytes, codes); !got) return got;
+      TRY(reader_.bytes(0, at * block_bytes, codes));
       const auto scales = std::span(scales_bytes_).subspan(row * each, each);
-      if (Result<void> got = reader_.bytes(scales_, at, scales); !got) return got;
+      TRY(reader_.bytes(scales_, at, scales));
     }
     for (const std::byte exponent : scales_bytes_) {
       constexpr int bias = 127;
@@ -241,7 +241,7 @@ class ExpertDecoder final : public PieceDecoder {
 template <class Decoder>
 Result<std::unique_ptr<LayerDecoder>> prepared(PartReader reader) {
   auto decoder = std::make_unique<Decoder>(std::move(reader));
-  if (Result<void> done = decoder->prepare(); !done) return std::move(done).error();
+  TRY(decoder->prepare());
   return std::unique_ptr<LayerDecoder>(std::move(decoder));
 }
 
