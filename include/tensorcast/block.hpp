@@ -89,10 +89,11 @@ struct BlockTensor {
   std::span<const float> table = {};  // what codes mean if coding.element is undefined: 2^bits numbers
 };
 
-// The shape of the weight that codes of this dtype and shape are; `flat` codes are one row.
+// The shape of the weight that codes of this dtype and shape are; `flat` codes are one row. gpt-oss stores codes as
+// [experts, N, K / 32, 16], which their scales tell: [experts, N, K / 32].
 // Errors: invalid_argument: the codes have fewer dimensions than the packing needs, or no whole blocks.
 [[nodiscard]] TENSORCAST_API Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype,
-                                                        const Shape& codes_shape);
+                                                        const Shape& codes_shape, const Shape& scales_shape = {});
 
 // Bytes [begin, end) of a tensor's codes.
 struct CodeRange {

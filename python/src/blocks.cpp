@@ -57,7 +57,8 @@ Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::st
                      .zero_points = view_of(zero_points),
                      .biases = view_of(biases),
                      .group_index = view_of(group_index)};
-  tensor.shape = shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape()));
+  tensor.shape =
+      shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape(), tensor.scales.shape));
   if (numbers) {
     tensor.table = checked(numbers->as<float>());
   } else if (format.scheme == "nf4" || format.scheme == "fp4") {

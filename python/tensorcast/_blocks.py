@@ -34,7 +34,7 @@ def dequantize(
 
     Args:
         codes: as they are stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
-            rows of bytes.
+            rows of bytes. gpt-oss: (experts, N, K / 32, 16), or (experts, N, K / 2).
         scales: a number for each block, in the type that is stored (E8M0 and E4M3 also as uint8); ``None`` for GGUF.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"gptq-4"``, ``"nf4"``, ``"q4_k"``;
             :func:`block_formats` lists them.

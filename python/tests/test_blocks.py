@@ -118,6 +118,10 @@ def test_experts_of_gpt_oss():
     blocks, scales = codes_of(3, 40, 2, 16), RANDOM.integers(100, 140, (3, 40, 2), np.uint8)
     numbers = E2M1[nibbles(blocks)] * e8m0(scales)[..., None]
     check(numbers.reshape(3, 40, 64).swapaxes(1, 2), blocks.reshape(3, 40, 32), scales, "mxfp4", spelling="gpt-oss")
+    check(numbers.reshape(3, 40, 64).swapaxes(1, 2), blocks, scales, "mxfp4", spelling="gpt-oss")  # as it is stored
+    check(numbers[0].reshape(40, 64).T, blocks[0], scales[0], "mxfp4", spelling="gpt-oss")
+    with pytest.raises(tc.CastError, match="dimension 1 of the codes is 40, of the scales 2"):
+        tc.dequantize(blocks, scales.swapaxes(1, 2), "mxfp4", spelling="gpt-oss")
 
 
 def test_matrices_with_global_scales_of_their_own():

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -5,6 +6,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast {
@@ -19,9 +21,27 @@ Result<std::int64_t> codes_in(std::int64_t length, std::int64_t from, std::int64
   return length * from / to;
 }
 
-Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& codes) {
+// gpt-oss gives the codes of one block a dimension of their own, which its scales lack.
+Result<void> join_blocks(std::vector<std::int64_t>& dims, const Shape& scales) {
+  if (scales.size() < 2 || dims.size() != scales.size() + 1) return {};
+  const auto [scale, code] = std::mismatch(scales.begin(), scales.end(), dims.begin());
+  if (scale != scales.end()) {
+    return invalid(
+        formatted("dimension {} of the codes is {}, of the scales {}", scale - scales.begin(), *code, *scale));
+  }
+  const std::int64_t length = dims.back();
+  dims.pop_back();
+  if (length < 0 || dims.back() < 0 || (length > 0 && dims.back() > largest / length)) {
+    return invalid(formatted("a dimension of {}", length));
+  }
+  dims.back() *= length;
+  return {};
+}
+
+Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& codes, const Shape& scales) {
   if (bit_width(dtype) == 0) return invalid("codes of no numeric type");
   std::vector<std::int64_t> dims(codes.begin(), codes.end());
+  if (coding.transposed) TRY(join_blocks(dims, scales));
   const bool is_matrix = coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq ||
                          coding.packing == BlockPacking::row_pairs || coding.transposed;
   if (dims.size() < (is_matrix ? 2u : 1u)) return invalid(formatted("codes of {} dimensions", dims.size()));
@@ -57,8 +77,9 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
 
 }  // namespace
 
-Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype, const Shape& codes_shape) {
-  return guarded([&] { return find_shape(coding, codes_dtype, codes_shape); });
+Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype, const Shape& codes_shape,
+                           const Shape& scales_shape) {
+  return guarded([&] { return find_shape(coding, codes_dtype, codes_shape, scales_shape); });
 }
 
 }  // namespace TENSORCAST_ABI
