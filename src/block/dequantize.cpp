@@ -9,6 +9,7 @@
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
+#include "block/turned_experts.hpp"
 #include "block/turned_tile.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
@@ -18,6 +19,7 @@
 #include "dtype/guarded.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
+#include "dtype/try.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
 
@@ -190,10 +192,16 @@ class Writer {
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
       if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-        if (TurnedTile::may_turn(checked_)) return write_turned(begin, end, made);
+        if (TurnedTile::may_turn(checked_)) {
+          TurnedTile tile(checked_);
+          return write_turned(tile, begin, end, made);
+        }
+        if (TurnedExperts::may_turn(checked_, made.type)) {
+          TurnedExperts tile(checked_, made.type);
+          return write_turned(tile, begin, end, made);
+        }
       }
-      return bit_width(made.type) == 16 ? write_transposed<std::uint16_t>(begin, end, made)
-                                        : write_transposed<std::uint32_t>(begin, end, made);
+      return write_transposed(begin, end, made);
     };
     Result<void> done = written();
     if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
@@ -241,18 +249,22 @@ class Writer {
   }
 
   // Codes are turned, then read as rows.
-  Result<void> write_turned(std::size_t begin, std::size_t end, const Made& made) const {
-    TurnedTile tile(checked_);
+  template <class Tile>
+  Result<void> write_turned(Tile& tile, std::size_t begin, std::size_t end, const Made& made) const {
     alignas(64) Numbers numbers;
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
-      const std::size_t skipped = in_matrix % TurnedTile::row_unit;
-      const std::size_t n = std::min({TurnedTile::rows - skipped, end - row, checked_.rows - in_matrix});
+      const std::size_t skipped = in_matrix % Tile::row_unit;
+      const std::size_t n = std::min({Tile::rows - skipped, end - row, checked_.rows - in_matrix});
       for (std::size_t column = 0; column < checked_.columns;) {
         const std::size_t depth = tile.load(matrix, in_matrix - skipped, skipped + n, column);
+        if (depth == 0) {
+          TRY(write_transposed(row, row + n, made));
+          break;
+        }
         for (std::size_t i = 0; i < n; ++i) {
           tile.read(skipped + i, made.type, numbers.data());
-          if (Result<void> put = this->put(numbers.data(), depth, row + i, column, made); !put) return put;
+          TRY(put(numbers.data(), depth, row + i, column, made));
         }
         column += depth;
       }
@@ -261,9 +273,14 @@ class Writer {
     return {};
   }
 
+  Result<void> write_transposed(std::size_t begin, std::size_t end, const Made& made) const {
+    return bit_width(made.type) == 16 ? write_transposed_of<std::uint16_t>(begin, end, made)
+                                      : write_transposed_of<std::uint32_t>(begin, end, made);
+  }
+
   // Rows of codes are read, then numbers are turned, a line of the cache of each row at a time.
   template <class Element>
-  Result<void> write_transposed(std::size_t begin, std::size_t end, const Made& made) const {
+  Result<void> write_transposed_of(std::size_t begin, std::size_t end, const Made& made) const {
     constexpr std::size_t wide = 2048 / sizeof(Element), line = 64 / sizeof(Element);
     static_assert(wide % CodeMatrices::alignment == 0 && wide <= RowReader::max_elements);
     constexpr std::size_t stride = wide + line;  // rows of a power of two would fall on the same lines

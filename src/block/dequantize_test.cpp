@@ -235,6 +235,18 @@ TEST(Dequantize, NoElements) {
   EXPECT_TRUE(dequantize(sample.tensor, 0, {DType::float16, {5, 0}, {}}));
 }
 
+TEST(Dequantize, CodesOfGptOssMayBeBlockByBlock) {
+  const BlockCoding& coding = find_block_format("mxfp4", "gpt-oss")->coding;
+  const auto shape_of = [&](const Shape& codes, const Shape& scales) {
+    return weight_shape(coding, DType::uint8, codes, scales);
+  };
+  EXPECT_EQ(*shape_of({3, 40, 32}, {3, 40, 2}), (Shape{3, 64, 40}));
+  EXPECT_EQ(*shape_of({3, 40, 2, 16}, {3, 40, 2}), (Shape{3, 64, 40}));
+  EXPECT_FALSE(shape_of({3, 40, 2, 16}, {3, 2, 40}));
+  EXPECT_FALSE(shape_of({3, 40, std::int64_t{1} << 62, 16}, {3, 40, std::int64_t{1} << 62}));
+  EXPECT_FALSE(shape_of({16}, {}));
+}
+
 TEST(Dequantize, SizesThatDoNotFitAreErrors) {
   for (const BlockFormat& format : block_formats()) {
     SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));

@@ -79,10 +79,15 @@ bool ScaleGrid::has_byte_codes() const noexcept {
   return (source_ == Source::dense || source_ == Source::swizzled) && bit_width(dtype_) == 8;
 }
 
+const std::byte* ScaleGrid::place_of_code(std::size_t matrix, std::size_t row, std::size_t column) const noexcept {
+  const bool is_dense = source_ == Source::dense && bit_width(dtype_) == 8;
+  return is_dense ? data_ + (matrix * size_.rows + row) * size_.columns + column : nullptr;
+}
+
 void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t column,
                            std::span<std::byte> out) const noexcept {
-  if (source_ == Source::dense) {
-    std::memcpy(out.data(), data_ + (matrix * size_.rows + row) * size_.columns + column, out.size());
+  if (const std::byte* const place = place_of_code(matrix, row, column)) {
+    std::memcpy(out.data(), place, out.size());
     return;
   }
   const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);

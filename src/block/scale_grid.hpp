@@ -29,6 +29,8 @@ class ScaleGrid {
   // Reports whether scales are codes of a byte, which read_codes() copies and numbers_of_codes() gives the numbers of.
   [[nodiscard]] bool has_byte_codes() const noexcept;
   void read_codes(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::byte> out) const noexcept;
+  // Where the code of a block is, if those of a row follow each other, and rows do; else null.
+  [[nodiscard]] const std::byte* place_of_code(std::size_t matrix, std::size_t row, std::size_t column) const noexcept;
   void numbers_of_codes(std::span<float, 256> out) const noexcept;
 
  private:

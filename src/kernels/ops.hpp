@@ -38,6 +38,7 @@ struct Ops {
   // Null if the instruction set has no fast way.
   LookUpSplitFn look_up_split;
   LookUpNibblesFn look_up_nibbles;
+  LookUpPowersFn look_up_powers;
   // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;

@@ -45,6 +45,16 @@ struct NibbleRuns {
 // alignment.
 using LookUpNibblesFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 
+// Codes in a half of each byte, each with a power of two of its own: results of 16 bits, to which a power is added, but
+// to those that are zero without their sign.
+struct NibblePowers {
+  const std::uint16_t* results;  // 16
+  const std::uint16_t* powers;   // of elements: exponents, in their place
+  bool are_upper = false;        // halves of bytes
+};
+// Reads `count` bytes, and powers and writes results for `count` rounded up to a multiple of 16. Any alignment.
+using LookUpPowersFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
+
 // The two numbers that a tie lies between: the even code, or the one towards zero.
 enum class Ties : std::uint8_t { even, towards_zero };
 

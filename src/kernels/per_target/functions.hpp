@@ -30,6 +30,7 @@ void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* coun
 void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by);
 void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const byte_table::SplitTable& table);
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
+void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                      std::uint32_t* largest);

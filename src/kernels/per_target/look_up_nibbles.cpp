@@ -12,6 +12,7 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 namespace {
 
 typedef std::uint8_t Bytes16 __attribute__((vector_size(16)));
+typedef std::uint16_t Halves8 __attribute__((vector_size(16)));
 typedef std::uint64_t Words2 __attribute__((vector_size(16)));
 
 constexpr std::size_t step = 16;
@@ -83,7 +84,32 @@ template <Nibbles nibbles>
   }
 }
 
+SIMD_INLINE void add_powers(std::byte* dst, Halves8 results, const std::uint16_t* powers) {
+  const auto added = load<Halves8>(reinterpret_cast<const std::byte*>(powers));
+  store(dst, results + (added & (Halves8)(results + results != 0)));
+}
+
+template <Nibbles nibbles>
+[[gnu::noinline]] void look_up_with_powers(const std::byte* codes, std::byte* dst, std::size_t count,
+                                           const NibblePowers& by) {
+  const Table table(by.results);
+  const auto convert = [&](std::size_t at, std::size_t bytes) SIMD_INLINE_LAMBDA {
+    const Bytes16 here = codes_at<nibbles>(codes + at, bytes);
+    const Bytes16 lows = look_up(table.low, here), highs = look_up(table.high, here);
+    add_powers(dst + 2 * at, (Halves8)first_in_turns(lows, highs), by.powers + at);
+    add_powers(dst + 2 * at + sizeof(lows), (Halves8)last_in_turns(lows, highs), by.powers + at + step / 2);
+  };
+  std::size_t at = 0;
+  for (; at + step <= count; at += step) convert(at, step);
+  if (at < count) convert(at, count - at);
+}
+
 }  // namespace
+
+void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by) {
+  return by.are_upper ? look_up_with_powers<Nibbles::high_halves>(codes, dst, count, by)
+                      : look_up_with_powers<Nibbles::low_halves>(codes, dst, count, by);
+}
 
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
   switch (runs.nibbles) {
