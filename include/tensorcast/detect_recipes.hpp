@@ -56,6 +56,7 @@ struct DetectRequest {
   std::string original = {};  // a file or checkpoint with their weights in float32, bfloat16 or float16
   // A file as QuantizeTargets::importance, for weights that were made with it; without it these are not known.
   std::string importance = {};
+  std::vector<std::string> skip_files = {};  // of the checkpoint `original`: as OutputFilter::skip_files
   Execution execution = {};
   std::function<bool(const Progress&)> on_progress = {};  // returns false to cancel
 };

@@ -188,7 +188,7 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
                    .message = known ? input.refusal : "there are no quantized layers whose recipe could be found",
                    .file = request.input};
     }
-    OpenedLayers original = TRY(checkpoint::open_layers(request.original));
+    OpenedLayers original = TRY(checkpoint::open_layers(request.original, request.skip_files));
     const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
     return Detection(request, input, original, importance ? &*importance : nullptr).run();
   });

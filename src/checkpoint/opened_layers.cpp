@@ -81,8 +81,8 @@ void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, 
   if (opened.refusal.empty()) opened.refusal = std::move(found.refusal);
 }
 
-Result<OpenedLayers> open_checkpoint(const std::string& path) {
-  SourceCheckpoint source = TRY(read_source(path));
+Result<OpenedLayers> open_checkpoint(const std::string& path, const std::vector<std::string>& skip_files) {
+  SourceCheckpoint source = TRY(read_source(path, skip_files));
   OpenedLayers opened;
   auto reader = std::make_unique<ShardReader>();
   ShardReader& all = *reader;
@@ -114,9 +114,9 @@ Result<OpenedLayers> open_one_file(const std::string& path) {
 
 }  // namespace
 
-Result<OpenedLayers> open_layers(const std::string& path) {
+Result<OpenedLayers> open_layers(const std::string& path, const std::vector<std::string>& skip_files) {
   const bool folder = is_checkpoint(path) || !is_local(path);
-  return folder ? open_checkpoint(path) : open_one_file(path);
+  return folder ? open_checkpoint(path, skip_files) : open_one_file(path);
 }
 
 }  // namespace tensorcast::checkpoint

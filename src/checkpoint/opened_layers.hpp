@@ -23,7 +23,9 @@ struct OpenedLayers {
   std::string refusal;  // QuantizedFile::refusal()
 };
 
-// Reads headers and configurations. Errors: as QuantizedFile::open().
-[[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path);
+// Reads headers and configurations; of a checkpoint without the files of `skip_files` (OutputFilter).
+// Errors: as QuantizedFile::open().
+[[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path,
+                                               const std::vector<std::string>& skip_files = {});
 
 }  // namespace tensorcast::checkpoint

@@ -41,6 +41,7 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
   const DetectRequest detect{.input = request.checkpoint,
                              .original = request.against,
                              .importance = request.importance,
+                             .skip_files = request.filter.skip_files,
                              .execution = request.execution,
                              .on_progress = request.on_progress};
   std::vector<LayerRecipes> layers = TRY(detect_recipes(detect));

@@ -139,6 +139,16 @@ class QuantizeTest(running.CommandTest):
                 self.assertIn(self.read(out)["model.layers.0.mlp.up_proj.weight_scale"][1], ([4], [4, 1]))
                 self.done("convert", out, "-o", f"back-{out}", "--to", "bfloat16")
                 self.assertEqual(self.read(f"back-{out}")["model.layers.0.mlp.up_proj.weight"][1], [4, 0])
+                self.assertIn(f"2 weights are {scheme}", self.done("verify", out, "--against", "empty"))
+
+    def test_a_file_that_was_skipped_is_no_original(self):
+        written = quantized_models.Model(1, {})
+        written.tensors.update(model())
+        written.write(self.folder / "one")
+        (self.folder / "one/extra.safetensors").write_bytes(b"none")
+        self.done("convert", "one", "-o", "out", "--to", "mxfp4", "--skip-files", "extra.safetensors")
+        said = self.done("verify", "out", "--against", "one", "--skip-files", "extra.safetensors")
+        self.assertIn("4 weights are mxfp4 by rceil", said)
 
     def test_searched_scales_are_named(self):
         """Of clipping without an option, of importance with its file; without it that is said."""

@@ -59,6 +59,8 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   content.rotation = coding.rotation;
   content.block_rows = layer.block_rows;
   content.block_columns = layer.block_columns;
+  // A row without columns has its scale, too.
+  if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
   const bool gguf = coding.packing == Packing::gguf;
   const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
@@ -156,6 +158,7 @@ Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t 
 }
 
 Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
+  if (out.empty()) return {};
   const Coding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
   TRY(read_blocks(first_row, rows));
