@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bound_arguments.hpp"
+#include "result_pool.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -85,15 +86,14 @@ nb::list block_format_rows() {
 }  // namespace
 
 Tensor dequantized(const BlockTensor& weight, nb::handle dtype) {
-  const DType to = dtype_of(dtype);
-  std::vector<std::byte> bytes(storage_bytes(to, checked(element_count(weight.shape))));
+  NewTensor made = checked(new_tensor(dtype_of(dtype), weight.shape));
   Result<void> done;
   {
     const nb::gil_scoped_release released;
-    done = dequantize(weight, 0, {to, weight.shape, bytes});
+    done = dequantize(weight, 0, made.view());
   }
   checked(std::move(done));
-  return checked(Tensor::own(to, weight.shape, std::move(bytes)));
+  return std::move(made.tensor);
 }
 
 void bind_blocks(nb::module_& module) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "result_pool.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/quantized_file.hpp"
@@ -226,17 +227,15 @@ Tensor read_decoded(GuardedQuantizedFile& self, std::size_t layer, nb::handle dt
 
 Tensor read_decoded_range(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, std::uint64_t first,
                           std::uint64_t count) {
-  const DType to = dtype_of(dtype);
-  const Shape shape{static_cast<std::int64_t>(count)};
-  std::vector<std::byte> bytes(storage_bytes(to, count));
+  NewTensor made = checked(new_tensor(dtype_of(dtype), {static_cast<std::int64_t>(count)}));
   Result<void> done;
   {
     const nb::gil_scoped_release released;
     const std::scoped_lock lock(self.mutex);
-    done = self.file.dequantize(layer, first, {to, shape, bytes});
+    done = self.file.dequantize(layer, first, made.view());
   }
   checked(std::move(done));
-  return checked(Tensor::own(to, shape, std::move(bytes)));
+  return std::move(made.tensor);
 }
 
 void save_file(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -271,5 +272,26 @@ PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr) {
 }
 
 #endif
+
+Result<NewTensor> new_tensor(DType dtype, const Shape& shape) {
+  const Result<std::size_t> count = element_count(shape);
+  if (!count) return count.error();
+  const auto bytes = static_cast<npy_intp>(storage_bytes(dtype, *count));
+  PyObject* const made = bytes < 0 ? nullptr : new_array(1, &bytes, PyArray_DescrFromType(NPY_UINT8));
+  if (made == nullptr) {
+    PyErr_Clear();
+    throw std::bad_alloc();
+  }
+  const std::shared_ptr<PyObject> owner(made, [](PyObject* array) {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(array);
+    PyGILState_Release(state);
+  });
+  const std::span data(static_cast<std::byte*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made))),
+                       static_cast<std::size_t>(bytes));
+  Result<Tensor> tensor = Tensor::share({dtype, shape, data}, owner);
+  if (!tensor) return std::move(tensor).error();
+  return NewTensor{*std::move(tensor), data};
+}
 
 }  // namespace tensorcast::python

@@ -8,6 +8,9 @@
 #include "numpy_api.hpp"
 
 #include <cstddef>
+#include <span>
+
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast::python {
 
@@ -26,5 +29,15 @@ struct PoolUse {
 
 // As PyArray_Empty() in C order; arrays of 4 MiB or more own memory of the pool. Steals a reference to `descr`.
 [[nodiscard]] PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr);
+
+// A tensor with memory of new_array(), to be filled before others see it.
+struct NewTensor {
+  Tensor tensor;
+  std::span<std::byte> bytes;
+
+  [[nodiscard]] MutableTensorView view() const { return {tensor.dtype(), tensor.shape(), bytes}; }
+};
+// Errors: as Tensor::share(). Throws std::bad_alloc.
+[[nodiscard]] Result<NewTensor> new_tensor(DType dtype, const Shape& shape);
 
 }  // namespace tensorcast::python
