@@ -74,26 +74,34 @@ TEST(Pages, PopulatedOnesAreZero) {
 }
 
 TEST(Pages, StoresBypassTheCacheForLargeTargetsThatExist) {
-  const auto bypasses = [](DType from, DType to, std::size_t count, Pages pages) {
-    return stores_bypass_cache(Target::avx2, from, to, count, pages);
+  const auto bypasses = [](DType from, DType to, std::size_t count, Pages pages, bool is_memory_bound = true) {
+    return stores_bypass_cache(Target::avx2, from, to, count, pages, is_memory_bound);
   };
   const bool has_stores = kernels::ops_of(Target::avx2).register_bytes >= 32;  // not on ARM
   EXPECT_EQ(bypasses(DType::int32, DType::float32, 8 * mib, Pages::there), has_stores);
   EXPECT_EQ(bypasses(DType::int8, DType::float32, 8 * mib, Pages::there), has_stores);
   EXPECT_EQ(bypasses(DType::int8, DType::uint8, 32 * mib, Pages::there), has_stores);
-  EXPECT_FALSE(stores_bypass_cache(Target::portable, DType::int32, DType::float32, 8 * mib, Pages::there));
+  EXPECT_FALSE(stores_bypass_cache(Target::portable, DType::int32, DType::float32, 8 * mib, Pages::there, true));
   EXPECT_FALSE(bypasses(DType::int8, DType::float32, mib, Pages::there));
   EXPECT_FALSE(bypasses(DType::int32, DType::float32, 8 * mib, Pages::new_small));
-  const bool narrows = bypasses(DType::float32, DType::int8, 32 * mib, Pages::there);
-  EXPECT_EQ(bypasses(DType::float8_e4m3fn, DType::float8_e5m2, 32 * mib, Pages::there), narrows);  // both as on Zen 4
-  EXPECT_EQ(bypasses(DType::int32, DType::float32, 8 * mib, Pages::new_huge), narrows);
+  const bool always = bypasses(DType::float32, DType::float8_e4m3fn, 32 * mib, Pages::there);  // as on Zen 4
+  EXPECT_EQ(bypasses(DType::float64, DType::float32, 8 * mib, Pages::there), always);
+  EXPECT_EQ(bypasses(DType::float32, DType::bfloat16, 32 * mib, Pages::there, false), always);
+  EXPECT_EQ(bypasses(DType::float8_e4m3fn, DType::float8_e5m2, 32 * mib, Pages::there), always);
+  EXPECT_EQ(bypasses(DType::int32, DType::float32, 8 * mib, Pages::new_huge), always);
+#if defined(__x86_64__)
+  const bool narrows = __builtin_cpu_is("amd") != 0 && has_stores;
+  EXPECT_EQ(bypasses(DType::float32, DType::bfloat16, 32 * mib, Pages::there), narrows);
+  EXPECT_EQ(bypasses(DType::float16, DType::int8, 32 * mib, Pages::there), narrows);
+#endif
 }
 
-TEST(Pages, OnlyShortLoopsPrefetch) {
+TEST(Pages, PiecesArePrefetchedWhereLoopsDoNot) {
   const auto prefetched = [](Target target, DType from, DType to) {
     return converted_pieces(target, from, to, true).prefetch_pieces;
   };
-  EXPECT_EQ(prefetched(Target::avx2, DType::float32, DType::int32), 2);
+  EXPECT_EQ(prefetched(Target::avx2, DType::int32, DType::int64), 4);
+  EXPECT_EQ(prefetched(Target::avx2, DType::float32, DType::int32), 0);
   EXPECT_EQ(prefetched(Target::avx2, DType::float16, DType::float32), 4);
   EXPECT_EQ(prefetched(Target::avx2, DType::float8_e4m3fn, DType::float32), 0);
   EXPECT_EQ(prefetched(Target::avx2, DType::float32, DType::int8), 0);

@@ -80,9 +80,9 @@ void Pieces::choose_stores(const Conversion& whole, Stores stores) {
   if (whole.is_in_place() || written < asked_pages_min_bytes) return;
   const Pages pages = pages_of(whole.dst, written, stores == Stores::tuned);
   populates_ = pages == Pages::new_small && stores != Stores::bypass_cache;
-  bypasses_cache_ = stores == Stores::tuned
-                        ? stores_bypass_cache(active_target(), whole.from, whole.to, whole.count, pages)
-                        : stores == Stores::bypass_cache;
+  bypasses_cache_ = stores == Stores::tuned ? stores_bypass_cache(active_target(), whole.from, whole.to, whole.count,
+                                                                  pages, converter_.is_memory_bound())
+                                            : stores == Stores::bypass_cache;
 }
 
 Result<void> Pieces::convert(const Conversion& part, report::ReportAccumulator* accumulator) const {

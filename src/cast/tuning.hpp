@@ -24,9 +24,12 @@ inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
 //   new huge pages           0.9 to 1.1      0.9 to 1.2      0.62 to 0.66
 //   there, not narrowing     1.2 to 1.5      1.1 to 1.5      1.5 to 2.3
 //   there, narrowing         1.1 to 1.3      0.8 to 1.0      0.7 to 0.9
+//     loops that prefetch    not measured    1.0 to 1.2      not measured
 //   there, float8 to float8  not measured    0.9             not measured
-// So bypassing always gains on AMD's CPUs with AVX-512. NEON and portable code have no such stores.
-[[nodiscard]] bool stores_bypass_cache(Target target, DType from, DType to, std::size_t count, Pages pages) noexcept;
+// So bypassing always gains on AMD's CPUs with AVX-512, and on its others if loops that narrow prefetch and do not
+// encode float8. NEON and portable code have no such stores. `is_memory_bound`: as below.
+[[nodiscard]] bool stores_bypass_cache(Target target, DType from, DType to, std::size_t count, Pages pages,
+                                       bool is_memory_bound) noexcept;
 
 // Targets from this size on: whether their pages exist is worth asking.
 inline constexpr std::size_t asked_pages_min_bytes = std::size_t{2} << 20;
@@ -46,11 +49,11 @@ struct PieceTuning {
 // The tuning of pieces that are converted and bypass the cache, not scanned. `is_memory_bound`: the conversion is
 // hardly more than a load and a store. Its source is then prefetched, from the number of bits on from which loops are
 // that short. The time with prefetching, relative to that without:
-//   AVX2 (Zen 3), sources of 16 bits or more, not narrowing     0.76 to 0.94
-//   AVX2 (Zen 3), sources of 8 bits or fewer                    0.98 to 1.07, float8 to float8 1.1
+//   AVX2 (Zen 3), sources of 16 bits or more, widening          0.76 to 0.94
 //   AVX-512 (EPYC), narrowing  32 or 64 bits                    0.7 to 0.8; loops that compute 1.05 to 1.3
 // Not measured with AVX-512: 16 bits to 16 bits, and targets of 64 bits. Wider targets are prefetched four pieces
-// ahead, as little is read at a time; otherwise unaligned memory takes 1.1 to 1.25.
+// ahead, as little is read at a time; otherwise unaligned memory takes 1.1 to 1.25. Most loops of AVX2 prefetch by
+// themselves (kernels/loop_prefetching.hpp): pieces of 2 KiB then take 0.9 of the time of 4 KiB, from 16 bits on.
 [[nodiscard]] PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound);
 
 // Pieces that are scanned, in the cache, after they are converted. With 8 KiB, memory waits for the scan; with less

@@ -5,12 +5,16 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+// Far enough for memory, and near enough for the first-level cache to keep it.
+inline constexpr std::size_t prefetched_bytes = 2048;
+
 // Calls block(src, dst) for every `elements` of `count`; each call converts that many. Reads only bytes of the source
-// and writes only bytes of the target. The two are disjoint or, if the target is not wider, equal.
+// and writes only bytes of the target. The two are disjoint or, if the target is not wider, equal. `prefetches`: the
+// source, as loop_prefetching.hpp says.
 //
 // The tail: one more block that overlaps the last; if impossible (in place, fewer elements than a block, no byte
 // boundary), a zero-padded copy. The same loop converts it, so `block` is inlined once.
-template <int elements, int src_bits, int dst_bits, class Block>
+template <int elements, int src_bits, int dst_bits, bool prefetches, class Block>
 SIMD_INLINE void for_each_block(const std::byte* src, std::byte* dst, std::size_t count, const Block& block) {
   constexpr std::size_t src_block = elements * src_bits / 8;
   constexpr std::size_t dst_block = elements * dst_bits / 8;
@@ -24,6 +28,9 @@ SIMD_INLINE void for_each_block(const std::byte* src, std::byte* dst, std::size_
   std::size_t rest = count % elements;
   for (;;) {
     for (; blocks != 0; --blocks) {
+      if constexpr (prefetches && kRegisterBytes == 32) {
+        for (std::size_t at = 0; at < src_block; at += line_bytes) __builtin_prefetch(src + prefetched_bytes + at);
+      }
       block(src, dst);
       src += src_block;
       dst += dst_block;

@@ -6,6 +6,7 @@
 #include "kernels/encode/limit.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/loop_prefetching.hpp"
 #include "kernels/simd/environment.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -46,7 +47,7 @@ SIMD_INLINE auto load_block_for(const std::byte* src) {
 template <DType from, DType to>
 [[gnu::noinline]] void convert_limited(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
   const auto encoder = make_encoder<from, to>(policy_of_limited<to>(policy));
-  for_each_block<kBlock, bits_of<from>, bits_of<to>>(
+  for_each_block<kBlock, bits_of<from>, bits_of<to>, loop_prefetches(from, to)>(
       src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
         encoder.store_block(
             result, map(load_block<from>(block), [](auto unit) SIMD_INLINE_LAMBDA { return limited<from, to>(unit); }));
@@ -59,7 +60,7 @@ template <DType from, DType to>
     if (is_limited<to>(policy)) return convert_limited<from, to>(src, dst, count, policy);
   }
   const auto encoder = make_encoder<from, to>(policy);
-  for_each_block<kBlock, bits_of<from>, bits_of<to>>(
+  for_each_block<kBlock, bits_of<from>, bits_of<to>, loop_prefetches(from, to)>(
       src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
         encoder.store_block(result, load_block_for<from, to>(block));
       });

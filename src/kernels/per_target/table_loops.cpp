@@ -85,7 +85,7 @@ template <int index_bits, int output_bits, int zero_bytes, int table_bytes>
   const std::size_t indices = (count + elements - 1) / elements;
   [&]<int... plane>(std::integer_sequence<int, plane...>) {
     const Table planes[] = {Table(table + plane * table_size)...};
-    for_each_block<kRegisterBytes, index_bits == 1 ? 8 : index_bits, output_bits>(
+    for_each_block<kRegisterBytes, index_bits == 1 ? 8 : index_bits, output_bits, true>(
         src, dst, indices, [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
           const U8 index = order_for_interleaving<bytes>(load_indices<index_bits>(from));
           Registers out = {};
@@ -109,7 +109,7 @@ template <int output_bits, int zero_bytes, bool has_odd_code>
                 high_of_low = entries(halves.high_of_low), rare_low = entries(halves.rare_low),
                 rare_high = entries(halves.rare_high);
   const U8 odd_low = splat(halves.odd_low), odd_high = splat(halves.odd_high);
-  for_each_block<kRegisterBytes, 8, output_bits>(
+  for_each_block<kRegisterBytes, 8, output_bits, true>(
       src, dst, count, [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
         const U8 code = order_for_interleaving<output_bits / 8>(load<U8>(from));
         const U8 low_half = code & 0x0f, high_half = as<U8>(as<U16>(code) >> 4) & 0x0f;
