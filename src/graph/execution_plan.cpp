@@ -101,9 +101,7 @@ class BlockBuilder {
 
   Result<void> define_inputs() {
     for (const ValueInfo& input : graph_.inputs) {
-      if (Result<void> checked = define_input(input); !checked) {
-        return at(fmt::format("input \"{}\"", input.name), std::move(checked).error());
-      }
+      TRY(at(fmt::format("input \"{}\"", input.name), define_input(input)));
     }
     return {};
   }
@@ -114,8 +112,7 @@ class BlockBuilder {
     TRY(check_declared(type));
     if (input.default_value) {
       if (!input.default_value->defined()) return invalid("its default value is an undefined tensor");
-      Result<ValueType> common = both(type_of(*input.default_value), type);
-      if (!common) return at("default value", std::move(common).error());
+      TRY(at("default value", both(type_of(*input.default_value), type)));
     }
     const Slot slot = new_slot(std::move(type));
     block_.arguments.push_back(slot);
@@ -126,9 +123,7 @@ class BlockBuilder {
   Result<void> define_nodes() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const GraphNode& node = graph_.nodes[i];
-      if (Result<void> checked = check_arity(node); !checked) {
-        return at(node_label(node, i), std::move(checked).error());
-      }
+      TRY(at(node_label(node, i), check_arity(node)));
       for (const std::string& output : node.outputs) {
         if (output.empty()) continue;  // not wanted
         const Slot slot = new_slot({});
@@ -187,16 +182,14 @@ class BlockBuilder {
   Result<void> add_steps() {
     Predecessors predecessors;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      Result<std::vector<std::size_t>> needed = needed_by(graph_.nodes[i]);
-      if (!needed) return at(node_label(graph_.nodes[i], i), std::move(needed).error());
-      predecessors.push_back(*std::move(needed));
+      std::vector<std::size_t> needed = TRY(at(node_label(graph_.nodes[i], i), needed_by(graph_.nodes[i])));
+      predecessors.push_back(std::move(needed));
     }
     const std::vector<std::size_t> order = order_nodes(predecessors);
     if (order.size() != graph_.nodes.size()) return cycle_error(predecessors, order);
     for (const std::size_t i : order) {
-      if (Result<void> added = add_step(graph_.nodes[i], node_label(graph_.nodes[i], i)); !added) {
-        return at(node_label(graph_.nodes[i], i), std::move(added).error());
-      }
+      const std::string label = node_label(graph_.nodes[i], i);
+      TRY(at(label, add_step(graph_.nodes[i], label)));
     }
     return {};
   }
@@ -220,43 +213,40 @@ class BlockBuilder {
       step.inputs.push_back(*find(input));  // needed_by() checked that it exists
       inputs.push_back(types_[step.inputs.back()]);
     }
-    Result<std::vector<ValueType>> outputs = std::vector<ValueType>{};
+    std::vector<ValueType> outputs;
     if (const auto* choice = std::get_if<IfOp>(&node.operation)) {
-      outputs = add_branches(*choice, inputs[0], node.outputs.size(), step);
+      outputs = TRY(add_branches(*choice, inputs[0], node.outputs.size(), step));
     } else {
-      outputs = infer_outputs(node.operation, inputs);
-      if (outputs) step.work = work_of(node.operation, *outputs, step);
+      outputs = TRY(infer_outputs(node.operation, inputs));
+      step.work = work_of(node.operation, outputs, step);
     }
-    if (!outputs) return std::move(outputs).error();
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const bool wanted = !node.outputs[i].empty();
       step.outputs.push_back(wanted ? slots_.at(node.outputs[i]) : no_slot);
-      if (wanted) types_[step.outputs.back()] = std::move((*outputs)[i]);
+      if (wanted) types_[step.outputs.back()] = std::move(outputs[i]);
     }
     block_.steps.push_back(std::move(step));
     return {};
   }
 
   static Work work_of(const Operation& operation, const std::vector<ValueType>& outputs, Step& step) {
-    if (const auto* cast = std::get_if<CastOp>(&operation)) return *cast;
-    if (const auto* constant = std::get_if<ConstantOp>(&operation)) return *constant;
-    if (const auto* promotion = std::get_if<ConvertPromoteTypesOp>(&operation)) return *promotion;
-    if (const auto* bits = std::get_if<BitCastOp>(&operation)) return *bits;
-    if (const auto* quantize = std::get_if<QuantizeLinearOp>(&operation)) return *quantize;
-    if (const auto* dequantize = std::get_if<DequantizeLinearOp>(&operation)) return *dequantize;
-    if (const auto* dynamic = std::get_if<DynamicQuantizeLinearOp>(&operation)) return *dynamic;
     const auto* like = std::get_if<CastLikeOp>(&operation);
-    if (like == nullptr) return IdentityOp{};
-    if (outputs[0].dtype == DType::undefined) return *like;
-    step.inputs.pop_back();  // only its type is needed
-    return CastOp{outputs[0].dtype, like->options};
+    if (like != nullptr && outputs[0].dtype != DType::undefined) {
+      step.inputs.pop_back();  // only its type is needed
+      return CastOp{outputs[0].dtype, like->options};
+    }
+    const auto same = [](const auto& work) -> Work {
+      if constexpr (std::is_constructible_v<Work, decltype(work)>) return work;
+      return IfWork{};  // which add_branches() makes
+    };
+    return std::visit(same, operation);
   }
 
   Result<std::vector<ValueType>> add_branches(const IfOp& choice, const ValueType& condition, std::size_t output_count,
                                               Step& step) {
     const bool may_be_one_element =
-        !condition.shape || std::all_of(condition.shape->begin(), condition.shape->end(),
-                                        [](std::int64_t dimension) { return dimension == 1 || dimension == -1; });
+        !condition.shape ||
+        std::ranges::all_of(*condition.shape, [](std::int64_t dimension) { return dimension == 1 || dimension == -1; });
     if ((condition.dtype != DType::boolean && condition.dtype != DType::undefined) || !may_be_one_element) {
       return invalid(fmt::format("its condition is a bool of one element, not {}", describe(condition)));
     }
@@ -266,24 +256,21 @@ class BlockBuilder {
       const Graph& graph = is_then ? *choice.then_branch : *choice.else_branch;
       const char* which = is_then ? "then branch" : "else branch";
       BlockBuilder builder(graph, this, shared_);
-      Result<Block> block = builder.build();
-      if (!block) return at(which, std::move(block).error());
-      if (block->outputs.size() != output_count) {
-        return at(which, invalid(fmt::format("it gives {} values, but the node has {} outputs", block->outputs.size(),
+      Block block = TRY(at(which, builder.build()));
+      if (block.outputs.size() != output_count) {
+        return at(which, invalid(fmt::format("it gives {} values, but the node has {} outputs", block.outputs.size(),
                                              output_count)));
       }
       for (std::size_t i = 0; i < output_count; ++i) {
-        const ValueType& type = block->output_types[i];
+        const ValueType& type = block.output_types[i];
         if (is_then) {
           merged.push_back(type);
           continue;
         }
-        Result<ValueType> common = either(merged[i], type);
-        if (!common) return at(fmt::format("output {} of its branches", i), std::move(common).error());
-        merged[i] = *std::move(common);
+        merged[i] = TRY(at(fmt::format("output {} of its branches", i), either(merged[i], type)));
       }
       step.inputs.insert(step.inputs.end(), builder.captured().begin(), builder.captured().end());
-      (is_then ? work.then_block : work.else_block) = std::make_shared<const Block>(*std::move(block));
+      (is_then ? work.then_block : work.else_block) = std::make_shared<const Block>(std::move(block));
     }
     step.work = std::move(work);
     return merged;
@@ -292,17 +279,16 @@ class BlockBuilder {
   Result<void> add_outputs() {
     std::set<std::string_view> seen;
     for (const ValueInfo& output : graph_.outputs) {
-      const auto failed = [&](Error error) { return at(fmt::format("output \"{}\"", output.name), std::move(error)); };
+      const std::string label = fmt::format("output \"{}\"", output.name);
       const ValueType declared{output.dtype, output.shape};
-      if (Result<void> checked = check_declared(declared); !checked) return failed(std::move(checked).error());
+      TRY(at(label, check_declared(declared)));
       const std::optional<Slot> slot = output.name.empty() ? std::nullopt : find(output.name);
-      if (!slot) return failed(invalid("it is neither an input of the graph nor made by a node"));
-      if (!seen.insert(output.name).second) return failed(invalid("it is listed twice", "put an Identity between"));
-      Result<ValueType> type = both(types_[*slot], declared);
-      if (!type) return failed(std::move(type).error());
+      if (!slot) return at(label, invalid("it is neither an input of the graph nor made by a node"));
+      if (!seen.insert(output.name).second) return at(label, invalid("it is listed twice", "put an Identity between"));
+      ValueType type = TRY(at(label, both(types_[*slot], declared)));
       block_.outputs.push_back(*slot);
       block_.output_names.push_back(output.name);
-      block_.output_types.push_back(*std::move(type));
+      block_.output_types.push_back(std::move(type));
     }
     return {};
   }

@@ -57,11 +57,8 @@ Result<std::vector<ValueType>> infer_promotion(const ConvertPromoteTypesOp& prom
   DType common = DType::undefined;
   if (a.dtype != DType::undefined && b.dtype != DType::undefined) {
     const auto scalar = [](const ValueType& type) { return type.shape && type.shape->empty(); };
-    Result<DType> promoted = promote_types({a.dtype, scalar(a)}, {b.dtype, scalar(b)}, options);
-    if (!rank_matters) {
-      if (!promoted) return std::move(promoted).error();
-      common = *promoted;
-    }
+    const Result<DType> promoted = promote_types({a.dtype, scalar(a)}, {b.dtype, scalar(b)}, options);
+    if (!rank_matters) common = TRY(promoted);
   }
   for (const ValueType& input : {a, b}) {
     TRY(check_cast(promotion.options, input.dtype, common));
@@ -78,11 +75,6 @@ std::string node_label(const GraphNode& node, std::size_t index) {
   if (!node.name.empty()) return fmt::format("node \"{}\" ({})", node.name, operation);
   if (node.outputs.empty()) return fmt::format("node {} ({})", index, operation);
   return fmt::format("node {} ({} of \"{}\")", index, operation, node.outputs.front());
-}
-
-Error at(const std::string& label, Error error) {
-  error.message = fmt::format("{}: {}", label, error.message);
-  return error;
 }
 
 Result<void> check_arity(const GraphNode& node) {
@@ -119,8 +111,8 @@ Result<void> check_cast_like(const CastOptions& options) {
 
 Result<std::vector<ValueType>> infer_outputs(const Operation& operation, std::span<const ValueType> inputs) {
   const auto single = [](Result<ValueType> type) -> Result<std::vector<ValueType>> {
-    if (!type) return std::move(type).error();
-    return std::vector<ValueType>{*std::move(type)};
+    ValueType only = TRY(std::move(type));
+    return std::vector<ValueType>{std::move(only)};
   };
   if (const auto* cast = std::get_if<CastOp>(&operation)) return single(infer_cast(*cast, inputs[0]));
   if (const auto* cast = std::get_if<CastLikeOp>(&operation)) {

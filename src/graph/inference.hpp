@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtype/error_places.hpp"
 #include "graph/value_type.hpp"
 #include "tensorcast/graph.hpp"
 
@@ -15,9 +16,6 @@ namespace tensorcast::graph {
 
 // Returns `node "NAME" (OPERATION)`; a node without a name is identified by its index and first output.
 [[nodiscard]] std::string node_label(const GraphNode& node, std::size_t index);
-
-// Returns `error` with `label` in front of its message.
-[[nodiscard]] Error at(const std::string& label, Error error);
 
 // Checks the number of inputs that the operation takes, and of outputs, except for If.
 [[nodiscard]] Result<void> check_arity(const GraphNode& node);

@@ -24,7 +24,7 @@ void finish_lifetimes(Block& block) {
     }
     steps.push_back(std::move(*step));
   }
-  std::reverse(steps.begin(), steps.end());
+  std::ranges::reverse(steps);
   block.steps = std::move(steps);
 }
 

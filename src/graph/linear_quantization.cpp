@@ -111,13 +111,12 @@ Result<Value> quantize_linear(const QuantizeLinearOp& operation, std::span<const
                               const Execution& execution, const ConversionPlace& place) {
   const std::vector<ValueType> types = types_of(inputs);
   ValueType output = TRY(infer_quantize(operation, types));
-  Operands read = TRY(read_operands(inputs, operation.axis, execution));
+  Operands in = TRY(read_operands(inputs, operation.axis, execution));
   const DType to = output.dtype;
   const DType precision = operation.precision == DType::undefined ? types[1].dtype : operation.precision;
   const bool to_integer = is_integer(to);
   const double lowest = to_integer ? lowest_of(row(to)) : 0;
   const double highest = to_integer ? largest_of(row(to)) : 0;
-  Operands& in = read;
   each_element(inputs[0].tensor.shape(), inputs[1].tensor.shape(), in.axis, operation.block_size, in.is_single,
                [&](std::size_t i, std::size_t s) {
                  double quotient = rounded(in.x[i] / in.scale[s], precision);
@@ -140,10 +139,9 @@ Result<Value> quantize_linear(const QuantizeLinearOp& operation, std::span<const
 Result<Value> dequantize_linear(const DequantizeLinearOp& operation, std::span<const Value> inputs,
                                 const Execution& execution, const ConversionPlace& place) {
   ValueType output = TRY(infer_dequantize(operation, types_of(inputs)));
-  Operands read = TRY(read_operands(inputs, operation.axis, execution));
-  Operands& in = read;
+  Operands in = TRY(read_operands(inputs, operation.axis, execution));
   const bool is_int32 = inputs[0].tensor.dtype() == DType::int32;
-  if (is_int32 && std::any_of(in.zero_point.begin(), in.zero_point.end(), [](double zero) { return zero != 0; })) {
+  if (is_int32 && std::ranges::any_of(in.zero_point, [](double zero) { return zero != 0; })) {
     return invalid("the zero point of int32 must be 0");
   }
   each_element(inputs[0].tensor.shape(), inputs[1].tensor.shape(), in.axis, operation.block_size, in.is_single,
@@ -164,7 +162,7 @@ Result<std::vector<Value>> dynamic_quantize_linear(const Value& input, const Exe
     least = std::isnan(number) || number < least ? number : least;
     most = std::isnan(number) || number > most ? number : most;
   }
-  const bool has_nan = std::any_of(numbers.begin(), numbers.end(), [](double number) { return std::isnan(number); });
+  const bool has_nan = std::ranges::any_of(numbers, [](double number) { return std::isnan(number); });
   if (has_nan) least = most = std::nan("");
   const auto range = static_cast<float>(most - least);
   const float scale = range / 255.0f;
@@ -178,7 +176,7 @@ Result<std::vector<Value>> dynamic_quantize_linear(const Value& input, const Exe
 }
 
 Result<Value> bit_cast(Value src, DType to) {
-  if (Result<ValueType> checked = infer_bit_cast(to, type_of(src.tensor)); !checked) return std::move(checked).error();
+  TRY(infer_bit_cast(to, type_of(src.tensor)));
   const TensorView view{to, src.tensor.shape(), src.tensor.bytes()};
   std::shared_ptr<const void> owner = src.buffer;
   if (owner == nullptr) owner = std::make_shared<const Tensor>(src.tensor);

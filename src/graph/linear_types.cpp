@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -49,9 +50,8 @@ constexpr std::array type_rows = {
 int version_of(int opset) { return opset == 0 ? newest_opset() : opset; }
 
 int since(DType dtype, int TypeRow::*column) {
-  const auto* const row =
-      std::find_if(type_rows.begin(), type_rows.end(), [&](const TypeRow& each) { return each.dtype == dtype; });
-  return row == type_rows.end() ? never : row->*column;
+  const TypeRow* row = find_row(type_rows, &TypeRow::dtype, dtype);
+  return row == nullptr ? never : row->*column;
 }
 
 Result<void> check_type(std::string_view what, DType dtype, int first, int opset) {
@@ -75,7 +75,7 @@ Result<void> check_opset(int opset) {
 }
 
 bool is_single(const std::vector<std::int64_t>& shape) {
-  return shape.size() <= 1 && std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size == 1; });
+  return shape.size() <= 1 && std::ranges::all_of(shape, [](std::int64_t size) { return size == 1; });
 }
 
 // Checks the granularity: one scale, one for each index of the axis, or one for each block along it.
@@ -144,18 +144,16 @@ Result<ValueType> infer_quantize(const QuantizeLinearOp& operation, std::span<co
   } else if (to == DType::undefined) {
     to = DType::uint8;
   }
-  for (Result<void> checked :
-       {check_opset(opset), check_attribute("output_dtype", operation.output_dtype != DType::undefined, 21, opset),
-        check_attribute("block_size", operation.block_size != 0, 21, opset),
-        check_attribute("precision", operation.precision != DType::undefined, 23, opset),
-        check_attribute("saturate", !operation.saturate, 19, opset),
-        check_type("x", x.dtype, since(x.dtype, &TypeRow::real), opset),
-        check_type("the scale", scale.dtype, since(scale.dtype, &TypeRow::scale), opset),
-        check_type("y", to, since(to, &TypeRow::quantized), opset),
-        check_scale_shape(x, scale, operation.axis, operation.block_size, opset),
-        inputs.size() > 2 ? check_zero_point(scale, inputs[2]) : Result<void>()}) {
-    if (!checked) return std::move(checked).error();
-  }
+  TRY(check_opset(opset));
+  TRY(check_attribute("output_dtype", operation.output_dtype != DType::undefined, 21, opset));
+  TRY(check_attribute("block_size", operation.block_size != 0, 21, opset));
+  TRY(check_attribute("precision", operation.precision != DType::undefined, 23, opset));
+  TRY(check_attribute("saturate", !operation.saturate, 19, opset));
+  TRY(check_type("x", x.dtype, since(x.dtype, &TypeRow::real), opset));
+  TRY(check_type("the scale", scale.dtype, since(scale.dtype, &TypeRow::scale), opset));
+  TRY(check_type("y", to, since(to, &TypeRow::quantized), opset));
+  TRY(check_scale_shape(x, scale, operation.axis, operation.block_size, opset));
+  TRY(inputs.size() > 2 ? check_zero_point(scale, inputs[2]) : Result<void>());
   if (!is_precision(operation.precision)) {
     return unsupported(fmt::format("precision {} is not one of float32, float16, bfloat16", name(operation.precision)));
   }
@@ -173,14 +171,13 @@ Result<ValueType> infer_dequantize(const DequantizeLinearOp& operation, std::spa
   const ValueType& scale = inputs[1];
   const int x_since = x.dtype == DType::int32 ? first_opset : since(x.dtype, &TypeRow::quantized);
   const int scale_since = scale.dtype == DType::int32 ? never : since(scale.dtype, &TypeRow::scale);
-  for (Result<void> checked :
-       {check_opset(opset), check_attribute("output_dtype", operation.output_dtype != DType::undefined, 23, opset),
-        check_attribute("block_size", operation.block_size != 0, 21, opset), check_type("x", x.dtype, x_since, opset),
-        check_type("the scale", scale.dtype, scale_since, opset),
-        check_scale_shape(x, scale, operation.axis, operation.block_size, opset),
-        inputs.size() > 2 ? check_zero_point(scale, inputs[2]) : Result<void>()}) {
-    if (!checked) return std::move(checked).error();
-  }
+  TRY(check_opset(opset));
+  TRY(check_attribute("output_dtype", operation.output_dtype != DType::undefined, 23, opset));
+  TRY(check_attribute("block_size", operation.block_size != 0, 21, opset));
+  TRY(check_type("x", x.dtype, x_since, opset));
+  TRY(check_type("the scale", scale.dtype, scale_since, opset));
+  TRY(check_scale_shape(x, scale, operation.axis, operation.block_size, opset));
+  TRY(inputs.size() > 2 ? check_zero_point(scale, inputs[2]) : Result<void>());
   if (inputs.size() > 2) {
     Result<ValueType> same = both({x.dtype, {}}, {inputs[2].dtype, {}});
     if (!same) return invalid(fmt::format("x is {}, but its zero point {}", name(x.dtype), name(inputs[2].dtype)));

@@ -73,7 +73,7 @@ CastNodeBase::CastNodeBase(CastNodeParameters parameters, const char* operation)
 Result<std::vector<NamedTensor>> CastNodeBase::convert(const Tensor& input, DType to) {
   ran_ = true;
   saved_.reset();
-  const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
+  const auto failed = [&](Error error) { return at(label(parameters_, operation_), std::move(error)); };
   if (!input.defined() || to == DType::undefined) {
     return failed(invalid(input.defined() ? "target_type is an undefined tensor" : "the input is an undefined tensor"));
   }
@@ -92,12 +92,11 @@ Result<std::vector<NamedTensor>> CastNodeBase::convert(const Tensor& input, DTyp
     outputs.push_back({output_name_, std::move(output.tensor)});
     return outputs;
   });
-  if (!made) return failed(std::move(made).error());
-  return made;
+  return made ? std::move(made) : failed(std::move(made).error());
 }
 
 Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
-  const auto failed = [&](Error error) { return graph::at(label(parameters_, operation_), std::move(error)); };
+  const auto failed = [&](Error error) { return at(label(parameters_, operation_), std::move(error)); };
   if (!saved_) {
     if (!ran_) return failed(invalid("backward needs a forward before it"));
     if (!parameters_.training) {
@@ -108,9 +107,8 @@ Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
   for (const DType end : {saved_->from, saved_->to}) {
     if (is_floating(end)) continue;
     return failed(
-        {.code = ErrorCode::unsupported,
-         .message = fmt::format("a conversion from {} to {} has no gradient, because {} is not floating point",
-                                name(saved_->from), name(saved_->to), name(end))});
+        unsupported(fmt::format("a conversion from {} to {} has no gradient, because {} is not floating point",
+                                name(saved_->from), name(saved_->to), name(end))));
   }
   if (!is_floating(grad_output.dtype())) {
     return failed(invalid(grad_output.defined()
@@ -130,31 +128,28 @@ Result<Tensor> CastNodeBase::backward(const Tensor& grad_output) const {
     if (saved_->saturated.empty()) return std::move(converted.tensor);
     return with_zeros(converted.tensor, saved_->saturated, options);
   });
-  if (!gradient) return failed(std::move(gradient).error());
-  return gradient;
+  return gradient ? std::move(gradient) : failed(std::move(gradient).error());
 }
 
 Result<CastNode> CastNode::create(CastNodeParameters parameters) {
-  const auto failed = [&](Error error) { return graph::at(label(parameters, "Cast"), std::move(error)); };
+  const std::string named = label(parameters, "Cast");
   if (parameters.to == DType::undefined) {
-    return failed(invalid("the type to cast to is undefined", "set `to` to one of the types of Cast"));
+    return at(named, invalid("the type to cast to is undefined", "set `to` to one of the types of Cast"));
   }
-  if (Result<void> checked = check_parameters(parameters); !checked) return failed(std::move(checked).error());
+  TRY(at(named, check_parameters(parameters)));
   return CastNode(std::move(parameters), "Cast");
 }
 
 Result<std::vector<NamedTensor>> CastNode::forward(const Tensor& input) { return convert(input, parameters().to); }
 
 Result<CastLikeNode> CastLikeNode::create(CastNodeParameters parameters) {
-  const auto failed = [&](Error error) { return graph::at(label(parameters, "CastLike"), std::move(error)); };
+  const std::string named = label(parameters, "CastLike");
   if (parameters.to != DType::undefined) {
-    return failed(invalid(fmt::format("CastLike has no `to`, but it is {}", name(parameters.to)),
-                          "its second input gives the type"));
+    return at(named, invalid(fmt::format("CastLike has no `to`, but it is {}", name(parameters.to)),
+                             "its second input gives the type"));
   }
-  if (Result<void> checked = graph::check_cast_like(parameters.options); !checked) {
-    return failed(std::move(checked).error());
-  }
-  if (Result<void> checked = check_parameters(parameters); !checked) return failed(std::move(checked).error());
+  TRY(at(named, graph::check_cast_like(parameters.options)));
+  TRY(at(named, check_parameters(parameters)));
   return CastLikeNode(std::move(parameters), "CastLike");
 }
 

@@ -33,18 +33,17 @@ std::vector<std::size_t> find_cycle(const Predecessors& predecessors, const std:
   std::vector<bool> blocked(predecessors.size(), true);
   for (const std::size_t node : order) blocked[node] = false;
   // Every blocked node needs a blocked node, so walking backward must reach a node twice.
-  const auto first_blocked = std::find(blocked.begin(), blocked.end(), true) - blocked.begin();
+  const auto first_blocked = std::ranges::find(blocked, true) - blocked.begin();
   std::vector<std::size_t> path;
   std::vector<bool> seen(predecessors.size(), false);
   auto node = static_cast<std::size_t>(first_blocked);
   while (!seen[node]) {
     seen[node] = true;
     path.push_back(node);
-    node = *std::find_if(predecessors[node].begin(), predecessors[node].end(),
-                         [&](std::size_t needed) { return blocked[needed]; });
+    node = *std::ranges::find_if(predecessors[node], [&](std::size_t needed) { return blocked[needed]; });
   }
-  path.erase(path.begin(), std::find(path.begin(), path.end(), node));
-  std::reverse(path.begin(), path.end());
+  path.erase(path.begin(), std::ranges::find(path, node));
+  std::ranges::reverse(path);
   return path;
 }
 

@@ -65,16 +65,14 @@ Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vec
   for (const NamedTensor& input : given) {
     const auto place = input_places.find(input.name);
     if (place == input_places.end()) {
-      Error error = invalid(fmt::format("the graph has no input \"{}\"", input.name));
-      error.hint = inputs.empty() ? "it has none" : "its inputs are " + list_of(inputs);
-      return error;
+      return invalid(fmt::format("the graph has no input \"{}\"", input.name),
+                     inputs.empty() ? "it has none" : "its inputs are " + list_of(inputs));
     }
     const ValueInfo& info = inputs[place->second];
     const std::string label = fmt::format("input \"{}\"", input.name);
-    if (tensors[place->second].defined()) return graph::at(label, invalid("it is given twice"));
-    if (!input.tensor.defined()) return graph::at(label, invalid("it is an undefined tensor"));
-    Result<graph::ValueType> type = graph::both(graph::type_of(input.tensor), {info.dtype, info.shape});
-    if (!type) return graph::at(label, std::move(type).error());
+    if (tensors[place->second].defined()) return at(label, invalid("it is given twice"));
+    if (!input.tensor.defined()) return at(label, invalid("it is an undefined tensor"));
+    TRY(at(label, graph::both(graph::type_of(input.tensor), {info.dtype, info.shape})));
     tensors[place->second] = input.tensor;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {

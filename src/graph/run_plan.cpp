@@ -27,10 +27,9 @@ class BlockRun {
       inputs.reserve(step.inputs.size());
       for (const Slot slot : step.inputs) inputs.push_back(slots_[slot]);
       for (const Slot slot : step.last_uses) slots_[slot] = {};
-      Result<Values> outputs = run_step(step, std::move(inputs));
-      if (!outputs) return at(step.label, std::move(outputs).error());
+      Values outputs = TRY(at(step.label, run_step(step, std::move(inputs))));
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
-        if (step.outputs[i] != no_slot) slots_[step.outputs[i]] = std::move((*outputs)[i]);
+        if (step.outputs[i] != no_slot) slots_[step.outputs[i]] = std::move(outputs[i]);
       }
     }
     Values results;
@@ -73,9 +72,8 @@ class BlockRun {
   }
 
   static Result<Values> single(Result<Value> value) {
-    if (!value) return std::move(value).error();
-    Values values;
-    values.push_back(*std::move(value));
+    Values values(1);
+    values[0] = TRY(std::move(value));
     return values;
   }
 
@@ -106,9 +104,7 @@ class BlockRun {
       arguments.push_back(std::move(inputs[1 + (is_then ? 0 : then_count) + i]));
     }
     inputs.clear();
-    Result<Values> results = BlockRun(block, context_).run(std::move(arguments));
-    if (!results) return at(is_then ? "then branch" : "else branch", std::move(results).error());
-    return results;
+    return at(is_then ? "then branch" : "else branch", BlockRun(block, context_).run(std::move(arguments)));
   }
 
   Result<Value> convert(Value src, DType to, const CastOptions& options, bool is_kept) {
