@@ -18,7 +18,7 @@
 #include "convert/tensor_selection.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
-#include "formats/safetensors/safetensors_format.hpp"
+#include "formats/format_list.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/whole_file.hpp"

@@ -11,8 +11,8 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
 #include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "formats/pytorch/distributed_metadata.hpp"
-#include "formats/pytorch/pytorch_format.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/tensor.hpp"
 

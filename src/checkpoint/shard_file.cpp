@@ -10,8 +10,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
 #include "dtype/try.hpp"
-#include "formats/pytorch/pytorch_format.hpp"
-#include "formats/safetensors/safetensors_format.hpp"
+#include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 
 namespace tensorcast::checkpoint {

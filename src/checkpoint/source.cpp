@@ -11,8 +11,8 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/shard_file.hpp"
 #include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "formats/other_kinds.hpp"
-#include "formats/pytorch/pytorch_format.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {

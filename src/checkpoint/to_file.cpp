@@ -12,7 +12,7 @@
 #include "convert/quantized/layer_summary.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/try.hpp"
-#include "formats/safetensors/safetensors_format.hpp"
+#include "formats/format_list.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
-#include "formats/safetensors/safetensors_format.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion::testing {

@@ -2,7 +2,7 @@
 #include "convert/file_plan.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
-#include "formats/npz/npz_format.hpp"
+#include "formats/format_list.hpp"
 #include "tensorcast/tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast {

@@ -1,8 +1,7 @@
 #include "formats/format.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 
@@ -10,8 +9,9 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 DType SourceTypes::of(std::string_view tensor) const noexcept {
-  const auto found = std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first == tensor; });
-  return found == named.end() ? all : found->second;
+  const auto* found = find_row(
+      named, [](const auto& entry) -> std::string_view { return entry.first; }, tensor);
+  return found == nullptr ? all : found->second;
 }
 
 }  // namespace TENSORCAST_ABI

@@ -1,21 +1,17 @@
-// The one list of file formats.
-#include <fmt/format.h>
+#include "formats/format_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
-#include "formats/format.hpp"
-#include "formats/gguf/gguf_format.hpp"
-#include "formats/npy/npy_format.hpp"
-#include "formats/npz/npz_format.hpp"
-#include "formats/onnx/tensor_proto_format.hpp"
 #include "formats/other_kinds.hpp"
-#include "formats/pytorch/pytorch_format.hpp"
-#include "formats/raw/raw_format.hpp"
-#include "formats/safetensors/safetensors_format.hpp"
 #include "io/input_file.hpp"
 
 namespace tensorcast::formats {
@@ -46,11 +42,8 @@ std::string all_extensions(bool written) {
   return fmt::format("{}", fmt::join(extensions, ", "));
 }
 
-Error only_read(const Format& format, std::string path) {
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("files of {} are only read", format.name),
-               .hint = "write .safetensors",
-               .file = std::move(path)};
+Error only_read(const Format& format, const std::string& path) {
+  return in_file(path, unsupported(fmt::format("files of {} are only read", format.name), "write .safetensors"));
 }
 
 }  // namespace
@@ -60,8 +53,8 @@ std::span<const Format* const> all_formats() noexcept { return formats; }
 bool has_extension(std::string_view path) { return find_by_extension(path) != nullptr; }
 
 const Format* find_format(std::string_view name) noexcept {
-  const auto found = std::find_if(formats.begin(), formats.end(), [&](const Format* f) { return f->name == name; });
-  return found == formats.end() ? nullptr : *found;
+  const auto* found = find_row(formats, &Format::name, name);
+  return found == nullptr ? nullptr : *found;
 }
 
 Result<const Format*> detect_format(const io::InputFile& file) {

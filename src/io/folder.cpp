@@ -74,6 +74,16 @@ Result<FileDescriptor> walk(int folder, std::span<const std::string> parts, cons
   return fd;
 }
 
+// Without the file, or its folder, there is nothing to do; nor with a folder that is not empty.
+Result<void> remove_in(const Result<FileDescriptor>& folder, const std::string& name, int flags,
+                       const std::string& path) {
+  if (!folder && folder.error().system_error == ENOENT) return {};
+  if (!folder) return folder.error();
+  if (::unlinkat(folder->get(), name.c_str(), flags) == 0 || errno == ENOENT) return {};
+  if (flags == AT_REMOVEDIR && (errno == ENOTEMPTY || errno == EEXIST)) return {};
+  return system_error("remove", path, errno);
+}
+
 Error bad_name(const std::string& path) {
   return Error{.code = ErrorCode::parse, .message = "the name leads out of its folder", .file = path};
 }
@@ -177,21 +187,12 @@ Result<void> Folder::move(const std::string& name, const Folder& to, const std::
 
 Result<void> Folder::remove_file(const std::string& name) const {
   std::string last;
-  const Result<FileDescriptor> folder = above(name, last);
-  if (!folder && folder.error().system_error == ENOENT) return {};
-  if (!folder) return folder.error();
-  if (::unlinkat(folder->get(), last.c_str(), 0) == 0 || errno == ENOENT) return {};
-  return system_error("remove", path_of(name), errno);
+  return remove_in(above(name, last), last, 0, path_of(name));
 }
 
 Result<void> Folder::remove_empty(const std::string& name) const {
   std::string last;
-  const Result<FileDescriptor> folder = above(name, last);
-  if (!folder && folder.error().system_error == ENOENT) return {};
-  if (!folder) return folder.error();
-  if (::unlinkat(folder->get(), last.c_str(), AT_REMOVEDIR) == 0) return {};
-  if (errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return {};
-  return system_error("remove", path_of(name), errno);
+  return remove_in(above(name, last), last, AT_REMOVEDIR, path_of(name));
 }
 
 Result<void> Folder::sync() const {

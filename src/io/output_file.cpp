@@ -55,6 +55,20 @@ bool rename_unless_taken(int folder, const char* from, const char* to) {
   return ::renameat(folder, from, folder, to) == 0;
 }
 
+// Moves `offset` behind what is written.
+Result<void> write_at(int fd, std::uint64_t& offset, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd, bytes.data(), std::min(bytes.size(), max_write_bytes), static_cast<off_t>(offset));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      return system_error("write", path, errno);
+    }
+    offset += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
 }  // namespace
 
 OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
@@ -176,8 +190,8 @@ Result<OutputFile> OutputFile::create_in(FileDescriptor folder, const std::strin
 
 Result<void> OutputFile::check_place(const std::string& path, bool overwrite) {
   Old old;
-  const Result<OutputFile> file = locate(path, overwrite, old);
-  return file ? Result<void>() : file.error();
+  TRY(locate(path, overwrite, old));
+  return {};
 }
 
 Result<OutputFile> OutputFile::adopt(const std::string& made, const std::string& path, bool overwrite) {
@@ -227,16 +241,7 @@ void OutputFile::set_mode(unsigned mode) noexcept {
 }
 
 Result<void> OutputFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put =
-        ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), max_write_bytes), static_cast<off_t>(size_));
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      return system_error("write", path_, errno);
-    }
-    size_ += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
+  TRY(write_at(fd_.get(), size_, bytes, path_));
 #ifdef SYNC_FILE_RANGE_WRITE
   if (size_ - flushing_ >= flush_step_bytes) {
     ::sync_file_range(fd_.get(), static_cast<off_t>(flushing_), static_cast<off_t>(size_ - flushing_),
@@ -251,17 +256,7 @@ Result<void> OutputFile::patch(std::uint64_t offset, std::span<const std::byte> 
   if (offset > size_ || bytes.size() > size_ - offset) {
     return Error{.code = ErrorCode::internal, .message = "patch beyond the bytes written", .file = path_};
   }
-  while (!bytes.empty()) {
-    const ssize_t put =
-        ::pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), max_write_bytes), static_cast<off_t>(offset));
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      return system_error("write", path_, errno);
-    }
-    offset += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
+  return write_at(fd_.get(), offset, bytes, path_);
 }
 
 Result<void> OutputFile::reserve(std::uint64_t bytes) {

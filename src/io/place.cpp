@@ -95,7 +95,7 @@ bool Place::is_below(const Place& folder) const noexcept {
                       std::equal(folder.missing_.begin(), folder.missing_.end(), missing_.begin());
   if (chain_.empty()) return begins;
   if (chain_.back() == folder.chain_.back()) return begins;
-  return folder.missing_.empty() && std::find(chain_.begin(), chain_.end(), folder.chain_.back()) != chain_.end();
+  return folder.missing_.empty() && std::ranges::find(chain_, folder.chain_.back()) != chain_.end();
 }
 
 }  // namespace tensorcast::io

@@ -30,7 +30,7 @@ inline std::vector<std::filesystem::path> testdata(
       }
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

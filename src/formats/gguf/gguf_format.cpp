@@ -1,11 +1,15 @@
-#include "formats/gguf/gguf_format.hpp"
+// GGUF, the file format of llama.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/distinct_names.hpp"
+#include "formats/format_list.hpp"
 #include "formats/gguf/gguf_header.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
@@ -78,28 +82,19 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) {
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
   std::array<std::byte, gguf::magic.size()> head{};
-  const auto fail = [&](Error error) {
-    error.file = file.path();
-    return error;
-  };
-  if (file.size() < head.size()) return fail({.code = ErrorCode::parse, .message = "the file is too short for GGUF"});
-  if (auto got = file.read(0, head); !got) return fail(std::move(got).error());
-  if (!sniff(head, file.size()))
-    return fail({.code = ErrorCode::parse, .message = "the file does not begin with GGUF"});
-  Result<Header> header = gguf::read_header(file);
-  if (!header) return fail(std::move(header).error());
-  for (TensorInfo& tensor : header->tensors) {
+  if (file.size() < head.size()) return in_file(file.path(), parse_error("the file is too short for GGUF"));
+  TRY(file.read(0, head));
+  if (!sniff(head, file.size())) return in_file(file.path(), parse_error("the file does not begin with GGUF"));
+  Header header = TRY(in_file(file.path(), gguf::read_header(file)));
+  for (TensorInfo& tensor : header.tensors) {
     if (tensor.problem) tensor.problem->file = file.path();
   }
-  return std::unique_ptr<Reader>(std::make_unique<GgufReader>(file, *std::move(header)));
+  return std::unique_ptr<Reader>(std::make_unique<GgufReader>(file, std::move(header)));
 }
 
 Result<void> check(std::span<const TensorInfo> tensors) {
-  std::vector<std::string_view> names;
   for (const TensorInfo& tensor : tensors) {
-    const auto fail = [&](std::string message) {
-      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
-    };
+    const auto fail = [&](std::string message) { return of_tensor(tensor.name, unsupported(std::move(message))); };
     if (tensor.shape.size() > gguf::max_rank) {
       return fail(fmt::format("GGUF holds at most {} dimensions, not {}", gguf::max_rank, tensor.shape.size()));
     }
@@ -107,15 +102,8 @@ Result<void> check(std::span<const TensorInfo> tensors) {
       return fail(
           fmt::format("GGUF holds names of at most {} bytes, not {}", gguf::max_name_bytes, tensor.name.size()));
     }
-    names.push_back(tensor.name);
   }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "two tensors have this name, and GGUF finds tensors by name",
-                 .tensor = std::string(*twice)};
-  }
-  return {};
+  return check_distinct_names(tensors, "GGUF finds tensors by name");
 }
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,

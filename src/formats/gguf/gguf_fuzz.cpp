@@ -1,6 +1,6 @@
 // Reads arbitrary bytes as a GGUF file.
 #include "formats/format_fuzzing.hpp"
-#include "formats/gguf/gguf_format.hpp"
+#include "formats/format_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tensorcast::formats::fuzzing::read_everything(tensorcast::formats::gguf_format, data, size);

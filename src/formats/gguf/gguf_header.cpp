@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
@@ -51,7 +52,7 @@ Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
     tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const std::uint64_t row_elements = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.front());
-  std::reverse(tensor.shape.begin(), tensor.shape.end());  // GGUF lists the fastest dimension first
+  std::ranges::reverse(tensor.shape);  // GGUF lists the fastest dimension first
 
   const std::uint32_t number = TRY(reader.get<std::uint32_t>());
   begin = TRY(reader.get<std::uint64_t>());
@@ -82,7 +83,7 @@ Result<void> check_offsets(const Header& header, std::uint64_t data_begin, std::
                            std::uint64_t file_bytes) {
   std::vector<std::size_t> order(header.tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return std::pair(header.offsets[a], header.tensors[a].bytes) <
            std::pair(header.offsets[b], header.tensors[b].bytes);
   });
@@ -105,16 +106,6 @@ Result<void> check_offsets(const Header& header, std::uint64_t data_begin, std::
     end = begin + tensor.bytes;
   }
   return {};
-}
-
-Result<void> check_names(const std::vector<TensorInfo>& tensors) {
-  std::vector<std::string_view> names;
-  names.reserve(tensors.size());
-  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice == names.end()) return {};
-  return malformed("the name occurs twice", std::string(*twice));
 }
 
 // ggml's numbers for files whose elements are mostly of one type (LLAMA_FTYPE): the one of files that have this type
@@ -142,11 +133,6 @@ std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, s
   const auto* found = std::ranges::find(file_types, most->first, &FileType::type);
   if (found == std::end(file_types)) return std::nullopt;
   return before >= found->first && before <= found->last ? before : found->first;
-}
-
-template <class Number>
-void put(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
 }  // namespace
@@ -190,7 +176,9 @@ Result<Header> read_header(const io::InputFile& file) {
     header.tensors.push_back(std::move(tensor));
     header.offsets.push_back(begin);
   }
-  TRY(check_names(header.tensors));
+  if (const auto twice = find_repeated(header.tensors, &TensorInfo::name)) {
+    return malformed("the name occurs twice", std::string(*twice));
+  }
 
   const std::uint64_t data_begin = reader.position() + padding(reader.position(), metadata.alignment);
   for (std::size_t i = 0; i < header.offsets.size(); ++i) {

@@ -7,8 +7,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/npy/npy_text.hpp"
 
 namespace tensorcast::formats::gguf {
 namespace {
@@ -37,15 +39,6 @@ using Json = nlohmann::json;
 
 // Returns `text` in quotes, with U+FFFD for bytes that are not UTF-8.
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
 
 // Appends the text of values to a string, whose memory it takes from the budget.
 class ValueReader {
@@ -105,7 +98,7 @@ class ValueReader {
   Result<void> append_string(int depth, std::string& text) {
     const std::string string = TRY(read_text(reader_));
     if (depth > 0) return append(text, quoted(string));
-    return append(text, is_utf8(string) ? string : Json::parse(quoted(string)).get<std::string>());
+    return append(text, npy::is_utf8(string) ? string : Json::parse(quoted(string)).get<std::string>());
   }
 
   Result<void> append_array(int depth, std::string& text) {
@@ -140,20 +133,15 @@ Result<std::uint32_t> parse_alignment(std::uint32_t type, const std::string& tex
   return static_cast<std::uint32_t>(value);
 }
 
-void put_number(std::string& bytes, auto number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
 void put_text(std::string& bytes, std::string_view text) {
-  put_number(bytes, std::uint64_t{text.size()});
+  put(bytes, std::uint64_t{text.size()});
   bytes += text;
 }
 
 }  // namespace
 
-Error malformed(std::string what, std::string tensor) {
-  return Error{
-      .code = ErrorCode::parse, .message = "malformed GGUF header: " + std::move(what), .tensor = std::move(tensor)};
+Error malformed(std::string what, const std::string& tensor) {
+  return of_tensor(tensor, parse_error("malformed GGUF header: " + std::move(what)));
 }
 
 Result<std::string> read_text(WindowReader& reader) {
@@ -168,7 +156,7 @@ Result<HeaderMetadata> read_metadata(WindowReader& reader, std::uint64_t count) 
   std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key = TRY(read_text(reader));
-    if (!is_utf8(key)) return malformed("a key that is not UTF-8");
+    if (!npy::is_utf8(key)) return malformed("a key that is not UTF-8");
     // A text, a second copy of the key, and the nodes of the set.
     TRY(reader.budget().take(key.size() + 3 * sizeof(Metadata::value_type) + 64));
     if (!keys.insert(key).second) return malformed(fmt::format("the key \"{}\" occurs twice", key));
@@ -192,7 +180,7 @@ Result<std::string> with_added(std::string_view native, const Metadata& added) {
   std::memcpy(&count, native.data(), sizeof count);
   std::memcpy(&more_count, more.data(), sizeof more_count);
   std::string bytes;
-  put_number(bytes, count + more_count);
+  put(bytes, count + more_count);
   bytes += native.substr(sizeof count);
   return bytes + more.substr(sizeof more_count);
 }
@@ -206,11 +194,11 @@ Result<std::string> format_metadata(const Metadata& texts) {
       return unsupported(fmt::format("the metadata have \"{}\" twice, and GGUF can hold it once", key));
     }
     put_text(pairs, key);
-    put_number(pairs, static_cast<std::uint32_t>(ValueType::string));
+    put(pairs, static_cast<std::uint32_t>(ValueType::string));
     put_text(pairs, value);
   }
   std::string bytes;
-  put_number(bytes, std::uint64_t{keys.size()});
+  put(bytes, std::uint64_t{keys.size()});
   return bytes + pairs;
 }
 

@@ -19,8 +19,14 @@ struct HeaderMetadata {
   std::uint64_t file_type_at = 0;  // where the value of general.file_type is in the file; 0: it is not there
 };
 
+// Appends the bytes of a number.
+template <class Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
 // The error for a header that contradicts itself or the file.
-[[nodiscard]] Error malformed(std::string what, std::string tensor = {});
+[[nodiscard]] Error malformed(std::string what, const std::string& tensor = {});
 
 // Reads a length of 8 bytes and as many bytes of text. Errors: parse, unsupported (memory), io.
 [[nodiscard]] Result<std::string> read_text(WindowReader& reader);

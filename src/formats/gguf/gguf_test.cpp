@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
-#include "formats/gguf/gguf_format.hpp"
 #include "formats/gguf/gguf_header.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"

@@ -54,7 +54,7 @@ constexpr auto types = std::to_array<TensorType>({
 
 template <class Condition>
 const TensorType* find(Condition condition) noexcept {
-  const auto* found = std::find_if(types.begin(), types.end(), condition);
+  const auto* found = std::ranges::find_if(types, condition);
   return found == types.end() ? nullptr : found;
 }
 

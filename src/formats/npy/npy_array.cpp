@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
@@ -123,11 +124,7 @@ Result<StringBuffer> Array::read_strings(std::uint64_t first, std::size_t block_
   strings.offsets.push_back(0);
   for (std::uint64_t index = first; index < info_.count; ++index) {
     const Result<std::span<const std::byte>> item = text_item(index);
-    Result<void> decoded = item ? decode_text(*item, layout_, strings.data) : item.error();
-    if (!decoded) {
-      decoded.error().element = index;
-      return std::move(decoded).error();
-    }
+    TRY(of_element(index, item ? decode_text(*item, layout_, strings.data) : item.error()));
     strings.offsets.push_back(static_cast<std::int64_t>(strings.data.size()));
     if (is_full_block(strings, block_bytes)) break;
   }

@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/text_parts.hpp"
 
 namespace tensorcast::formats::npy {
@@ -36,10 +38,6 @@ constexpr auto native_spellings = std::to_array<Spelling>({
     {"f1", DType::float8_e5m2},
 });
 
-Error fail(ErrorCode code, std::string message, std::string hint = {}) {
-  return Error{.code = code, .message = std::move(message), .hint = std::move(hint)};
-}
-
 // Returns the types of this width that NumPy cannot name.
 std::vector<std::string_view> candidates(std::uint64_t width) {
   std::vector<std::string_view> names;
@@ -53,27 +51,23 @@ Result<ElementLayout> parse_opaque(std::string_view descr, std::uint64_t width, 
   if (from == DType::undefined) {
     const std::vector<std::string_view> names = candidates(width);
     if (names.empty()) {
-      return fail(ErrorCode::unsupported,
-                  fmt::format("opaque elements of {} bytes (\"{}\") are not numbers", width, descr));
+      return unsupported(fmt::format("opaque elements of {} bytes (\"{}\") are not numbers", width, descr));
     }
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
-                fmt::format("`from` says it: {}", fmt::join(names, ", ")));
+    return invalid(fmt::format("\"{}\" does not say which type its elements of {} bytes have", descr, width),
+                   fmt::format("`from` says it: {}", fmt::join(names, ", ")));
   }
   if (family(from) == Family::text || item_bytes(from) != width) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("elements of {} bytes (\"{}\") cannot be {}", width, descr, name(from)),
-                fmt::format("`from` must name a type of that width: {}", fmt::join(candidates(width), ", ")));
+    return invalid(fmt::format("elements of {} bytes (\"{}\") cannot be {}", width, descr, name(from)),
+                   fmt::format("`from` must name a type of that width: {}", fmt::join(candidates(width), ", ")));
   }
   return ElementLayout{.dtype = from, .item_bytes = width, .big_endian = big_endian && width > 1};
 }
 
 Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, bool big_endian, bool utf32) {
-  if (length == 0) return fail(ErrorCode::unsupported, fmt::format("strings of no width (\"{}\")", descr));
+  if (length == 0) return unsupported(fmt::format("strings of no width (\"{}\")", descr));
   const std::uint64_t width = utf32 ? 4 : 1;
   if (length > max_text_item_bytes / width) {
-    return fail(ErrorCode::unsupported,
-                fmt::format("strings of {} bytes each are too long", fmt::group_digits(length)));
+    return unsupported(fmt::format("strings of {} bytes each are too long", fmt::group_digits(length)));
   }
   return ElementLayout{.dtype = DType::string,
                        .item_bytes = length * width,
@@ -85,21 +79,20 @@ Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, b
 Error refuse(std::string_view descr, char kind) {
   switch (kind) {
     case 'O':
-      return fail(ErrorCode::unsupported, "Python objects in npy are not supported: they are pickles, which run code");
+      return unsupported("Python objects in npy are not supported: they are pickles, which run code");
     case 'c':
     case 'W':  // complex32 of ml_dtypes
-      return fail(ErrorCode::unsupported, fmt::format("complex numbers (\"{}\") are not supported", descr),
-                  "save the real and the imaginary part on their own");
+      return unsupported(fmt::format("complex numbers (\"{}\") are not supported", descr),
+                         "save the real and the imaginary part on their own");
     case 'M':
     case 'm':
-      return fail(ErrorCode::unsupported, fmt::format("dates and times (\"{}\") are not supported", descr),
-                  "save them as int64");
+      return unsupported(fmt::format("dates and times (\"{}\") are not supported", descr), "save them as int64");
     case 'f':
     case 'i':
     case 'u':
-      return fail(ErrorCode::unsupported, fmt::format("numbers of this width (\"{}\") are not supported", descr));
+      return unsupported(fmt::format("numbers of this width (\"{}\") are not supported", descr));
     default:
-      return fail(ErrorCode::parse, fmt::format("unknown descriptor \"{}\"", descr.substr(0, 40)));
+      return parse_error(fmt::format("unknown descriptor \"{}\"", descr.substr(0, 40)));
   }
 }
 
@@ -109,8 +102,7 @@ std::uint64_t item_bytes(DType dtype) noexcept { return static_cast<std::uint64_
 
 bool is_opaque(DType dtype) noexcept {
   if (dtype == DType::string) return false;
-  return dtype == DType::float8_e5m2 || std::none_of(native_spellings.begin(), native_spellings.end(),
-                                                     [&](const Spelling& spelling) { return spelling.dtype == dtype; });
+  return dtype == DType::float8_e5m2 || find_row(native_spellings, &Spelling::dtype, dtype) == nullptr;
 }
 
 Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
@@ -127,11 +119,9 @@ Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
     code.remove_prefix(1);
   }
   if (code.empty()) return refuse(descr, '\0');
-  for (const Spelling& spelling : native_spellings) {
-    if (spelling.code == code) {
-      const std::uint64_t width = item_bytes(spelling.dtype);
-      return ElementLayout{.dtype = spelling.dtype, .item_bytes = width, .big_endian = big_endian && width > 1};
-    }
+  if (const Spelling* spelling = find_row(native_spellings, &Spelling::code, code)) {
+    const std::uint64_t width = item_bytes(spelling->dtype);
+    return ElementLayout{.dtype = spelling->dtype, .item_bytes = width, .big_endian = big_endian && width > 1};
   }
   const char kind = code.front();
   if (kind != 'V' && kind != 'U' && kind != 'S' && kind != 'a') return refuse(descr, kind);
@@ -144,8 +134,7 @@ Result<ElementLayout> parse_descr(std::string_view descr, DType from) {
 std::string format_descr(DType dtype, std::uint64_t characters) {
   if (dtype == DType::string) return fmt::format("<U{}", std::max<std::uint64_t>(characters, 1));
   if (is_opaque(dtype)) return fmt::format("<V{}", item_bytes(dtype));
-  const auto* const spelling = std::find_if(native_spellings.begin(), native_spellings.end(),
-                                            [&](const Spelling& native) { return native.dtype == dtype; });
+  const Spelling* spelling = find_row(native_spellings, &Spelling::dtype, dtype);
   return fmt::format("{}{}", item_bytes(dtype) == 1 ? '|' : '<', spelling->code);
 }
 

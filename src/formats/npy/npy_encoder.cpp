@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/bytes/buffer_bytes.hpp"
@@ -30,9 +31,8 @@ std::string_view text_of(const StringBuffer& strings, std::size_t i) {
 
 Result<void> check_shape(const TensorInfo& info) {
   if (info.shape.size() <= max_rank) return {};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("NumPy's arrays have at most {} dimensions, not {}", max_rank, info.shape.size()),
-               .tensor = info.name};
+  return of_tensor(info.name, unsupported(fmt::format("NumPy's arrays have at most {} dimensions, not {}", max_rank,
+                                                      info.shape.size())));
 }
 
 Result<void> Encoder::write_header() {
@@ -87,13 +87,9 @@ Result<void> Encoder::measure_strings(const StringBuffer& strings) {
   const std::size_t count = strings.offsets.empty() ? 0 : strings.offsets.size() - 1;
   if (count > info_->count - measured_) return wrong_count();
   for (std::size_t i = 0; i < count; ++i) {
-    Result<std::uint64_t> characters = count_characters(text_of(strings, i));
-    if (!characters) {
-      characters.error().element = measured_ + i;
-      return std::move(characters).error();
-    }
-    longest_ = std::max(longest_, *characters);
-    characters_ += *characters;
+    const std::uint64_t characters = TRY(of_element(measured_ + i, count_characters(text_of(strings, i))));
+    longest_ = std::max(longest_, characters);
+    characters_ += characters;
   }
   measured_ += count;
   return {};

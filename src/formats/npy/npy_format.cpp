@@ -1,11 +1,13 @@
-#include "formats/npy/npy_format.hpp"
+// NumPy's .npy: one unnamed array. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <array>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "formats/npy/npy_array.hpp"
 #include "formats/npy/npy_encoder.hpp"
 #include "formats/npy/npy_header.hpp"
@@ -22,12 +24,12 @@ class NpyReader final : public Reader {
   explicit NpyReader(const io::InputFile& file) : path_(file.path()), source_(file) {}
 
   Result<void> open(DType from) {
-    Result<npy::Array> array = npy::Array::open(source_, from);
-    if (!array) return located(std::move(array).error());
-    array_.emplace(std::move(*array));
+    npy::Array array = TRY(in_file(path_, npy::Array::open(source_, from)));
+    array_.emplace(std::move(array));
     const DType dtype = array_->info().dtype;
     if (from != DType::undefined && from != dtype) {
-      return located(invalid(fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
+      return in_file(path_,
+                     invalid(fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
                              "`from` is for files that do not say it"));
     }
     tensors_.push_back(array_->info());
@@ -38,20 +40,13 @@ class NpyReader final : public Reader {
   const Metadata& metadata() const override { return metadata_; }
 
   Result<void> read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
-    auto got = array_->read(offset, out);
-    return got ? got : located(std::move(got).error());
+    return in_file(path_, array_->read(offset, out));
   }
   Result<StringBuffer> read_strings(std::size_t, std::uint64_t first, std::size_t block_bytes) override {
-    auto strings = array_->read_strings(first, block_bytes);
-    return strings ? std::move(strings) : located(std::move(strings).error());
+    return in_file(path_, array_->read_strings(first, block_bytes));
   }
 
  private:
-  Error located(Error error) const {
-    error.file = path_;
-    return error;
-  }
-
   std::string path_;
   FileSource source_;
   std::optional<npy::Array> array_;

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
 #include "formats/npy/npy_dtypes.hpp"
-#include "formats/npy/npy_format.hpp"
 #include "formats/npy/npy_header.hpp"
 
 namespace tensorcast::formats {

@@ -47,13 +47,18 @@ char32_t next_character(std::string_view utf8, std::size_t& position) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t position = 0; position < text.size();) {
+    if (next_character(text, position) == no_character) return false;
+  }
+  return true;
+}
+
 Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& layout, std::vector<char>& utf8) {
   if (layout.text == Text::bytes) {
     while (!item.empty() && item.back() == std::byte{0}) item = item.first(item.size() - 1);
     const std::string_view text(reinterpret_cast<const char*>(item.data()), item.size());
-    for (std::size_t position = 0; position < text.size();) {
-      if (next_character(text, position) == no_character) return parse_error("the bytes of the string are not UTF-8");
-    }
+    if (!is_utf8(text)) return parse_error("the bytes of the string are not UTF-8");
     utf8.insert(utf8.end(), text.begin(), text.end());
     return {};
   }

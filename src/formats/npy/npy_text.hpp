@@ -17,6 +17,8 @@ namespace tensorcast::formats::npy {
 [[nodiscard]] Result<void> decode_text(std::span<const std::byte> item, const ElementLayout& layout,
                                        std::vector<char>& utf8);
 
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // Returns the number of code points. Errors: parse (not UTF-8); unsupported (a final NUL, which would be read as
 // padding).
 [[nodiscard]] Result<std::uint64_t> count_characters(std::string_view utf8);

@@ -1,11 +1,15 @@
-#include "formats/npz/npz_format.hpp"
+// NumPy's .npz: a zip archive of .npy files, stored (numpy.savez) or deflated (numpy.savez_compressed).
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/distinct_names.hpp"
+#include "formats/format_list.hpp"
 #include "formats/npy/npy_array.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_encoder.hpp"
@@ -47,13 +51,14 @@ class NpzReader final : public Reader {
   Result<void> open() {
     for (std::size_t index = 0; index < entries_.size(); ++index) {
       Result<void> opened = open_entry(index);
-      Result<TensorInfo> info = opened ? array_->info() : info_of_unknown_type(std::move(opened).error());
-      if (!info) return located(std::move(info).error(), index);
-      info->name = tensor_name(entries_[index]);
-      tensors_.push_back(*std::move(info));
+      TensorInfo info = TRY(located(opened ? array_->info() : info_of_unknown_type(std::move(opened).error()), index));
+      info.name = tensor_name(entries_[index]);
+      tensors_.push_back(std::move(info));
       compressed_ = compressed_ || entries_[index].deflated;
     }
-    return check_names();
+    const auto twice = find_repeated(tensors_, &TensorInfo::name);
+    if (!twice) return {};
+    return in_file(file_.path(), of_tensor(std::string(*twice), parse_error("two entries have this name")));
   }
 
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
@@ -64,15 +69,13 @@ class NpzReader final : public Reader {
     if (index != current_ || offset == 0) {
       TRY(open_entry(index));
     }
-    auto got = array_->read(offset, out);
-    return got ? got : located(std::move(got).error(), index);
+    return located(array_->read(offset, out), index);
   }
   Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first, std::size_t block_bytes) override {
     if (index != current_ || first == 0) {
       TRY(open_entry(index));
     }
-    auto strings = array_->read_strings(first, block_bytes);
-    return strings ? std::move(strings) : located(std::move(strings).error(), index);
+    return located(array_->read_strings(first, block_bytes), index);
   }
 
  private:
@@ -82,9 +85,8 @@ class NpzReader final : public Reader {
     current_ = index;
     array_.reset();
     source_.emplace(file_, entry);
-    Result<npy::Array> array = npy::Array::open(*source_, opaque_dtype(entry, from_of(index)));
-    if (!array) return located(std::move(array).error(), index);
-    array_.emplace(std::move(*array));
+    npy::Array array = TRY(located(npy::Array::open(*source_, opaque_dtype(entry, from_of(index))), index));
+    array_.emplace(std::move(array));
     return {};
   }
 
@@ -107,23 +109,10 @@ class NpzReader final : public Reader {
 
   [[nodiscard]] DType from_of(std::size_t index) const { return from_.of(tensor_name(entries_[index])); }
 
-  Result<void> check_names() const {
-    std::vector<std::string_view> names;
-    names.reserve(tensors_.size());
-    for (const TensorInfo& tensor : tensors_) names.push_back(tensor.name);
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice == names.end()) return {};
-    return Error{.code = ErrorCode::parse,
-                 .message = "two entries have this name",
-                 .tensor = std::string(*twice),
-                 .file = file_.path()};
-  }
-
-  Error located(Error error, std::size_t index) const {
-    error.tensor = tensor_name(entries_[index]);
-    error.file = file_.path();
-    return error;
+  template <class T>
+  Result<T> located(Result<T> result, std::size_t index) const {
+    if (result) return result;
+    return in_file(file_.path(), of_tensor(tensor_name(entries_[index]), std::move(result)));
   }
 
   const io::InputFile& file_;
@@ -166,15 +155,15 @@ class NpzWriter final : public Writer {
   bool measures_strings() const override { return true; }
   Result<void> measure_strings(const StringBuffer& strings) override {
     if (next_ == tensors_.size() || tensors_[next_].dtype != DType::string) return out_of_step();
-    return named(encoder_->measure_strings(strings));
+    return of_tensor(tensors_[next_].name, encoder_->measure_strings(strings));
   }
 
   Result<void> append_strings(const StringBuffer& strings) override {
     if (next_ == tensors_.size() || tensors_[next_].dtype != DType::string) return out_of_step();
     if (encoder_->elements() == 0) {
-      if (auto begun = begin_entry(); !begun) return named(std::move(begun));
+      TRY(of_tensor(tensors_[next_].name, begin_entry()));
     }
-    if (auto put = encoder_->append_strings(strings); !put) return named(std::move(put));
+    TRY(of_tensor(tensors_[next_].name, encoder_->append_strings(strings)));
     return encoder_->elements() == tensors_[next_].count ? end_entry() : Result<void>();
   }
 
@@ -194,11 +183,6 @@ class NpzWriter final : public Writer {
     TRY(zip_.end());
     ++next_;
     return advance();
-  }
-
-  Result<void> named(Result<void> done) const {
-    if (!done) done.error().tensor = tensors_[next_].name;
-    return done;
   }
 
   static Error out_of_step() {
@@ -223,19 +207,15 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) {
 }
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
-  Result<std::vector<npz::ZipEntry>> entries = npz::read_zip_directory(file);
-  if (!entries) {
-    entries.error().file = file.path();
-    return std::move(entries).error();
-  }
-  auto reader = std::make_unique<NpzReader>(file, std::move(*entries), options.from);
+  std::vector<npz::ZipEntry> entries = TRY(in_file(file.path(), npz::read_zip_directory(file)));
+  auto reader = std::make_unique<NpzReader>(file, std::move(entries), options.from);
   TRY(reader->open());
   return std::unique_ptr<Reader>(std::move(reader));
 }
 
 // Reports whether unpacking an entry of this name could write outside the folder, or fail.
 bool is_unsafe_name(std::string_view name) {
-  if (name.find('\0') != std::string_view::npos || !npy::count_characters(name)) return true;
+  if (name.find('\0') != std::string_view::npos || !npy::is_utf8(name)) return true;
   if (name.starts_with('/')) return true;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find_first_of("/\\", begin), name.size());
@@ -247,23 +227,13 @@ bool is_unsafe_name(std::string_view name) {
 
 Result<void> check(std::span<const TensorInfo> tensors) {
   constexpr std::size_t max_name_bytes = 65535 - suffix.size();
-  std::vector<std::string_view> names;
   for (const TensorInfo& tensor : tensors) {
-    const auto fail = [&](std::string message) {
-      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
-    };
+    const auto fail = [&](std::string message) { return of_tensor(tensor.name, unsupported(std::move(message))); };
     TRY(npy::check_shape(tensor));
     if (tensor.name.size() > max_name_bytes) return fail("npz cannot hold a name of so many bytes");
     if (is_unsafe_name(tensor.name)) return fail("names in npz are those of files, and this one is unsafe to unpack");
-    names.push_back(tensor.name);
   }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "two tensors have this name, and npz finds arrays by name",
-                 .tensor = std::string(*twice)};
-  }
-  return {};
+  return check_distinct_names(tensors, "npz finds arrays by name");
 }
 
 Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const TensorInfo> tensors,

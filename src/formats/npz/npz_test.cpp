@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
+#include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
 #include "formats/npy/npy_dtypes.hpp"
-#include "formats/npz/npz_format.hpp"
 #include "io/input_file.hpp"
 
 namespace tensorcast::formats {

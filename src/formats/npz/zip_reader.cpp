@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
@@ -175,10 +176,9 @@ Result<void> read_local_header(const io::InputFile& file, std::uint64_t offset, 
   const auto extra_bytes = record.get<std::uint16_t>();
   entry.data_offset = offset + local_header_bytes + name_bytes + extra_bytes;
   if (entry.data_offset > directory_offset) return contradiction();
-  const Result<std::vector<std::byte>> rest =
-      read_bytes(file, offset + local_header_bytes, std::size_t{name_bytes} + extra_bytes);
-  if (!rest) return rest.error();
-  RecordReader variable(*rest);
+  const std::vector<std::byte> rest =
+      TRY(read_bytes(file, offset + local_header_bytes, std::size_t{name_bytes} + extra_bytes));
+  RecordReader variable(rest);
   if (header.method != expected.method || variable.text(name_bytes) != entry.name) return contradiction();
   if (((header.flags ^ expected.flags) & encrypted_flag) != 0) return contradiction();
   if ((header.flags & data_descriptor_flag) == 0) {
@@ -225,7 +225,7 @@ Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint6
   if (directory.left() < std::size_t{name_bytes} + extra_bytes + comment_bytes) return malformed;
   ZipEntry entry;
   entry.name = directory.text(name_bytes);
-  if (entry.name.find('\0') != std::string::npos || !npy::count_characters(entry.name)) {
+  if (entry.name.find('\0') != std::string::npos || !npy::is_utf8(entry.name)) {
     return damaged_archive("the name of an entry is not UTF-8");
   }
   std::uint64_t* const fields[] = {&header.bytes, &header.stored_bytes, &offset};
@@ -237,28 +237,20 @@ Result<std::optional<ZipEntry>> read_entry(const io::InputFile& file, std::uint6
   entry.crc = header.crc;
   if (entry.name.ends_with('/') && entry.bytes == 0) return std::optional<ZipEntry>();
 
-  Result<void> checked = check_entry(header);
-  if (checked) checked = read_local_header(file, offset, directory_offset, header, entry);
-  if (!checked) {
-    checked.error().tensor = entry.name;
-    return std::move(checked).error();
-  }
+  TRY(of_tensor(entry.name, check_entry(header)));
+  TRY(of_tensor(entry.name, read_local_header(file, offset, directory_offset, header, entry)));
   return std::optional<ZipEntry>(std::move(entry));
 }
 
 Result<void> check_apart(const std::vector<ZipEntry>& entries) {
   std::vector<const ZipEntry*> sorted;
-  sorted.reserve(entries.size());
   for (const ZipEntry& entry : entries) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const ZipEntry* a, const ZipEntry* b) { return a->data_offset < b->data_offset; });
-  const auto overlap = std::adjacent_find(sorted.begin(), sorted.end(), [](const ZipEntry* a, const ZipEntry* b) {
+  std::ranges::sort(sorted, {}, &ZipEntry::data_offset);
+  const auto overlap = std::ranges::adjacent_find(sorted, [](const ZipEntry* a, const ZipEntry* b) {
     return a->data_offset + a->stored_bytes > b->data_offset || a->data_offset == b->data_offset;
   });
   if (overlap == sorted.end()) return {};
-  Error error = damaged_archive(fmt::format("the entry overlaps \"{}\"", (*overlap)->name));
-  error.tensor = (*(overlap + 1))->name;
-  return error;
+  return of_tensor((*(overlap + 1))->name, damaged_archive(fmt::format("the entry overlaps \"{}\"", (*overlap)->name)));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr std::uint32_t first_day = 33u << 16;   // 1980-01-01, midnight: equal 
 constexpr std::uint32_t owner_may_read_and_write = 0600u << 16;
 
 std::uint16_t flags_of(std::string_view name) {
-  const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool ascii = std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   return ascii ? 0 : utf8_flag;
 }
 

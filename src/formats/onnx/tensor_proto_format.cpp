@@ -1,4 +1,5 @@
-#include "formats/onnx/tensor_proto_format.hpp"
+// One ONNX TensorProto in a .pb, as onnx.save_tensor writes it and ONNX's own node tests ship them.
+// https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -6,6 +7,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_writer.hpp"
 #include "io/input_file.hpp"

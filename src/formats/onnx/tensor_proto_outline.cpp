@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
 #include "dtype/try.hpp"
@@ -29,17 +30,12 @@ class OutlineReader {
       const WireField field = TRY(wire_.next());
       TRY(take(field));
     }
-    if (Result<void> complete = complete_info(); !complete) return named(std::move(complete).error());
-    if (Result<void> placed = place_data(); !placed) return named(std::move(placed).error());
+    TRY(of_tensor(outline_.info.name, complete_info()));
+    TRY(of_tensor(outline_.info.name, place_data()));
     return std::move(outline_);
   }
 
  private:
-  Error named(Error error) const {
-    error.tensor = outline_.info.name;
-    return error;
-  }
-
   Result<void> take(const WireField& field) {
     switch (static_cast<Field>(field.number)) {
       case Field::dims:
@@ -154,8 +150,8 @@ class OutlineReader {
         TRY(spend_text(field.length));
         std::string text = TRY(wire_.text(field.length));
         (is_key ? key : value) = std::move(text);
-      } else if (Result<void> skipped = wire_.skip(field); !skipped) {
-        return skipped;
+      } else {
+        TRY(wire_.skip(field));
       }
     }
     if (wire_.position() != end) return malformed_message(end, "a field runs off the end of its message");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
@@ -22,12 +23,8 @@ TensorProtoReader::TensorProtoReader(const io::InputFile& file, ByteRange messag
     : file_(file), outline_(std::move(outline)), tensors_{outline_.info}, values_(file, message, outline_.info.dtype) {}
 
 Result<std::unique_ptr<TensorProtoReader>> TensorProtoReader::open(const io::InputFile& file, ByteRange message) {
-  Result<Outline> outline = read_outline(file, message);
-  if (!outline) {
-    outline.error().file = file.path();
-    return std::move(outline).error();
-  }
-  std::unique_ptr<TensorProtoReader> reader(new TensorProtoReader(file, message, std::move(*outline)));
+  Outline outline = TRY(in_file(file.path(), read_outline(file, message)));
+  std::unique_ptr<TensorProtoReader> reader(new TensorProtoReader(file, message, std::move(outline)));
   TRY(reader->open_external());
   return reader;
 }
@@ -39,30 +36,27 @@ Result<void> TensorProtoReader::open_external() {
     return located(unsupported("a model in memory has no folder in which its external data could be",
                                "give the path of the model"));
   }
-  Result<io::InputFile> file = io::InputFile::open_below(folder_of(file_.path()), where.location);
-  if (!file) return located(std::move(file).error());
-  const std::uint64_t there = file->size() - std::min(where.offset, file->size());
+  io::InputFile file = TRY(located(io::InputFile::open_below(folder_of(file_.path()), where.location)));
+  const std::uint64_t there = file.size() - std::min(where.offset, file.size());
   const std::uint64_t needed = outline_.info.bytes;
   // Without a length the data reaches to the end of the file.
-  if (where.offset > file->size() || there < needed || (!where.length && there != needed)) {
+  if (where.offset > file.size() || there < needed || (!where.length && there != needed)) {
     return located(parse_error(
         fmt::format("the file has {} bytes from offset {} on, but the shape needs {}", there, where.offset, needed)));
   }
-  external_.emplace(std::move(*file));
+  external_.emplace(std::move(file));
   return {};
 }
 
 Result<void> TensorProtoReader::read(std::size_t, std::uint64_t offset, std::span<std::byte> out) {
-  Result<void> got = read_from(offset, out);
-  return got ? got : located(std::move(got).error());
+  return located(read_from(offset, out));
 }
 
 Result<StringBuffer> TensorProtoReader::read_strings(std::size_t, std::uint64_t first, std::size_t block_bytes) {
   if (outline_.info.dtype != DType::string) {
     return located(Error{.code = ErrorCode::internal, .message = "not a tensor of strings"});
   }
-  Result<StringBuffer> strings = values_.read_strings(outline_.info, first, block_bytes);
-  return strings ? std::move(strings) : located(std::move(strings).error());
+  return located(values_.read_strings(outline_.info, first, block_bytes));
 }
 
 Result<void> TensorProtoReader::read_from(std::uint64_t offset, std::span<std::byte> out) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "formats/format.hpp"
@@ -32,6 +33,10 @@ class TensorProtoReader final : public Reader {
   [[nodiscard]] Result<void> open_external();
   [[nodiscard]] Result<void> read_from(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Error located(Error error) const;
+  template <class T>
+  [[nodiscard]] Result<T> located(Result<T> result) const {
+    return result ? std::move(result) : located(std::move(result).error());
+  }
 
   const io::InputFile& file_;
   Outline outline_;

@@ -10,39 +10,12 @@
 namespace tensorcast::formats::onnx {
 
 std::string_view field_name(Field field) noexcept {
-  switch (field) {
-    case Field::dims:
-      return "dims";
-    case Field::data_type:
-      return "data_type";
-    case Field::segment:
-      return "segment";
-    case Field::float_data:
-      return "float_data";
-    case Field::int32_data:
-      return "int32_data";
-    case Field::string_data:
-      return "string_data";
-    case Field::int64_data:
-      return "int64_data";
-    case Field::name:
-      return "name";
-    case Field::raw_data:
-      return "raw_data";
-    case Field::double_data:
-      return "double_data";
-    case Field::uint64_data:
-      return "uint64_data";
-    case Field::doc_string:
-      return "doc_string";
-    case Field::external_data:
-      return "external_data";
-    case Field::data_location:
-      return "data_location";
-    case Field::metadata_props:
-      return "metadata_props";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"unknown",     "dims",          "data_type",  "segment",       "float_data",
+                                        "int32_data",  "string_data",   "int64_data", "name",          "raw_data",
+                                        "double_data", "uint64_data",   "doc_string", "external_data", "data_location",
+                                        "unknown",     "metadata_props"};
+  const auto number = static_cast<std::size_t>(field);
+  return number < std::size(names) ? names[number] : names[0];
 }
 
 Result<DType> parse_data_type(std::uint64_t number) {

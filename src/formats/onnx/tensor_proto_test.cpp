@@ -5,8 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
-#include "formats/onnx/tensor_proto_format.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
 namespace tensorcast::formats {

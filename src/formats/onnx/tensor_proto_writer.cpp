@@ -24,7 +24,7 @@ std::string encode_metadata(const Metadata& metadata) {
   std::string text;
   protozero::pbf_writer message(text);
   const auto doc_string =
-      std::find_if(metadata.begin(), metadata.end(), [](const auto& entry) { return entry.first == doc_string_key; });
+      std::ranges::find_if(metadata, [](const auto& entry) { return entry.first == doc_string_key; });
   if (doc_string != metadata.end()) message.add_string(tag(Field::doc_string), doc_string->second);
   for (auto entry = metadata.begin(); entry != metadata.end(); ++entry) {
     if (entry == doc_string) continue;

@@ -110,7 +110,7 @@ class StackedCheckpoint {
       return unsupported("the checkpoint's version is not 1001, the only one");
     }
     // The system that wrote it: storages are little-endian on every one.
-    if (const Result<Ref> system = unpickle(input, objects); !system) return system.error();
+    TRY(unpickle(input, objects));
     checkpoint_->root = TRY(unpickle(input, objects));
     const Ref keys = TRY(unpickle(input, objects));
     TRY(locate_storages(keys, input.position()));

@@ -9,7 +9,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/pickle_names.hpp"
@@ -19,6 +21,8 @@ namespace {
 
 constexpr int max_depth = 100;
 constexpr std::string_view metadata_key = "_metadata";
+constexpr const char* save_plain_data =
+    "save tensors and plain data only, as torch.save(model.state_dict(), path) does";
 
 // Writes JSON piece by piece, so that integers of any size are possible.
 class Sorter {
@@ -29,12 +33,9 @@ class Sorter {
     std::optional<std::string> rest = TRY(visit(root, "", 0));
     if (rest && *rest != "{}") tree_.other_data = *std::move(rest) + "\n";
     add_warnings();
-    std::unordered_set<std::string_view> names;
-    for (const NamedTensor& tensor : tree_.tensors) {
-      if (names.insert(tensor.name).second) continue;
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "two tensors of the checkpoint would have this name, as dots join the keys",
-                   .tensor = tensor.name};
+    if (const auto twice = find_repeated(tree_.tensors, &NamedTensor::name)) {
+      return of_tensor(std::string(*twice),
+                       unsupported("two tensors of the checkpoint would have this name, as dots join the keys"));
     }
     return std::move(tree_);
   }
@@ -83,12 +84,12 @@ class Sorter {
       case Kind::storage:
         break;
     }
-    return Error{
-        .code = ErrorCode::unsupported,
-        .message = fmt::format("the checkpoint has {} where data belong",
-                               value.kind == Kind::storage ? "a storage without a tensor" : "a part of a NumPy array"),
-        .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
-        .tensor = path};
+    return not_data(path, fmt::format("{} where data belong", value.kind == Kind::storage ? "a storage without a tensor"
+                                                                                          : "a part of a NumPy array"));
+  }
+
+  static Error not_data(const std::string& path, const std::string& what) {
+    return of_tensor(path, unsupported("the checkpoint has " + what, save_plain_data));
   }
 
   // Names an object of another class. Its tensors would be lost, so it must have none.
@@ -101,10 +102,7 @@ class Sorter {
       if (!harmless_.insert(ref).second) continue;
       const Value& value = objects_[ref];
       if (value.kind == Kind::tensor || value.kind == Kind::storage || value.kind == Kind::numpy_array) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message = fmt::format("the checkpoint has tensors inside of an object of {}", name_of(object)),
-                     .hint = "save tensors and plain data only, as torch.save(model.state_dict(), path) does",
-                     .tensor = path};
+        return not_data(path, fmt::format("tensors inside of an object of {}", name_of(object)));
       }
       TRY(take(4 * value.items.size()));
       open.insert(open.end(), value.items.begin(), value.items.end());

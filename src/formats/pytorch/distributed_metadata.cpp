@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/bytes/window_reader.hpp"
@@ -36,10 +37,7 @@ class MetadataReader {
       // Many entries may share the text of their name, of which each has a copy.
       const std::uint64_t bytes = 3 * sizeof(DistributedTensor) + 2 * objects_[entries[i]].text.size();
       TRY(objects_.budget().take(bytes));
-      if (Result<void> read = read_entry(entries[i], entries[i + 1]); !read) {
-        read.error().tensor = objects_[entries[i]].text;
-        return std::move(read).error();
-      }
+      TRY(of_tensor(objects_[entries[i]].text, read_entry(entries[i], entries[i + 1])));
     }
     return std::move(metadata_);
   }
@@ -185,10 +183,8 @@ class MetadataReader {
   Result<TensorChunk> read_chunk(std::size_t name, Ref value) {
     if (!is_object(value, "ChunkStorageMetadata")) return damaged_distributed("a chunk that is not one");
     TensorChunk chunk;
-    std::vector<std::int64_t> offsets = TRY(sizes_field(value, "offsets"));
-    std::vector<std::int64_t> sizes = TRY(sizes_field(value, "sizes"));
-    chunk.offsets = std::move(offsets);
-    chunk.sizes = std::move(sizes);
+    chunk.offsets = TRY(sizes_field(value, "offsets"));
+    chunk.sizes = TRY(sizes_field(value, "sizes"));
     const auto found = places_.find({name, chunk.offsets});
     if (found == places_.end()) return damaged_distributed("a chunk without a place");
     chunk.item = found->second;

@@ -78,17 +78,14 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
   if (bytes.size() != type.item_bytes || type.dtype == DType::undefined) {
     return malformed_pickle(fmt::format("a NumPy scalar of {} bytes", bytes.size()));
   }
-  if (element.big_endian) std::reverse(bytes.begin(), bytes.end());
+  if (element.big_endian) std::ranges::reverse(bytes);
   const std::int64_t one[] = {1};
   const std::span<const std::byte> source = std::as_bytes(std::span(bytes));
-  Value value;
   if (family(type.dtype) == Family::floating) {
-    value.kind = Kind::real;
     double real = 0;
     const MutableTensorView target{DType::float64, one, std::as_writable_bytes(std::span(&real, 1))};
     TRY(cast({type.dtype, one, source}, target, {}));
-    value.real = real;
-    return objects.add(std::move(value));
+    return objects.add({.kind = Kind::real, .real = real});
   }
   std::int64_t integer = 0;
   const MutableTensorView target{DType::int64, one, std::as_writable_bytes(std::span(&integer, 1))};
@@ -96,9 +93,7 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
   if (type.dtype == DType::uint64 && integer < 0) {
     return objects.add({.kind = Kind::big_integer, .text = fmt::format("{}", static_cast<std::uint64_t>(integer))});
   }
-  value.kind = type.dtype == DType::boolean ? Kind::boolean : Kind::integer;
-  value.integer = integer;
-  return objects.add(std::move(value));
+  return objects.add({.kind = type.dtype == DType::boolean ? Kind::boolean : Kind::integer, .integer = integer});
 }
 
 // (buffer, dtype, shape, order)
@@ -117,12 +112,10 @@ Result<void> set_numpy_array_state(Objects& objects, Ref array, Ref state) {
   std::vector<std::int64_t> shape = TRY(arguments.sizes_at(1));
   const Ref dtype = TRY(arguments.at(2, Kind::numpy_dtype));
   const Ref fortran_order = TRY(arguments.at(3, Kind::boolean));
-  if (const Result<Element> element = element_of(objects[dtype]); !element) return element.error();
+  TRY(element_of(objects[dtype]));
   const Ref data = TRY(arguments.at(4, Kind::bytes));
-  Result<StridedTensor> tensor =
-      array_over(objects, data, dtype, std::move(shape), objects[fortran_order].integer != 0);
-  if (!tensor) return std::move(tensor).error();
-  const Ref made = TRY(add_tensor(objects, *std::move(tensor)));
+  StridedTensor tensor = TRY(array_over(objects, data, dtype, std::move(shape), objects[fortran_order].integer != 0));
+  const Ref made = TRY(add_tensor(objects, std::move(tensor)));
   objects[array].kind = Kind::tensor;
   objects[array].integer = objects[made].integer;
   return {};

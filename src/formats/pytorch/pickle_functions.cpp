@@ -52,9 +52,8 @@ Result<void> set_view(const Objects& objects, Ref properties, StridedTensor& ten
 // (storage, offset, size, strides, requires_grad, hooks[, properties]); v3 has the type before the properties.
 Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool has_type) {
   StridedTensor tensor;
-  const Ref storage = TRY(arguments.at(0, Kind::storage));
-  tensor.storage = storage;
-  const Storage& stored = objects.storages[static_cast<std::size_t>(objects[storage].integer)];
+  tensor.storage = TRY(arguments.at(0, Kind::storage));
+  const Storage& stored = objects.storages[static_cast<std::size_t>(objects[tensor.storage].integer)];
   tensor.type = stored.type;
   if (has_type) {
     const Ref type = TRY(arguments.at(6, Kind::symbol));
@@ -63,15 +62,13 @@ Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool ha
     if (tensor.type == nullptr) return not_allowed(name);
   }
   if (tensor.type == nullptr) return malformed_pickle("a tensor of bytes without a type");
-  const std::uint64_t offset = TRY(arguments.size_at(1));
-  std::vector<std::int64_t> shape = TRY(arguments.sizes_at(2));
-  std::vector<std::int64_t> strides = TRY(arguments.sizes_at(3));
-  if (shape.size() != strides.size() || shape.size() > max_rank) {
-    return malformed_pickle(fmt::format("a tensor of {} dimensions with {} strides", shape.size(), strides.size()));
+  tensor.offset = TRY(arguments.size_at(1));
+  tensor.shape = TRY(arguments.sizes_at(2));
+  tensor.strides = TRY(arguments.sizes_at(3));
+  if (tensor.shape.size() != tensor.strides.size() || tensor.shape.size() > max_rank) {
+    return malformed_pickle(
+        fmt::format("a tensor of {} dimensions with {} strides", tensor.shape.size(), tensor.strides.size()));
   }
-  tensor.offset = offset;
-  tensor.shape = std::move(shape);
-  tensor.strides = std::move(strides);
   const std::size_t properties = has_type ? 7 : 6;
   if (arguments.count() > properties) {
     TRY(set_view(objects, *arguments.at(properties), tensor));
@@ -119,8 +116,8 @@ Result<Ref> rebuild_from_type(Objects& objects, const Arguments& arguments) {
   }
   const Ref inner = TRY(arguments.at(2, Kind::tuple));
   const Ref tensor = TRY(call(objects, function, inner));
-  const Result<Ref> state = arguments.at(3);
-  return state ? without_state(objects, tensor, *state) : state;
+  const Ref state = TRY(arguments.at(3));
+  return without_state(objects, tensor, state);
 }
 
 // (tensor or array, type, device, requires_grad): tensors of devices whose storages cannot be saved.
@@ -209,9 +206,7 @@ Result<Ref> add_tensor(Objects& objects, StridedTensor tensor) {
   const std::uint64_t bytes = io::MemoryBudget::grown_bytes<StridedTensor> + 16 * tensor.shape.size();
   TRY(objects.budget().take(bytes));
   objects.tensors.push_back(std::move(tensor));
-  Value value{.kind = Kind::tensor};
-  value.integer = static_cast<std::int64_t>(objects.tensors.size() - 1);
-  return objects.add(std::move(value));
+  return objects.add({.kind = Kind::tensor, .integer = static_cast<std::int64_t>(objects.tensors.size() - 1)});
 }
 
 Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
@@ -244,8 +239,8 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
       return arguments.at(0, Kind::tensor);
     case Function::rebuild_parameter_with_state: {
       const Ref tensor = TRY(arguments.at(0, Kind::tensor));
-      const Result<Ref> state = arguments.at(3);
-      return state ? without_state(objects, tensor, *state) : state;
+      const Ref state = TRY(arguments.at(3));
+      return without_state(objects, tensor, state);
     }
     case Function::rebuild_from_type:
       return rebuild_from_type(objects, arguments);
@@ -269,10 +264,10 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
 }
 
 Result<Ref> call_with_names(Objects& objects, Ref function, Ref arguments, Ref named) {
-  const Result<Ref> made = call(objects, function, arguments);
-  if (!made || is_empty(objects[named])) return made;
-  if (objects[*made].kind != Kind::foreign) return malformed_pickle("a call with named arguments");
-  TRY(objects.append(*made, named));
+  const Ref made = TRY(call(objects, function, arguments));
+  if (is_empty(objects[named])) return made;
+  if (objects[made].kind != Kind::foreign) return malformed_pickle("a call with named arguments");
+  TRY(objects.append(made, named));
   return made;
 }
 
@@ -328,9 +323,7 @@ Result<Ref> make_storage(Objects& objects, Ref identifier) {
   const std::uint64_t bytes = io::MemoryBudget::grown_bytes<Storage> + 2 * storage.key.size();
   TRY(objects.budget().take(bytes));
   objects.storages.push_back(std::move(storage));
-  Value value{.kind = Kind::storage};
-  value.integer = static_cast<std::int64_t>(objects.storages.size() - 1);
-  return objects.add(std::move(value));
+  return objects.add({.kind = Kind::storage, .integer = static_cast<std::int64_t>(objects.storages.size() - 1)});
 }
 
 }  // namespace tensorcast::formats::pytorch

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "formats/npy/npy_text.hpp"
 
 namespace tensorcast::formats::pytorch {
@@ -94,14 +95,11 @@ constexpr auto harmless_builtins =
 
 bool runs_programs(const std::string& module, const std::string& name) {
   const std::string_view top = std::string_view(module).substr(0, module.find('.'));
-  if (std::ranges::find(dangerous_modules, top) == dangerous_modules.end()) return false;
-  return module != "builtins" || std::ranges::find(harmless_builtins, name) == harmless_builtins.end();
+  return contains(dangerous_modules, top) && (module != "builtins" || !contains(harmless_builtins, name));
 }
 
 Result<Ref> add_function(Objects& objects, Function function, const std::string& name) {
-  Value value{.kind = Kind::function, .text = name};
-  value.integer = static_cast<std::int64_t>(function);
-  return objects.add(std::move(value));
+  return objects.add({.kind = Kind::function, .integer = static_cast<std::int64_t>(function), .text = name});
 }
 
 }  // namespace
@@ -126,8 +124,8 @@ Result<Ref> find_name(Objects& objects, const std::string& given_module, const s
     if (find_storage_type(name) != nullptr) return add_function(objects, Function::storage, full);
   }
   if (module == "torch") {
-    const bool is_constant = find_torch_type(name) != nullptr ||
-                             std::find(torch_constants.begin(), torch_constants.end(), name) != torch_constants.end();
+    const bool is_constant =
+        find_torch_type(name) != nullptr || std::ranges::find(torch_constants, name) != torch_constants.end();
     if (is_constant) return objects.add({.kind = Kind::symbol, .text = full});
   }
   const auto* tensor = std::ranges::find(other_tensors, full, &OtherTensor::name);

@@ -1,4 +1,4 @@
-#include "formats/pytorch/pytorch_format.hpp"
+// Checkpoints of PyTorch, read without running anything: torch.save's zip archives and its older files of pickles.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <zlib.h>
@@ -7,8 +7,11 @@
 #include <array>
 #include <limits>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/bytes/strided_elements.hpp"
+#include "formats/format_list.hpp"
 #include "formats/pytorch/checkpoint_file.hpp"
 #include "formats/pytorch/checkpoint_tree.hpp"
 #include "io/input_file.hpp"
@@ -58,20 +61,14 @@ class PytorchReader final : public Reader {
     std::uint64_t left = base_bytes + bytes_per_byte * file_.size();
     for (pytorch::NamedTensor& named : tree.tensors) {
       TRY(checkpoint_->budget->take_grown<TensorInfo>());
-      Result<TensorInfo> info = describe(checkpoint_->objects.tensors[named.tensor]);
-      if (!info) {
-        info.error().tensor = named.name;
-        return std::move(info).error();
+      TensorInfo info = TRY(of_tensor(named.name, describe(checkpoint_->objects.tensors[named.tensor])));
+      if (info.bytes > left) {
+        return of_tensor(named.name, unsupported("the tensors repeat the elements of the file too often",
+                                                 "save tensor.clone() instead of an expanded one"));
       }
-      if (info->bytes > left) {
-        return Error{.code = ErrorCode::unsupported,
-                     .message = "the tensors repeat the elements of the file too often",
-                     .hint = "save tensor.clone() instead of an expanded one",
-                     .tensor = named.name};
-      }
-      left -= info->bytes;
-      info->name = std::move(named.name);
-      tensors_.push_back(*std::move(info));
+      left -= info.bytes;
+      info.name = std::move(named.name);
+      tensors_.push_back(std::move(info));
       sources_.push_back(named.tensor);
     }
     return {};
@@ -89,8 +86,7 @@ class PytorchReader final : public Reader {
     const StridedTensor& tensor = checkpoint_->objects.tensors[sources_[index]];
     if (tensor.conjugated || tensor.negated) flip_signs(tensor, offset, out);
     if (!got && got.error().tensor.empty()) got.error().tensor = tensors_[index].name;
-    if (!got && got.error().file.empty()) got.error().file = file_.path();
-    return got;
+    return in_file(file_.path(), std::move(got));
   }
 
  private:
@@ -212,40 +208,8 @@ std::string_view text_of(std::span<const std::byte> head) {
 
 bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06"); }
 
-// Any archive but one of arrays: its extension decides, or the name of its first entry.
-bool sniff(std::span<const std::byte> bytes, std::uint64_t) {
-  const std::string_view head = text_of(bytes);
-  if (is_zip(head)) return begins_with_torch_entry(head);
-  const std::size_t magic = head.substr(0, 32).find(stacked_magic);
-  return magic != std::string_view::npos || head.starts_with(stacked_magic_text);
-}
-
-Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
-  const auto fail = [&](Error error) {
-    if (error.file.empty()) error.file = file.path();
-    return error;
-  };
-  std::array<std::byte, 512> buffer{};
-  const std::span<std::byte> bytes = std::span(buffer).first(std::min<std::uint64_t>(file.size(), buffer.size()));
-  if (auto got = file.read(0, bytes); !got) return fail(std::move(got).error());
-  const std::string_view head = text_of(bytes);
-  constexpr std::size_t tar_magic_offset = 257;
-  if (head.size() > tar_magic_offset && head.substr(tar_magic_offset).starts_with("ustar")) {
-    return fail({.code = ErrorCode::unsupported,
-                 .message = "this is a tar archive, as PyTorch before 0.2 wrote checkpoints",
-                 .hint = "load it with torch.load and save it again with torch.save"});
-  }
-  Result<std::unique_ptr<CheckpointFile>> checkpoint =
-      is_zip(head) ? pytorch::read_zip_checkpoint(file) : pytorch::read_stacked_checkpoint(file);
-  if (!checkpoint) return fail(std::move(checkpoint).error());
-  auto reader = std::make_unique<PytorchReader>(file, std::move(*checkpoint));
-  if (auto opened = reader->open(); !opened) return fail(std::move(opened).error());
-  return std::unique_ptr<Reader>(std::move(reader));
-}
-
-}  // namespace
-
-bool begins_with_torch_entry(std::string_view head) noexcept {
+// Reports whether the head of a zip archive names an entry that torch.save writes.
+bool begins_with_torch_entry(std::string_view head) {
   constexpr std::size_t name_bytes_offset = 26;
   constexpr std::size_t name_offset = 30;
   if (head.size() < name_offset) return false;
@@ -257,6 +221,33 @@ bool begins_with_torch_entry(std::string_view head) noexcept {
          entry == "/constants.pkl" || entry.starts_with("/data/") || entry.starts_with("/code/") ||
          entry.starts_with("/.data/");
 }
+
+// Any archive but one of arrays: its extension decides, or the name of its first entry.
+bool sniff(std::span<const std::byte> bytes, std::uint64_t) {
+  const std::string_view head = text_of(bytes);
+  if (is_zip(head)) return begins_with_torch_entry(head);
+  const std::size_t magic = head.substr(0, 32).find(stacked_magic);
+  return magic != std::string_view::npos || head.starts_with(stacked_magic_text);
+}
+
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
+  std::array<std::byte, 512> buffer{};
+  const std::span<std::byte> bytes = std::span(buffer).first(std::min<std::uint64_t>(file.size(), buffer.size()));
+  TRY(file.read(0, bytes));
+  const std::string_view head = text_of(bytes);
+  constexpr std::size_t tar_magic_offset = 257;
+  if (head.size() > tar_magic_offset && head.substr(tar_magic_offset).starts_with("ustar")) {
+    return in_file(file.path(), unsupported("this is a tar archive, as PyTorch before 0.2 wrote checkpoints",
+                                            "load it with torch.load and save it again with torch.save"));
+  }
+  std::unique_ptr<CheckpointFile> checkpoint = TRY(
+      in_file(file.path(), is_zip(head) ? pytorch::read_zip_checkpoint(file) : pytorch::read_stacked_checkpoint(file)));
+  auto reader = std::make_unique<PytorchReader>(file, std::move(checkpoint));
+  TRY(in_file(file.path(), reader->open()));
+  return std::unique_ptr<Reader>(std::move(reader));
+}
+
+}  // namespace
 
 constexpr Format pytorch_format = {
     .name = "pytorch",

@@ -1,7 +1,8 @@
 #include "formats/pytorch/torch_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
+
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::formats::pytorch {
 namespace {
@@ -32,10 +33,7 @@ constexpr auto types = std::to_array<TorchType>({
 });
 
 const TorchType* find(std::string_view TorchType::*field, std::string_view wanted) noexcept {
-  if (wanted.empty()) return nullptr;
-  const auto* found =
-      std::find_if(types.begin(), types.end(), [&](const TorchType& type) { return type.*field == wanted; });
-  return found == types.end() ? nullptr : found;
+  return wanted.empty() ? nullptr : find_row(types, field, wanted);
 }
 
 }  // namespace

@@ -20,13 +20,6 @@ namespace {
 constexpr int newest_protocol = 5;
 constexpr std::size_t max_long_bytes = 1024;  // a Python integer of 8192 bits; larger ones are not data
 
-#define TENSORCAST_TRY(statement) \
-  if (Result<void> done_ = (statement); !done_) return done_
-
-bool is_utf8(const std::string& text) {
-  return npy::count_characters(text + '.').ok();  // a final NUL is text
-}
-
 // Returns the decimal digits of a little-endian integer in two's complement. Divides words by the largest power of ten
 // that they hold: 1 kB takes 0.1 ms, and digit by digit took 8 ms.
 std::string decimal(const std::string& bytes) {
@@ -59,7 +52,7 @@ std::string decimal(const std::string& bytes) {
   }
   if (digits.empty()) digits = "0";
   if (negative) digits += '-';
-  std::reverse(digits.begin(), digits.end());
+  std::ranges::reverse(digits);
   return digits;
 }
 
@@ -88,12 +81,11 @@ class Unpickler {
         return push_mark();
       case '0':
         return pop();
-      case '1': {
-        Result<std::vector<Ref>> dropped = pop_to_mark();
-        return dropped ? Result<void>() : std::move(dropped).error();
-      }
+      case '1':
+        TRY(pop_to_mark());
+        return {};
       case '2':
-        TENSORCAST_TRY(need(1));
+        TRY(need(1));
         return push(stack_.back());
       case 'N':
         return push_value({.kind = Kind::none});
@@ -201,23 +193,23 @@ class Unpickler {
         return stack_global();
       case 'R':
       case 0x81: {  // REDUCE, NEWOBJ
-        TENSORCAST_TRY(need(2));
+        TRY(need(2));
         const Ref arguments = take();
         return push(call(objects_, take(), arguments));
       }
       case 0x92: {  // NEWOBJ_EX
-        TENSORCAST_TRY(need(3));
+        TRY(need(3));
         const Ref named = take();
         const Ref arguments = take();
         return push(call_with_names(objects_, take(), arguments, named));
       }
       case 'b': {
-        TENSORCAST_TRY(need(2));
+        TRY(need(2));
         const Ref state = take();
         return set_state(objects_, stack_.back(), state);
       }
       case 'Q': {
-        TENSORCAST_TRY(need(1));
+        TRY(need(1));
         return push(make_storage(objects_, take()));
       }
       case 'P':
@@ -254,20 +246,16 @@ class Unpickler {
     marks_.pop_back();
     return {};
   }
-  Result<void> push(Result<Ref> value) {
-    if (!value) return std::move(value).error();
-    TENSORCAST_TRY(objects_.budget().take_grown<Ref>());
-    stack_.push_back(*value);
+  Result<void> push(const Result<Ref>& value) {
+    const Ref ref = TRY(value);
+    TRY(objects_.budget().take_grown<Ref>());
+    stack_.push_back(ref);
     return {};
   }
   Result<void> push_value(Value value) { return push(objects_.add(std::move(value))); }
-  Result<void> push_integer(Kind kind, std::int64_t integer) {
-    Value value{.kind = kind};
-    value.integer = integer;
-    return push_value(std::move(value));
-  }
+  Result<void> push_integer(Kind kind, std::int64_t integer) { return push_value({.kind = kind, .integer = integer}); }
   Result<void> push_mark() {
-    TENSORCAST_TRY(objects_.budget().take_grown<std::size_t>());
+    TRY(objects_.budget().take_grown<std::size_t>());
     marks_.push_back(stack_.size());
     return {};
   }
@@ -288,13 +276,13 @@ class Unpickler {
   }
   template <class Number>
   Result<void> skip() {
-    const Result<Number> number = input_.get<Number>();
-    return number ? Result<void>() : number.error();
+    TRY(input_.get<Number>());
+    return {};
   }
   template <class Number>
   Result<void> push_fixed() {
-    const Result<Number> number = input_.get<Number>();
-    return number ? push_integer(Kind::integer, *number) : number.error();
+    const Number number = TRY(input_.get<Number>());
+    return push_integer(Kind::integer, number);
   }
   Result<void> push_decimal() {
     std::string line = TRY(input_.line());
@@ -322,11 +310,7 @@ class Unpickler {
     const std::string bytes = TRY(input_.text(length));
     return push_digits(decimal(bytes));
   }
-  Result<void> push_number(double real) {
-    Value value{.kind = Kind::real};
-    value.real = real;
-    return push_value(std::move(value));
-  }
+  Result<void> push_number(double real) { return push_value({.kind = Kind::real, .real = real}); }
   Result<void> push_real() {
     const std::uint64_t bits = TRY(input_.get<std::uint64_t>());
     return push_number(std::bit_cast<double>(__builtin_bswap64(bits)));
@@ -345,7 +329,7 @@ class Unpickler {
   Result<void> push_text(Kind kind, bool python2) {
     const Length length = TRY(input_.get<Length>());
     std::string text = TRY(input_.text(length));
-    if (kind == Kind::string && !is_utf8(text)) {
+    if (kind == Kind::string && !npy::is_utf8(text)) {
       if (!python2) return malformed_pickle("a text that is not UTF-8");
       kind = Kind::bytes;
     }
@@ -355,7 +339,7 @@ class Unpickler {
     const std::string line = TRY(input_.line());
     const bool quoted =
         line.size() >= 2 && line.front() == line.back() && (line.front() == '\'' || line.front() == '"');
-    if (!quoted || line.find('\\') != std::string::npos || !is_utf8(line)) {
+    if (!quoted || line.find('\\') != std::string::npos || !npy::is_utf8(line)) {
       return malformed_pickle("a text that is not in quotes, or has escapes");
     }
     return push_value({.kind = Kind::string, .text = line.substr(1, line.size() - 2)});
@@ -363,7 +347,7 @@ class Unpickler {
   Result<void> push_escaped() {
     std::string line = TRY(input_.line());
     // Latin-1, with \uXXXX for the rest; names of tensors are ASCII.
-    if (!std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; })) {
+    if (!std::ranges::all_of(line, [](char c) { return c >= ' ' && c <= '~' && c != '\\'; })) {
       return unsupported("the pickle has a text of protocol 0 that is not plain ASCII",
                          "save the checkpoint with torch.save's own protocol");
     }
@@ -377,41 +361,39 @@ class Unpickler {
     return push_value({.kind = kind, .items = std::move(items)});
   }
   Result<void> push_tuple(std::size_t count) {
-    TENSORCAST_TRY(need(count));
+    TRY(need(count));
     Value tuple{.kind = Kind::tuple};
     tuple.items.assign(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     return push_value(std::move(tuple));
   }
   Result<void> append_to(Kind kind, std::span<const Ref> items) {
-    TENSORCAST_TRY(need(1));
+    TRY(need(1));
     const Kind container = objects_[stack_.back()].kind;
     if (container != kind && container != Kind::foreign) {
       return malformed_pickle("items for a value that is not their container");
     }
     if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
-    for (const Ref item : items) TENSORCAST_TRY(objects_.append(stack_.back(), item));
+    for (const Ref item : items) {
+      TRY(objects_.append(stack_.back(), item));
+    }
     return {};
   }
   Result<void> append(Kind kind, std::size_t count) {
-    TENSORCAST_TRY(need(count + 1));
+    TRY(need(count + 1));
     const std::vector<Ref> items(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     return append_to(kind, items);
   }
   Result<void> append_marked(Kind kind) {
-    const Result<std::vector<Ref>> items = pop_to_mark();
-    return items ? append_to(kind, *items) : items.error();
+    const std::vector<Ref> items = TRY(pop_to_mark());
+    return append_to(kind, items);
   }
 
   // The memo.
   Result<std::uint64_t> memo_index(std::uint8_t code) {
-    const auto widened = [](auto index) -> Result<std::uint64_t> {
-      if (!index) return index.error();
-      return std::uint64_t{*index};
-    };
-    if (code == 'q' || code == 'h') return widened(input_.get<std::uint8_t>());
-    if (code == 'r' || code == 'j') return widened(input_.get<std::uint32_t>());
+    if (code == 'q' || code == 'h') return input_.get<std::uint8_t>();
+    if (code == 'r' || code == 'j') return input_.get<std::uint32_t>();
     if (code == 0x94) return std::uint64_t{memo_.size()};
     const std::string line = TRY(input_.line());
     const std::optional<std::uint64_t> index = parse_whole<std::uint64_t>(line);
@@ -420,9 +402,11 @@ class Unpickler {
   }
   Result<void> put(std::uint8_t code) {
     const std::uint64_t index = TRY(memo_index(code));
-    TENSORCAST_TRY(need(1));
+    TRY(need(1));
     constexpr std::uint64_t node_bytes = 64;  // of an entry in the map
-    if (!memo_.contains(index)) TENSORCAST_TRY(objects_.budget().take(node_bytes));
+    if (!memo_.contains(index)) {
+      TRY(objects_.budget().take(node_bytes));
+    }
     memo_[index] = stack_.back();
     return {};
   }
@@ -434,7 +418,7 @@ class Unpickler {
   }
 
   Result<void> stack_global() {
-    TENSORCAST_TRY(need(2));
+    TRY(need(2));
     const Ref name = take();
     const Ref module = take();
     if (objects_[name].kind != Kind::string || objects_[module].kind != Kind::string) {
@@ -449,8 +433,6 @@ class Unpickler {
   std::vector<std::size_t> marks_;  // sizes of the stack
   std::unordered_map<std::uint64_t, Ref> memo_;
 };
-
-#undef TENSORCAST_TRY
 
 }  // namespace
 

@@ -1,10 +1,14 @@
-#include "formats/raw/raw_format.hpp"
+// Raw bytes: dense little-endian elements in C order; the caller gives type and shape.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <array>
 #include <limits>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 #include "tensorcast/tensor.hpp"
@@ -42,31 +46,19 @@ class RawWriter final : public Writer {
 };
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
-  if (!options.raw) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "raw bytes do not say what they hold",
-                 .hint = "`raw` says it, with a type and a shape",
-                 .file = file.path()};
-  }
+  const auto fail = [&](std::string message, std::string hint = {}) {
+    return in_file(file.path(), invalid(std::move(message), std::move(hint)));
+  };
+  if (!options.raw) return fail("raw bytes do not say what they hold", "`raw` says it, with a type and a shape");
   const DType dtype = options.raw->dtype;
-  if (bit_width(dtype) == 0) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("raw bytes cannot be read as {}", name(dtype)),
-                 .file = file.path()};
-  }
-  Result<std::size_t> count = element_count(options.raw->shape);
-  if (!count) {
-    count.error().file = file.path();
-    return std::move(count).error();
-  }
-  const std::size_t bytes = storage_bytes(dtype, *count);
+  if (bit_width(dtype) == 0) return fail(fmt::format("raw bytes cannot be read as {}", name(dtype)));
+  const std::size_t count = TRY(in_file(file.path(), element_count(options.raw->shape)));
+  const std::size_t bytes = storage_bytes(dtype, count);
   if (bytes == std::numeric_limits<std::size_t>::max() || bytes != file.size()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("the file has {} bytes, but {} elements of {} take {}", file.size(), *count,
-                                        name(dtype), bytes),
-                 .file = file.path()};
+    return fail(
+        fmt::format("the file has {} bytes, but {} elements of {} take {}", file.size(), count, name(dtype), bytes));
   }
-  TensorInfo tensor{.name = "", .dtype = dtype, .shape = options.raw->shape, .count = *count, .bytes = bytes};
+  TensorInfo tensor{.name = "", .dtype = dtype, .shape = options.raw->shape, .count = count, .bytes = bytes};
   return std::unique_ptr<Reader>(std::make_unique<RawReader>(file, std::move(tensor)));
 }
 

@@ -1,7 +1,8 @@
 #include "formats/safetensors/safetensors_dtypes.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
+
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::formats::safetensors {
 namespace {
@@ -35,16 +36,11 @@ constexpr auto dtypes = std::to_array<DTypeEntry>({
 }  // namespace
 
 const DTypeEntry* find_dtype(std::string_view spelling) noexcept {
-  const auto* found =
-      std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeEntry& entry) { return entry.spelling == spelling; });
-  return found == dtypes.end() ? nullptr : found;
+  return find_row(dtypes, &DTypeEntry::spelling, spelling);
 }
 
 const DTypeEntry* find_dtype(DType dtype) noexcept {
-  if (dtype == DType::undefined) return nullptr;
-  const auto* found =
-      std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeEntry& entry) { return entry.dtype == dtype; });
-  return found == dtypes.end() ? nullptr : found;
+  return dtype == DType::undefined ? nullptr : find_row(dtypes, &DTypeEntry::dtype, dtype);
 }
 
 }  // namespace tensorcast::formats::safetensors

@@ -1,4 +1,4 @@
-#include "formats/safetensors/safetensors_format.hpp"
+// Hugging Face safetensors: 8 bytes of header length, a JSON header, the tensors' bytes without gaps.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -6,7 +6,11 @@
 #include <array>
 #include <numeric>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/distinct_names.hpp"
+#include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "io/input_file.hpp"
@@ -58,37 +62,23 @@ bool sniff(std::span<const std::byte> head, std::uint64_t file_size) {
 }
 
 Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
-  Result<safetensors::FileHeader> opened = safetensors::read_file_header(
-      file.size(), [&](std::uint64_t offset, std::span<std::byte> out) { return file.read(offset, out); });
-  if (!opened) {
-    if (opened.error().file.empty()) opened.error().file = file.path();
-    return std::move(opened).error();
-  }
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { return file.read(offset, out); };
+  safetensors::FileHeader opened = TRY(in_file(file.path(), safetensors::read_file_header(file.size(), read)));
   return std::unique_ptr<Reader>(
-      std::make_unique<SafetensorsReader>(file, std::move(opened->header), opened->data_begin));
+      std::make_unique<SafetensorsReader>(file, std::move(opened.header), opened.data_begin));
 }
 
 Result<void> check(std::span<const TensorInfo> tensors) {
-  std::vector<std::string_view> names;
   for (const TensorInfo& tensor : tensors) {
-    const auto fail = [&](std::string message) {
-      return Error{.code = ErrorCode::unsupported, .message = std::move(message), .tensor = tensor.name};
-    };
+    const auto fail = [&](std::string message) { return of_tensor(tensor.name, unsupported(std::move(message))); };
     if (tensor.name == "__metadata__") return fail("safetensors keeps this name for itself");
     if (tensor.shape.size() > safetensors::max_rank) return fail("safetensors cannot hold so many dimensions");
     if (bit_width(tensor.dtype) != 0 && tensor.count % 8 != 0 && tensor.count * bit_width(tensor.dtype) % 8 != 0) {
       return fail(fmt::format("safetensors holds whole bytes only, and {} elements of {} do not fill them",
                               tensor.count, name(tensor.dtype)));
     }
-    names.push_back(tensor.name);
   }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "two tensors have this name, and safetensors finds tensors by name",
-                 .tensor = std::string(*twice)};
-  }
-  return {};
+  return check_distinct_names(tensors, "safetensors finds tensors by name");
 }
 
 // PyTorch packs elements of less than a byte along the last dimension.
@@ -117,8 +107,8 @@ std::vector<std::size_t> layout(std::span<const TensorInfo> tensors) {
     begin += tensor.bytes;
   }
   if (!aligned) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return alignment_of(tensors[a]) > alignment_of(tensors[b]); });
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return alignment_of(tensors[a]) > alignment_of(tensors[b]); });
   }
   return order;
 }

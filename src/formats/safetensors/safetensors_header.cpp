@@ -8,7 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "formats/safetensors/safetensors_header_parser.hpp"
@@ -17,8 +19,8 @@
 namespace tensorcast::formats::safetensors {
 namespace {
 
-Error header_error(std::string message, std::string tensor = {}) {
-  return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor)};
+Error header_error(std::string message, const std::string& tensor = {}) {
+  return of_tensor(tensor, parse_error(std::move(message)));
 }
 
 // Fills in the fields that follow from type and shape, and compares them with the offsets.
@@ -47,16 +49,6 @@ Result<TensorInfo> check_entry(HeaderEntry& entry) {
   return tensor;
 }
 
-// Returns a name that occurs twice, if any.
-std::optional<std::string> find_duplicate(const std::vector<HeaderEntry>& entries) {
-  std::vector<std::string_view> names;
-  names.reserve(entries.size());
-  for (const HeaderEntry& entry : entries) names.push_back(entry.name);
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  return twice == names.end() ? std::nullopt : std::optional<std::string>(*twice);
-}
-
 void append_string(std::string& json, const std::string& text) { json += nlohmann::json(text).dump(); }
 
 }  // namespace
@@ -64,8 +56,10 @@ void append_string(std::string& json, const std::string& text) { json += nlohman
 Result<Header> parse_header(std::string_view json, std::uint64_t data_bytes) {
   ParsedHeader parsed = TRY(parse_header_json(json));
   std::vector<HeaderEntry>& entries = parsed.entries;
-  if (auto twice = find_duplicate(entries)) return header_error("the name occurs twice", *std::move(twice));
-  std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
+  if (const auto twice = find_repeated(entries, &HeaderEntry::name)) {
+    return header_error("the name occurs twice", std::string(*twice));
+  }
+  std::ranges::stable_sort(entries, [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "io/memory_budget.hpp"
 
@@ -185,11 +186,8 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool check_metadata() {
-    std::vector<std::string_view> keys;
-    for (const auto& [key, value] : header_.metadata) keys.push_back(key);
-    std::sort(keys.begin(), keys.end());
-    const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    return twice == keys.end() || fail(fmt::format("__metadata__ has \"{}\" twice", *twice));
+    const auto twice = find_repeated(header_.metadata, &Metadata::value_type::first);
+    return !twice || fail(fmt::format("__metadata__ has \"{}\" twice", *twice));
   }
 
   bool unexpected(std::string_view what) {
@@ -220,9 +218,8 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool fail(std::string message) {
-    error_ = Error{.code = ErrorCode::parse,
-                   .message = std::move(message),
-                   .tensor = place_ >= Place::tensor_value ? entry().name : std::string()};
+    error_ = tensorcast::parse_error(std::move(message));
+    if (place_ >= Place::tensor_value) error_->tensor = entry().name;
     return false;
   }
 

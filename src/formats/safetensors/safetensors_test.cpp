@@ -1,4 +1,4 @@
-#include "formats/safetensors/safetensors_format.hpp"
+#include "formats/format_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
