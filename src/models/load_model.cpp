@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/lower_case.hpp"
@@ -23,7 +24,7 @@ constexpr std::size_t recognized_bytes = 4096;
 
 bool has_extension(std::string_view path, const ModelFormat& format) {
   const std::string name = lower_case(path.substr(path.rfind('/') + 1));
-  return std::any_of(format.extensions.begin(), format.extensions.end(), [&](std::string_view extension) {
+  return std::ranges::any_of(format.extensions, [&](std::string_view extension) {
     return name.size() > extension.size() && name.ends_with(extension);
   });
 }
@@ -57,24 +58,20 @@ Result<const ModelFormat*> detect_format(const std::string& path) {
   }
   if (by_content != nullptr) return by_content;
   if (by_extension != nullptr) return by_extension;  // its reader has the best error message
-  return Error{.code = ErrorCode::unsupported,
-               .message = "the file is not a model of a known format",
-               .hint = fmt::format("known are {}", fmt::join(extensions, ", ")),
-               .file = path};
+  return in_file(path, unsupported("the file is not a model of a known format",
+                                   fmt::format("known are {}", fmt::join(extensions, ", "))));
 }
 
 // Compiles the graph to find errors that the reader cannot, as the file's name is known here.
 Result<Model> checked(const ModelFormat& format, Result<Graph> graph) {
-  if (!graph) return std::move(graph).error();
-  if (Result<Program> program = Program::compile(*graph); !program) return std::move(program).error();
-  return Model{std::string(format.name), std::move(*graph)};
+  Graph whole = TRY(std::move(graph));
+  TRY(Program::compile(whole));
+  return Model{std::string(format.name), std::move(whole)};
 }
 
 Result<Model> load(const std::string& path, const LoadModelOptions& options) {
-  const Result<const ModelFormat*> format =
-      options.format.empty() ? detect_format(path) : format_by_name(options.format);
-  if (!format) return format.error();
-  return checked(**format, (*format)->load(path, options));
+  const ModelFormat* format = TRY(options.format.empty() ? detect_format(path) : format_by_name(options.format));
+  return checked(*format, format->load(path, options));
 }
 
 // Chooses the format that recognizes the bytes; without one, the first that is read from memory, for its error message.
@@ -89,14 +86,12 @@ Result<const ModelFormat*> detect_format(std::span<const std::byte> bytes) {
 }
 
 Result<Model> parse(std::span<const std::byte> bytes, const LoadModelOptions& options) {
-  const Result<const ModelFormat*> format =
-      options.format.empty() ? detect_format(bytes) : format_by_name(options.format);
-  if (!format) return format.error();
-  if ((*format)->parse == nullptr) {
-    return unsupported(fmt::format("models of format {} are not read from memory", (*format)->name),
+  const ModelFormat* format = TRY(options.format.empty() ? detect_format(bytes) : format_by_name(options.format));
+  if (format->parse == nullptr) {
+    return unsupported(fmt::format("models of format {} are not read from memory", format->name),
                        "write the model to a file, and give its path");
   }
-  return checked(**format, (*format)->parse(io::InputFile::in_memory(bytes)));
+  return checked(*format, format->parse(io::InputFile::in_memory(bytes)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The interface of a model format. Each has one folder and one row in registry.cpp.
+// The interface of a model format. Each has one folder and one row in model_list.cpp.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <span>
@@ -22,6 +22,10 @@ struct ModelFormat {
   // Reads a model of one file, which may be in memory. Null: models of this format are read by load() alone.
   Result<Graph> (*parse)(const io::InputFile& file) = nullptr;
 };
+
+extern const ModelFormat mdf_format;
+extern const ModelFormat onnx_format;
+extern const ModelFormat openvino_ir_format;
 
 [[nodiscard]] std::span<const ModelFormat> model_formats();
 

@@ -1,4 +1,4 @@
-#include "models/mdf/mdf.hpp"
+// ModECI MDF: graphs of nodes with ports and parameters, as JSON, YAML or BSON.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "models/mdf/mdf_graph.hpp"
 #include "models/mdf/mdf_model.hpp"
 #include "models/mdf/mdf_tree.hpp"
+#include "models/model_format.hpp"
 
 namespace tensorcast::models::mdf {
 namespace {
@@ -38,7 +39,7 @@ Syntax syntax_of(const std::string& path, std::string_view text) {
   return syntax_of(text);
 }
 
-Result<Graph> load_file(const std::string& path, const LoadModelOptions& options) {
+Result<Graph> load(const std::string& path, const LoadModelOptions& options) {
   const io::InputFile file = TRY(io::InputFile::open(path));
   if (file.size() > max_file_bytes) {
     return unsupported(fmt::format("the file has {} bytes; at most {} are read", file.size(), max_file_bytes));
@@ -51,17 +52,12 @@ Result<Graph> load_file(const std::string& path, const LoadModelOptions& options
   return build_graph(model, options);
 }
 
-Result<Graph> load(const std::string& path, const LoadModelOptions& options) {
-  Result<Graph> graph = load_file(path, options);
-  if (!graph && graph.error().file.empty()) graph.error().file = path;
-  return graph;
-}
-
 }  // namespace
-
-const ModelFormat& format() {
-  static constexpr ModelFormat row{.name = "mdf", .extensions = extensions, .recognizes = recognizes, .load = load};
-  return row;
-}
-
 }  // namespace tensorcast::models::mdf
+
+namespace tensorcast::models {
+
+constexpr ModelFormat mdf_format = {
+    .name = "mdf", .extensions = mdf::extensions, .recognizes = mdf::recognizes, .load = mdf::load};
+
+}  // namespace tensorcast::models

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "models/mdf/mdf_literal.hpp"
 
@@ -57,21 +58,21 @@ std::optional<Function> find_function(const Term& term) {
     expression = expression.substr(0, expression.find('('));
     expression = expression.substr(expression.rfind('.') + 1);
   }
-  const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) {
+  const auto* row = std::ranges::find_if(rows, [&](const Row& r) {
     return python ? r.python_name == expression : !term.function.empty() && r.name == expression;
   });
   return row == std::end(rows) ? std::nullopt : std::optional(row->function);
 }
 
 std::span<const std::string_view> names_of(Function function) {
-  return std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.function == function; })->names;
+  return find_row(rows, &Row::function, function)->names;
 }
 
 Result<void> Functions::check_arguments(Function function, const Term& term) const {
   if (semantics_ == MdfSemantics::mdf_reference) return {};
   const auto names = names_of(function);
   for (const auto& [name, expression] : term.args) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!contains(names, name)) {
       return parse_error(fmt::format("the operator has no input or attribute \"{}\"", name.substr(0, 60)));
     }
     const bool too_new = (name == "saturate" && opset_ < 19) || (name == "round_mode" && opset_ < 24);

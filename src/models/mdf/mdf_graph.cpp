@@ -6,8 +6,12 @@
 #include <functional>
 #include <set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
+#include "graph/node_order.hpp"
+#include "graph/value_type.hpp"
 #include "models/mdf/mdf_function.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
@@ -60,10 +64,6 @@ class Builder {
   std::string where(const Node& node) const {
     return fmt::format("graph {}: node {}", shown(model_.graph), shown(node.id));
   }
-  static Error located(const std::string& where, Error error) {
-    error.message = fmt::format("{}: {}", where, error.message);
-    return error;
-  }
 
   // --- inputs: a value given for an id serves every port of that id that no edge feeds ---
 
@@ -74,15 +74,13 @@ class Builder {
     if (port.default_value != nullptr) {
       std::optional<Tree> number;
       if (const auto* text = port.default_value->as<std::string>()) number = parse_number(*text);
-      Result<Tensor> tensor = literal_tensor(number ? *number : *port.default_value);
-      if (!tensor) return located(where + ": default_value", std::move(tensor).error());
-      given = std::move(*tensor);
+      given = TRY(at(where + ": default_value", literal_tensor(number ? *number : *port.default_value)));
       // The reference engine passes a number to an operator as an array of one element.
       const bool number_alone = given->shape().empty() && given->dtype() != DType::string;
       if (semantics_ == MdfSemantics::mdf_reference && number_alone) given = given->reshaped({1}).value();
     } else if (semantics_ == MdfSemantics::mdf_reference) {
       const std::vector<std::int64_t> shape = port.shape.value_or(std::vector<std::int64_t>());
-      if (std::find(shape.begin(), shape.end(), -1) == shape.end()) {
+      if (!contains(shape, -1)) {
         const bool real = port.type.find("float") != std::string::npos;
         given = zeros_of(real ? DType::float64 : DType::int64, shape, zeros_budget_);
       }
@@ -91,21 +89,21 @@ class Builder {
     if (input.dtype == DType::undefined && port.default_value != nullptr && semantics_ == MdfSemantics::mdf_reference) {
       input.dtype = given->dtype();
     }
-    Result<Tensor> converted = input.dtype == DType::undefined ? *given : converted_to(input.dtype, *given);
-    if (!converted) return located(where + ": default_value", std::move(converted).error());
-    if (input.shape && !agree(*input.shape, converted->shape()) && port.default_value != nullptr &&
-        semantics_ == MdfSemantics::onnx) {
-      return parse_error(where + ": default_value has another shape than the port");
+    if (input.dtype != DType::undefined) given = TRY(at(where + ": default_value", converted_to(input.dtype, *given)));
+    if (input.shape && !graph::shapes_agree(*input.shape, given->shape())) {
+      if (port.default_value != nullptr && semantics_ == MdfSemantics::onnx) {
+        return parse_error(where + ": default_value has another shape than the port");
+      }
+      input.shape.reset();
     }
-    if (input.shape && !agree(*input.shape, converted->shape())) input.shape.reset();
-    input.default_value = std::move(*converted);
+    input.default_value = std::move(given);
     return input;
   }
 
   // Reports whether one value can feed both; if so, `a` is narrowed to the facts of both.
   static bool merge(Input& a, const Input& b) {
     if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) return false;
-    if (a.shape && b.shape && !agree(*a.shape, *b.shape)) return false;
+    if (a.shape && b.shape && !graph::shapes_agree(*a.shape, *b.shape)) return false;
     if (a.default_value && b.default_value && !same(*a.default_value, *b.default_value)) return false;
     if (!b.default_value) a.default_value.reset();
     a.is_declared = a.is_declared || b.is_declared;
@@ -174,14 +172,10 @@ class Builder {
     const std::string here = fmt::format("graph {}: edge {}", shown(model_.graph), shown(edge.id));
     Value value = sent_.at({wiring_.nodes.find(edge.sender)->second, edge.sender_port});
     if (edge.weight != nullptr) {
-      Result<Value> weighted = values_.weigh(value, *edge.weight, fmt::format("{}.weight", edge.id));
-      if (!weighted) return located(here, std::move(weighted).error());
-      value = std::move(*weighted);
+      value = TRY(at(here, values_.weigh(value, *edge.weight, fmt::format("{}.weight", edge.id))));
     }
-    if (Result<void> checked = check_declared(value, port.type, port.shape); !checked) {
-      return located(fmt::format("{}: input port {}", where(model_.nodes[index]), shown(port.id)),
-                     std::move(checked).error());
-    }
+    TRY(at(fmt::format("{}: input port {}", where(model_.nodes[index]), shown(port.id)),
+           check_declared(value, port.type, port.shape)));
     return value;
   }
 
@@ -192,7 +186,8 @@ class Builder {
     if (declared != DType::undefined && value.dtype != DType::undefined && declared != value.dtype) {
       return parse_error(fmt::format("its type is {}, but the value is {}", name(declared), name(value.dtype)));
     }
-    if (shape && value.shape && !agree(*shape, *value.shape)) return parse_error("its shape is not that of the value");
+    if (shape && value.shape && !graph::shapes_agree(*shape, *value.shape))
+      return parse_error("its shape is not that of the value");
     return {};
   }
 
@@ -204,23 +199,19 @@ class Builder {
       scope.emplace(port.id, std::move(value));
     }
     std::vector<std::size_t> order = TRY(term_order(node));
-    for (const std::size_t at : order) {
-      const Term& term = node.terms[at];
+    for (const std::size_t place : order) {
+      const Term& term = node.terms[place];
       const std::string here =
           fmt::format("{}: {} {}", where(node), term.is_function ? "function" : "parameter", shown(term.id));
-      Result<Value> value = evaluate(node, term, scope);
-      if (!value) return located(here, std::move(value).error());
-      scope.emplace(term.id, std::move(*value));
+      Value value = TRY(at(here, evaluate(node, term, scope)));
+      scope.emplace(term.id, std::move(value));
     }
     for (const OutputPort& port : node.outputs) {
       const std::string here = fmt::format("{}: output port {}", where(node), shown(port.id));
-      Result<Value> value = resolve(*port.value, scope);
-      if (value && value->is_text()) value = unknown_identifier(*port.value->as<std::string>());
-      if (!value) return located(here, std::move(value).error());
-      if (Result<void> checked = check_declared(*value, port.type, port.shape); !checked) {
-        return located(here, std::move(checked).error());
-      }
-      sent_.emplace(PortAddress{index, port.id}, std::move(*value));
+      Value value = TRY(at(here, resolve(*port.value, scope)));
+      if (value.is_text()) return at(here, unknown_identifier(*port.value->as<std::string>()));
+      TRY(at(here, check_declared(value, port.type, port.shape)));
+      sent_.emplace(PortAddress{index, port.id}, std::move(value));
     }
     return {};
   }
@@ -229,7 +220,7 @@ class Builder {
   Result<std::vector<std::size_t>> term_order(const Node& node) const {
     std::map<std::string_view, std::size_t> ids;
     for (std::size_t at = 0; at < node.terms.size(); ++at) ids.emplace(node.terms[at].id, at);
-    std::vector<std::vector<std::size_t>> needs(node.terms.size());
+    graph::Predecessors needs(node.terms.size());
     for (std::size_t at = 0; at < node.terms.size(); ++at) {
       const Term& term = node.terms[at];
       const auto need = [&](std::string_view name) {
@@ -241,23 +232,21 @@ class Builder {
       }
       if (const std::optional<Function> function = find_function(term)) {
         for (const std::string_view name : names_of(*function)) {
-          const bool given =
-              std::any_of(term.args.begin(), term.args.end(), [&](auto& arg) { return arg.first == name; });
+          const bool given = std::ranges::any_of(term.args, [&](auto& arg) { return arg.first == name; });
           if (!given && name != term.id) need(name);
         }
       } else if (const auto* text = term.value == nullptr ? nullptr : term.value->as<std::string>()) {
         need(*text);
       }
     }
-    std::vector<std::size_t> order = ordered(needs);
+    std::vector<std::size_t> order = graph::order_nodes(needs);
     if (order.size() == node.terms.size()) return order;
     const std::set<std::size_t> placed(order.begin(), order.end());
-    std::size_t at = 0;
-    while (placed.contains(at)) ++at;
-    const bool own = std::find(needs[at].begin(), needs[at].end(), at) != needs[at].end();
-    return Error{.code = own ? ErrorCode::unsupported : ErrorCode::parse,
-                 .message = fmt::format("{}: {} {}", where(node), shown(node.terms[at].id),
-                                        own ? "has state: it is given by itself" : "depends on itself: a cycle")};
+    std::size_t first = 0;
+    while (placed.contains(first)) ++first;
+    const std::string here = fmt::format("{}: {}", where(node), shown(node.terms[first].id));
+    return contains(needs[first], first) ? unsupported(here + " has state: it is given by itself")
+                                         : parse_error(here + " depends on itself: a cycle");
   }
 
   static Error unknown_identifier(const std::string& text) {
@@ -293,12 +282,10 @@ class Builder {
       // An argument may name an earlier one.
       const auto* text = expression->as<std::string>();
       const auto before = text == nullptr ? arguments.end() : arguments.find(*text);
-      Result<Value> value = before != arguments.end() ? before->second : resolve(*expression, scope);
-      if (value && value->is_text() && name != "round_mode") value = unknown_identifier(value->text);
-      if (!value) {
-        return located(fmt::format("argument {}", shown(name)), std::move(value).error());
-      }
-      arguments.insert_or_assign(name, std::move(*value));
+      const std::string here = fmt::format("argument {}", shown(name));
+      Value value = TRY(before != arguments.end() ? before->second : at(here, resolve(*expression, scope)));
+      if (value.is_text() && name != "round_mode") return at(here, unknown_identifier(value.text));
+      arguments.insert_or_assign(name, std::move(value));
     }
     TRY(functions_.check_arguments(*function, term));
     // Inputs and attributes without an argument may be other parts of the node with that name.
@@ -313,31 +300,22 @@ class Builder {
 
   Result<void> name_outputs() {
     std::map<std::string, std::size_t> uses;
-    const auto each = [&](const std::function<Result<void>(std::size_t, const OutputPort&)>& visit) -> Result<void> {
-      for (std::size_t index = 0; index < model_.nodes.size(); ++index) {
-        if (wiring_.sends[index]) continue;
-        for (const OutputPort& port : model_.nodes[index].outputs) {
-          TRY(visit(index, port));
-        }
+    for (std::size_t index = 0; index < model_.nodes.size(); ++index) {
+      if (wiring_.sends[index]) continue;
+      for (const OutputPort& port : model_.nodes[index].outputs) {
+        outputs_.emplace_back(PortAddress{index, port.id}, port.id);
+        ++uses[port.id];
       }
-      return {};
-    };
-    static_cast<void>(each([&](std::size_t, const OutputPort& port) -> Result<void> {
-      ++uses[port.id];
-      return {};
-    }));
-    return each([&](std::size_t index, const OutputPort& port) -> Result<void> {
-      std::string name = port.id;
-      if (uses[port.id] > 1 || !values_.claim(name)) {
-        name = model_.nodes[index].id + "." + port.id;
-        if (!values_.claim(name)) {
-          return parse_error(
-              fmt::format("{}: another input or output is named {} too", where(model_.nodes[index]), shown(name)));
-        }
+    }
+    for (auto& [address, name] : outputs_) {
+      if (uses[address.port] == 1 && values_.claim(name)) continue;
+      const Node& node = model_.nodes[address.node];
+      name = node.id + "." + address.port;
+      if (!values_.claim(name)) {
+        return parse_error(fmt::format("{}: another input or output is named {} too", where(node), shown(name)));
       }
-      outputs_.emplace_back(PortAddress{index, port.id}, std::move(name));
-      return {};
-    });
+    }
+    return {};
   }
 
   Result<void> add_outputs() {

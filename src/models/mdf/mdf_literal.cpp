@@ -99,13 +99,6 @@ T first_of(const Tensor& tensor) {
   return value;
 }
 
-template <class T>
-Tensor scalar(DType dtype, T value) {
-  std::vector<std::byte> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return Tensor::own(dtype, {}, std::move(bytes)).value();
-}
-
 }  // namespace
 
 Result<Tensor> literal_tensor(const Tree& tree) {
@@ -147,7 +140,7 @@ std::optional<Number> number_of(const Tensor& tensor) {
   }
 }
 
-Tensor tensor_of(std::int64_t number) { return scalar(DType::int64, number); }
-Tensor tensor_of(double number) { return scalar(DType::float64, number); }
+Tensor tensor_of(std::int64_t number) { return Tensor::own(std::vector{number}, Shape{}).value(); }
+Tensor tensor_of(double number) { return Tensor::own(std::vector{number}, Shape{}).value(); }
 
 }  // namespace tensorcast::models::mdf

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "models/mdf/mdf_number.hpp"
 #include "tensorcast/cast.hpp"
@@ -30,10 +31,11 @@ bool is_empty(const Tree* tree) {
   return (map != nullptr && map->empty()) || (list != nullptr && list->empty());
 }
 
-// Returns the map of a key; null if the key is missing, or its value is null or empty.
+// Returns the map of a key; an empty one if the key is missing, or its value is null or empty.
 Result<const Tree::Map*> map_at(const Tree& tree, std::string_view key, const std::string& where) {
+  static const Tree::Map none;
   const Tree* found = tree.find(key);
-  if (is_empty(found)) return nullptr;
+  if (is_empty(found)) return &none;
   if (const auto* map = found->as<Tree::Map>()) return map;
   return wrong_at(where, fmt::format("{} is {}, not a map", key, found->kind()));
 }
@@ -51,7 +53,7 @@ Result<void> check_keys(const Tree& tree, std::initializer_list<std::string_view
   if (map == nullptr) return wrong_at(where, fmt::format("is {}, not a map", tree.kind()));
   for (const TreeEntry& entry : *map) {
     if (entry.key == "id" || entry.key == "metadata" || entry.key == "notes") continue;
-    if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+    if (!contains(known, entry.key)) {
       return unsupported_at(where, fmt::format("the field {} is not known", shown(entry.key)));
     }
   }
@@ -137,17 +139,13 @@ Result<Term> read_term(const std::string& id, const Tree& tree, bool is_function
     term.function = is_short ? map->front().key : *text;
     if (is_short) {
       const Tree::Map* args = TRY(map_at(*function, term.function, here));
-      if (args != nullptr) {
-        for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
-      }
+      for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
     }
   }
   if (term.value != nullptr && !term.function.empty()) return wrong_at(here, "has a value and a function");
   if (term.value == nullptr && term.function.empty()) return wrong_at(here, "has neither value nor function");
   const Tree::Map* args = TRY(map_at(tree, "args", here));
-  if (args != nullptr) {
-    for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
-  }
+  for (const TreeEntry& entry : *args) term.args.emplace_back(entry.key, &entry.tree);
   return term;
 }
 
@@ -166,15 +164,12 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
     return wrong_at(where, fmt::format("{} names two of its ports, functions and parameters", shown(name)));
   };
   const Tree::Map* inputs = TRY(map_at(tree, "input_ports", where));
-  if (inputs != nullptr) {
-    for (const TreeEntry& entry : *inputs) {
-      InputPort port = TRY(read_input(entry.key, entry.tree, where));
-      node.inputs.push_back(std::move(port));
-    }
+  for (const TreeEntry& entry : *inputs) {
+    InputPort port = TRY(read_input(entry.key, entry.tree, where));
+    node.inputs.push_back(std::move(port));
   }
   for (const char* list : {"functions", "parameters"}) {
     const Tree::Map* terms = TRY(map_at(tree, list, where));
-    if (terms == nullptr) continue;
     for (const TreeEntry& entry : *terms) {
       Term term = TRY(read_term(entry.key, entry.tree, list == std::string_view("functions"), where));
       node.terms.push_back(std::move(term));
@@ -187,7 +182,6 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
     if (!is_new(term.id)) return twice(term.id);
   }
   const Tree::Map* outputs = TRY(map_at(tree, "output_ports", where));
-  if (outputs == nullptr) return node;
   for (const TreeEntry& entry : *outputs) {
     OutputPort port = TRY(read_output(entry.key, entry.tree, where));
     node.outputs.push_back(std::move(port));
@@ -197,11 +191,7 @@ Result<Node> read_node(const std::string& id, const Tree& tree, const std::strin
 
 Result<Edge> read_edge(const std::string& id, const Tree& tree, const std::string& graph) {
   const std::string where = fmt::format("{}: edge {}", graph, shown(id));
-  if (Result<void> checked =
-          check_keys(tree, {"sender", "receiver", "sender_port", "receiver_port", "parameters"}, where);
-      !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_keys(tree, {"sender", "receiver", "sender_port", "receiver_port", "parameters"}, where));
   Edge edge;
   edge.id = id;
   for (const auto& [key, target] :
@@ -212,7 +202,6 @@ Result<Edge> read_edge(const std::string& id, const Tree& tree, const std::strin
     *target = std::move(text);
   }
   const Tree::Map* parameters = TRY(map_at(tree, "parameters", where));
-  if (parameters == nullptr) return edge;
   for (const TreeEntry& entry : *parameters) {
     if (entry.key != "weight")
       return unsupported_at(where, fmt::format("the parameter {} is not known", shown(entry.key)));
@@ -271,7 +260,7 @@ class GraphReader {
     const std::string here =
         prefix.empty() ? where_ : fmt::format("{}: node {}", where_, shown(prefix.substr(0, prefix.size() - 1)));
     const Tree::Map* nodes = TRY(map_at(graph, "nodes", here));
-    if (nodes == nullptr) return wrong_at(here, "has no nodes");
+    if (nodes->empty()) return wrong_at(here, "has no nodes");
     const Tree::Map* edges = TRY(map_at(graph, "edges", here));
 
     std::set<std::string, std::less<>> nested;
@@ -279,15 +268,13 @@ class GraphReader {
       if (has_graph(entry.tree)) nested.insert(prefix + entry.key);
     }
     std::set<Source> fed;
-    if (edges != nullptr) {
-      for (const TreeEntry& entry : *edges) {
-        Edge edge = TRY(read_edge(entry.key, entry.tree, here));
-        edge.sender.insert(0, prefix);
-        edge.receiver.insert(0, prefix);
-        if (nested.contains(edge.receiver)) edge.receiver = entry_of(edge.receiver);
-        fed.emplace(edge.receiver, edge.receiver_port);
-        model_.edges.push_back(std::move(edge));
-      }
+    for (const TreeEntry& entry : *edges) {
+      Edge edge = TRY(read_edge(entry.key, entry.tree, here));
+      edge.sender.insert(0, prefix);
+      edge.receiver.insert(0, prefix);
+      if (nested.contains(edge.receiver)) edge.receiver = entry_of(edge.receiver);
+      fed.emplace(edge.receiver, edge.receiver_port);
+      model_.edges.push_back(std::move(edge));
     }
     for (const TreeEntry& entry : *nodes) {
       Node node = TRY(read_node(prefix + entry.key, entry.tree, where_));
@@ -298,8 +285,8 @@ class GraphReader {
       }
       if (takes == node.key) {
         add(std::move(node));
-      } else if (Result<void> added = add_nested(std::move(node), entry.tree, scope); !added) {
-        return added;
+      } else {
+        TRY(add_nested(std::move(node), entry.tree, scope));
       }
     }
     return {};
@@ -380,14 +367,10 @@ Result<MdfModel> read_model(const Tree& tree) {
   const Tree& content = *found.second;
   MdfModel model{.id = found.first, .graph = {}, .nodes = {}, .edges = {}, .names = {}};
   const std::string where = fmt::format("model {}", shown(model.id));
-  if (Result<void> checked =
-          check_keys(content, {"format", "generating_application", "onnx_opset_version", "graphs"}, where);
-      !checked) {
-    return std::move(checked).error();
-  }
+  TRY(check_keys(content, {"format", "generating_application", "onnx_opset_version", "graphs"}, where));
   model.opset = TRY(read_opset(content, where));
   const Tree::Map* graphs = TRY(map_at(content, "graphs", where));
-  if (graphs == nullptr) return wrong_at(where, "has no graph");
+  if (graphs->empty()) return wrong_at(where, "has no graph");
   const TreeEntry& graph = graphs->front();  // like the reference engine, the others are not run
   model.graph = graph.key;
   const std::string here = fmt::format("graph {}", shown(graph.key));

@@ -1,4 +1,3 @@
-#include "models/mdf/mdf.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "models/mdf/mdf_syntax.hpp"
 
 namespace tensorcast::models::mdf {
@@ -51,16 +52,6 @@ std::size_t depth_of(const Tree& tree) {
   return deepest + 1;
 }
 
-const std::string* find_duplicate(const Tree::Map& map) {
-  std::vector<const std::string*> keys;
-  keys.reserve(map.size());
-  for (const TreeEntry& entry : map) keys.push_back(&entry.key);
-  std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
-  const auto twice =
-      std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
-  return twice == keys.end() ? nullptr : *twice;
-}
-
 }  // namespace
 
 const Tree& Tree::behind_alias() const {
@@ -71,8 +62,8 @@ const Tree& Tree::behind_alias() const {
 const Tree* Tree::find(std::string_view key) const {
   const Map* map = as<Map>();
   if (map == nullptr) return nullptr;
-  const auto found = std::find_if(map->begin(), map->end(), [&](const TreeEntry& entry) { return entry.key == key; });
-  return found == map->end() ? nullptr : &found->tree;
+  const TreeEntry* found = find_row(*map, &TreeEntry::key, key);
+  return found == nullptr ? nullptr : &found->tree;
 }
 
 std::string_view Tree::kind() const {
@@ -118,15 +109,11 @@ bool TreeBuilder::put(Tree tree) {
 
 bool TreeBuilder::scalar(Tree tree) { return charge(bytes_of(tree)) && put(std::move(tree)); }
 
-bool TreeBuilder::start_list() {
-  if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
-  open_.push_back({.tree = Tree{Tree::List{}}, .key = {}, .has_key = false});
-  return charge(io::MemoryBudget::grown_bytes<Tree>);
-}
+bool TreeBuilder::too_deep() { return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth)); }
 
-bool TreeBuilder::start_map() {
-  if (open_.size() == max_depth) return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
-  open_.push_back({.tree = Tree{Tree::Map{}}, .key = {}, .has_key = false});
+bool TreeBuilder::start(Tree empty) {
+  if (open_.size() == max_depth) return too_deep();
+  open_.push_back({.tree = std::move(empty), .key = {}, .has_key = false});
   return charge(io::MemoryBudget::grown_bytes<Tree>);
 }
 
@@ -142,7 +129,7 @@ bool TreeBuilder::end() {
   if (open_.back().has_key) return fail(ErrorCode::parse, "a map has a key without a value");
   open_.pop_back();
   if (const auto* map = tree.as<Tree::Map>()) {
-    if (const std::string* twice = find_duplicate(*map); twice != nullptr) {
+    if (const auto twice = find_repeated(*map, &TreeEntry::key)) {
       return fail(ErrorCode::parse, fmt::format("\"{}\" occurs twice", twice->substr(0, 60)));
     }
   }
@@ -152,9 +139,7 @@ bool TreeBuilder::end() {
 bool TreeBuilder::repeat(std::shared_ptr<const SharedTree> tree) {
   if (!charge(tree->bytes)) return false;
   // Inside other values it could end up deeper than the limit.
-  if (open_.size() + tree->depth > max_depth) {
-    return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth));
-  }
+  if (open_.size() + tree->depth > max_depth) return too_deep();
   return put(Tree{std::move(tree)});
 }
 

@@ -72,8 +72,8 @@ class TreeBuilder {
   explicit TreeBuilder(std::size_t text_bytes) : budget_(text_bytes) {}
 
   [[nodiscard]] bool scalar(Tree tree);
-  [[nodiscard]] bool start_list();
-  [[nodiscard]] bool start_map();
+  [[nodiscard]] bool start_list() { return start(Tree{Tree::List{}}); }
+  [[nodiscard]] bool start_map() { return start(Tree{Tree::Map{}}); }
   [[nodiscard]] bool key(std::string name);
   [[nodiscard]] bool end();
   // Adds another occurrence of a shared value; it counts as much as a copy.
@@ -87,6 +87,8 @@ class TreeBuilder {
   [[nodiscard]] Result<Tree> take();
 
  private:
+  [[nodiscard]] bool start(Tree empty);
+  [[nodiscard]] bool too_deep();
   [[nodiscard]] bool charge(std::uint64_t bytes);
   [[nodiscard]] bool put(Tree tree);
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -29,15 +28,10 @@ double rounded_to(DType dtype, double number) {
 DType declared_type(std::string_view type, MdfSemantics semantics) {
   if (semantics == MdfSemantics::mdf_reference && type == "float") return DType::float64;
   if (semantics == MdfSemantics::mdf_reference && type == "int") return DType::int64;
-  const auto types = all_dtypes();
-  const auto found =
-      std::find_if(types.begin(), types.end(), [&](DType dtype) { return is_onnx(dtype) && name(dtype) == type; });
-  return found == types.end() ? DType::undefined : *found;
-}
-
-bool agree(std::span<const std::int64_t> declared, std::span<const std::int64_t> shape) {
-  return std::equal(declared.begin(), declared.end(), shape.begin(), shape.end(),
-                    [](std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; });
+  for (const DType dtype : all_dtypes()) {
+    if (is_onnx(dtype) && name(dtype) == type) return dtype;
+  }
+  return DType::undefined;
 }
 
 std::optional<Tensor> zeros_of(DType dtype, const std::vector<std::int64_t>& shape, std::size_t& budget_bytes) {

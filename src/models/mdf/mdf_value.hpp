@@ -29,7 +29,6 @@ struct Value {
 // Returns the type that a port names, if it is a DType; "float", "Tensor" and the like leave it open. The reference
 // engine's arithmetic depends on the type, so under its semantics "float" and "int" are Python's.
 [[nodiscard]] DType declared_type(std::string_view type, MdfSemantics semantics);
-[[nodiscard]] bool agree(std::span<const std::int64_t> declared, std::span<const std::int64_t> shape);
 // Returns nullopt if the zeros would take more than the rest of the budget.
 [[nodiscard]] std::optional<Tensor> zeros_of(DType dtype, const std::vector<std::int64_t>& shape,
                                              std::size_t& budget_bytes);

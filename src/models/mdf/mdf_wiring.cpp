@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <deque>
 #include <limits>
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "graph/node_order.hpp"
 
 namespace tensorcast::models::mdf {
 namespace {
@@ -68,28 +67,6 @@ Result<void> check_second(const MdfModel& model, MdfSemantics semantics, const P
 
 }  // namespace
 
-std::vector<std::size_t> ordered(const std::vector<std::vector<std::size_t>>& needs) {
-  std::vector<std::size_t> missing(needs.size());
-  std::vector<std::vector<std::size_t>> users(needs.size());
-  for (std::size_t item = 0; item < needs.size(); ++item) {
-    missing[item] = needs[item].size();
-    for (const std::size_t before : needs[item]) users[before].push_back(item);
-  }
-  std::deque<std::size_t> ready;
-  for (std::size_t item = 0; item < needs.size(); ++item) {
-    if (missing[item] == 0) ready.push_back(item);
-  }
-  std::vector<std::size_t> order;
-  while (!ready.empty()) {
-    order.push_back(ready.front());
-    ready.pop_front();
-    for (const std::size_t user : users[order.back()]) {
-      if (--missing[user] == 0) ready.push_back(user);
-    }
-  }
-  return order;
-}
-
 Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
   Wiring wiring;
   Ports ports;
@@ -103,7 +80,7 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
     for (const OutputPort& port : node.outputs) ports.outputs.insert({index, port.id});
   }
   wiring.sends.resize(model.nodes.size());
-  std::vector<std::vector<std::size_t>> needs(model.nodes.size());
+  graph::Predecessors needs(model.nodes.size());
   for (const Edge& edge : model.edges) {
     TRY(check_edge(model, wiring, ports, edge));
     const std::size_t sender = wiring.nodes.find(edge.sender)->second;
@@ -116,19 +93,11 @@ Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics) {
     wiring.sends[sender] = true;
     needs[receiver].push_back(sender);
   }
-  wiring.order = ordered(needs);
+  wiring.order = graph::order_nodes(needs);
   if (wiring.order.size() == model.nodes.size()) return wiring;
-
-  // The predecessors of a node without a place include another such node, so walking back reaches a cycle.
-  const std::set<std::size_t> placed(wiring.order.begin(), wiring.order.end());
-  std::size_t at = 0;
-  while (placed.contains(at)) ++at;
-  for (std::set<std::size_t> seen; seen.insert(at).second;) {
-    at =
-        *std::find_if(needs[at].begin(), needs[at].end(), [&](std::size_t before) { return !placed.contains(before); });
-  }
+  const Node& node = model.nodes[graph::find_cycle(needs, wiring.order).back()];
   return parse_error(fmt::format("graph \"{}\": node \"{}\" depends on its own output: a cycle",
-                                 model.graph.substr(0, 60), model.nodes[at].id.substr(0, 60)));
+                                 model.graph.substr(0, 60), node.id.substr(0, 60)));
 }
 
 }  // namespace tensorcast::models::mdf

@@ -31,7 +31,4 @@ struct Wiring {
 // different values, as their order is undefined.
 [[nodiscard]] Result<Wiring> connect(const MdfModel& model, MdfSemantics semantics);
 
-// Returns an order of items in which each follows those that it needs; shorter than `needs` if there is a cycle.
-[[nodiscard]] std::vector<std::size_t> ordered(const std::vector<std::vector<std::size_t>>& needs);
-
 }  // namespace tensorcast::models::mdf

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "dtype/error_places.hpp"
 #include "dtype/guarded.hpp"
 
 namespace tensorcast::models::onnx {
@@ -11,9 +12,7 @@ namespace tensorcast::models::onnx {
 // As guarded(). An error that names no file gets `path`.
 template <class Body>
 [[nodiscard]] auto guarded_for_file(const std::string& path, Body&& body) -> decltype(std::forward<Body>(body)()) {
-  auto result = guarded(path, std::forward<Body>(body));
-  if (!result && result.error().file.empty()) result.error().file = path;
-  return result;
+  return in_file(path, guarded(path, std::forward<Body>(body)));
 }
 
 }  // namespace tensorcast::models::onnx

@@ -1,9 +1,10 @@
-#include "models/onnx/onnx_format.hpp"
+// ONNX models of conversion nodes. https://github.com/onnx/onnx/blob/main/docs/IR.md
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "dtype/try.hpp"
 #include "io/input_file.hpp"
+#include "models/model_format.hpp"
 #include "models/onnx/run/graph_builder.hpp"
 
 namespace tensorcast::models {

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::ptrdiff_t count = 0;
     models::onnx::each_graph(*(*model)->graph, [&](const models::onnx::Graph& graph) {
       for (const models::onnx::Node& node : graph.nodes) {
-        count += std::count(node.output_names.begin(), node.output_names.end(), "new");
+        count += std::ranges::count(node.output_names, "new");
       }
     });
     if (count != 1) std::abort();

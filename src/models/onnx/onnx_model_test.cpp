@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/test_folder.hpp"
+#include "models/onnx/ir/model_testing.hpp"
 #include "tensorcast/model.hpp"
 
 namespace tensorcast {
@@ -55,6 +56,47 @@ TEST(OnnxModel, CastBeforeOpset6NamesItsTypeInWords) {
     EXPECT_EQ(outputs[0].tensor.dtype(), DType::float16);
     EXPECT_EQ(values_of<std::uint16_t>(outputs[0].tensor), (std::vector<std::uint16_t>{0x3C00, 0x4100, 0xC380}));
   }
+}
+
+// The first operation of a model of one node.
+Result<Operation> operation_of(const std::string& node, std::uint64_t opset) {
+  namespace made = models::onnx::testing;
+  const std::string text =
+      made::model({.nodes = {node}, .inputs = {{"x", made::f32}}, .outputs = {{"y", made::untyped}}}, {.opset = opset});
+  const Result<Model> model = parse_model(std::as_bytes(std::span(text)));
+  if (!model) return model.error();
+  return model->graph.nodes.at(0).operation;
+}
+
+TEST(OnnxModel, CastBeforeOpset6KnowsTheTypesOfItsTime) {
+  const std::pair<const char*, DType> words[] = {
+      {"FLOAT", DType::float32},   {"UINT8", DType::uint8},    {"INT8", DType::int8},     {"UINT16", DType::uint16},
+      {"INT16", DType::int16},     {"INT32", DType::int32},    {"INT64", DType::int64},   {"BOOL", DType::boolean},
+      {"FLOAT16", DType::float16}, {"DOUBLE", DType::float64}, {"UINT32", DType::uint32}, {"UINT64", DType::uint64}};
+  const auto cast_to = [](std::string_view word) {
+    return models::onnx::encode_node({"Cast", {"x"}, {"y"}, {}, {models::onnx::encode_string_attribute("to", word)}});
+  };
+  for (const auto& [word, dtype] : words) {
+    const Result<Operation> operation = operation_of(cast_to(word), 5);
+    ASSERT_TRUE(operation.ok()) << word << operation.error().describe();
+    EXPECT_EQ(std::get<CastOp>(*operation).to, dtype) << word;
+  }
+  for (const char* unknown : {"BFLOAT16", "float", "INT4", "FLOAT64", ""}) {
+    EXPECT_EQ(operation_of(cast_to(unknown), 5).error().code, ErrorCode::unsupported) << unknown;
+  }
+}
+
+TEST(OnnxModel, AConstantNeedNotSpellOutZero) {  // as protobuf's writers may leave it out
+  using models::onnx::AttributeType;
+  const auto constant = [](std::string_view name, AttributeType type) {
+    return models::onnx::encode_node({"Constant", {}, {"y"}, {}, {models::onnx::encode_attribute(name, type, "")}});
+  };
+  const Result<Operation> real = operation_of(constant("value_float", AttributeType::float_), 21);
+  ASSERT_TRUE(real.ok()) << real.error().describe();
+  EXPECT_EQ(values_of<float>(std::get<ConstantOp>(*real).value), std::vector<float>{0});
+  const Result<Operation> integer = operation_of(constant("value_int", AttributeType::int_), 21);
+  ASSERT_TRUE(integer.ok()) << integer.error().describe();
+  EXPECT_EQ(values_of<std::int64_t>(std::get<ConstantOp>(*integer).value), std::vector<std::int64_t>{0});
 }
 
 TEST(OnnxModel, IsReadFromMemoryAsFromItsFile) {

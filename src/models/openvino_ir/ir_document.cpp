@@ -8,6 +8,7 @@
 #include <pugixml.hpp>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/text_parts.hpp"
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
@@ -76,8 +77,7 @@ Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::str
 Result<void> check_attributes(const pugi::xml_node& element, const std::string& where) {
   std::vector<std::string_view> names;
   for (const pugi::xml_attribute& attribute : element.attributes()) names.emplace_back(attribute.name());
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+  if (const auto twice = find_repeated(std::move(names))) {
     return parse_error(fmt::format("{}: <{}> has the attribute {} twice", where, element.name(), quoted(*twice)));
   }
   return {};
@@ -112,10 +112,8 @@ Result<Layer> parse_layer(const pugi::xml_node& element) {
   }
   TRY(check_children(element, {"data", "input", "output"}, where));
   for (const pugi::xml_attribute& attribute : data.attributes()) layer.data[attribute.name()] = attribute.value();
-  std::vector<Port> inputs = TRY(parse_ports(element.child("input"), where));
-  std::vector<Port> outputs = TRY(parse_ports(element.child("output"), where));
-  layer.inputs = std::move(inputs);
-  layer.outputs = std::move(outputs);
+  layer.inputs = TRY(parse_ports(element.child("input"), where));
+  layer.outputs = TRY(parse_ports(element.child("output"), where));
   return layer;
 }
 
@@ -140,7 +138,7 @@ Result<Document> parse_document(std::string_view xml) {
   }
   // Memory of one node of pugixml's tree with the reader's and the graph's own data.
   constexpr std::uint64_t markup_bytes = 160;
-  const auto markup = std::count_if(xml.begin(), xml.end(), [](char c) { return c == '<' || c == '='; });
+  const auto markup = std::ranges::count_if(xml, [](char c) { return c == '<' || c == '='; });
   io::MemoryBudget budget(xml.size());
   TRY(budget.take(2 * xml.size() + static_cast<std::uint64_t>(markup) * markup_bytes));
   // pugixml neither resolves entities of a document type nor loads files; it keeps the declaration so that this reader

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/text_parts.hpp"
 #include "dtype/try.hpp"
+#include "graph/value_type.hpp"
 #include "models/openvino_ir/ir_order.hpp"
 #include "models/openvino_ir/ir_types.hpp"
 #include "tensorcast/promote.hpp"
@@ -25,13 +28,12 @@ struct Value {
   Shape shape = {};
 };
 
-Error fail(ErrorCode code, const Layer& layer, const std::string& message) {
-  return Error{.code = code, .message = fmt::format("{}: {}", layer.described(), message)};
+Error wrong_in(const Layer& layer, std::string message) {
+  return at(layer.described(), parse_error(std::move(message)));
 }
 
-Error within(const Layer& layer, Error error) {
-  error.message = fmt::format("{}: {}", layer.described(), error.message);
-  return error;
+Error unsupported_in(const Layer& layer, std::string message, std::string hint = {}) {
+  return at(layer.described(), unsupported(std::move(message), std::move(hint)));
 }
 
 // --- attributes of <data> ---
@@ -43,15 +45,15 @@ const std::string* find_attribute(const Layer& layer, const std::string& name) {
 
 Result<std::string> attribute(const Layer& layer, const std::string& name) {
   if (const std::string* value = find_attribute(layer, name)) return *value;
-  return fail(ErrorCode::parse, layer, fmt::format("<data> has no attribute {}", name));
+  return wrong_in(layer, fmt::format("<data> has no attribute {}", name));
 }
 
 // Rejects unknown attributes, which may change the layer's result.
 Result<void> check_attributes(const Layer& layer, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : layer.data) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return fail(ErrorCode::unsupported, layer,
-                  fmt::format("the attribute {}=\"{}\" is not known", name.substr(0, 60), value.substr(0, 60)));
+    if (!contains(known, name)) {
+      return unsupported_in(
+          layer, fmt::format("the attribute {}=\"{}\" is not known", name.substr(0, 60), value.substr(0, 60)));
     }
   }
   return {};
@@ -59,9 +61,7 @@ Result<void> check_attributes(const Layer& layer, std::initializer_list<std::str
 
 Result<DType> type_attribute(const Layer& layer, const std::string& name) {
   std::string text = TRY(attribute(layer, name));
-  Result<DType> dtype = parse_element_type(text);
-  if (!dtype) return within(layer, std::move(dtype).error());
-  return dtype;
+  return at(layer.described(), parse_element_type(text));
 }
 
 Result<bool> bool_attribute(const Layer& layer, const std::string& name) {
@@ -69,13 +69,13 @@ Result<bool> bool_attribute(const Layer& layer, const std::string& name) {
   if (text == nullptr) return false;
   if (*text == "true" || *text == "True" || *text == "1") return true;
   if (*text == "false" || *text == "False" || *text == "0") return false;
-  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is neither true nor false", name, text->substr(0, 60)));
+  return wrong_in(layer, fmt::format("{}=\"{}\" is neither true nor false", name, text->substr(0, 60)));
 }
 
 Result<std::uint64_t> count_attribute(const Layer& layer, const std::string& name) {
   std::string text = TRY(attribute(layer, name));
   if (const auto value = parse_whole<std::uint64_t>(text)) return *value;
-  return fail(ErrorCode::parse, layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text.substr(0, 60)));
+  return wrong_in(layer, fmt::format("{}=\"{}\" is not a number of bytes", name, text.substr(0, 60)));
 }
 
 // Parses a dimension: "3", "?" for any, "2..5" for any between.
@@ -102,7 +102,7 @@ Result<Shape> shape_attribute(const Layer& layer) {
   for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const auto length = parse_dimension(std::string_view(list).substr(begin, end - begin));
-    if (!length) return fail(ErrorCode::parse, layer, fmt::format("shape=\"{}\" is not a shape", text.substr(0, 60)));
+    if (!length) return wrong_in(layer, fmt::format("shape=\"{}\" is not a shape", text.substr(0, 60)));
     shape.push_back(*length);
     begin = end + 1;
   }
@@ -114,11 +114,6 @@ std::string described(const Shape& shape) {
   std::vector<std::string> lengths;
   for (const std::int64_t length : *shape) lengths.push_back(length < 0 ? "?" : std::to_string(length));
   return fmt::format("[{}]", fmt::join(lengths, ","));
-}
-
-bool agree(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [](std::int64_t x, std::int64_t y) { return x < 0 || y < 0 || x == y; });
 }
 
 // --- the graph ---
@@ -159,23 +154,20 @@ class Builder {
         {"ConvertPromoteTypes", 2, 2, &Builder::add_promotion},
         {"Result", 1, 0, &Builder::add_result},
     };
-    const auto* found = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.type == type; });
-    return found == std::end(kinds) ? nullptr : found;
+    return find_row(kinds, &Kind::type, type);
   }
 
   static Result<void> check_layer(const Layer& layer) {
     const Kind* kind = find_kind(layer.type);
     const bool official = layer.version.empty() || layer.version.starts_with("opset");
     if (kind == nullptr || !official) {
-      Error error = fail(ErrorCode::unsupported, layer,
-                         official ? "no conversion" : fmt::format("of the set \"{}\"", layer.version.substr(0, 60)));
-      error.hint = "Parameter, Const, Convert, ConvertLike, ConvertPromoteTypes and Result are run";
-      return error;
+      return unsupported_in(layer,
+                            official ? "no conversion" : fmt::format("of the set \"{}\"", layer.version.substr(0, 60)),
+                            "Parameter, Const, Convert, ConvertLike, ConvertPromoteTypes and Result are run");
     }
     if (layer.inputs.size() != kind->inputs || layer.outputs.size() != kind->outputs) {
-      return fail(ErrorCode::parse, layer,
-                  fmt::format("has {} inputs and {} outputs, not {} and {}", layer.inputs.size(), layer.outputs.size(),
-                              kind->inputs, kind->outputs));
+      return wrong_in(layer, fmt::format("has {} inputs and {} outputs, not {} and {}", layer.inputs.size(),
+                                         layer.outputs.size(), kind->inputs, kind->outputs));
     }
     return {};
   }
@@ -185,13 +177,11 @@ class Builder {
   // --- names: a tensor's first name in order of the alphabet, as OpenVINO chooses; else what the layer is called ---
 
   static std::string first_of(const std::vector<std::string>& names) {
-    const auto first = std::min_element(names.begin(), names.end());
+    const auto first = std::ranges::min_element(names);
     return first == names.end() ? std::string() : *first;
   }
 
-  static const Port& output_of(const Layer& layer, std::int64_t id) {
-    return *std::find_if(layer.outputs.begin(), layer.outputs.end(), [&](const Port& port) { return port.id == id; });
-  }
+  static const Port& output_of(const Layer& layer, std::int64_t id) { return *find_row(layer.outputs, &Port::id, id); }
 
   // Returns the name of the tensor at an output port.
   std::string own_name(LayerPort from) const {
@@ -209,7 +199,7 @@ class Builder {
       const LayerPort from{layer.id, layer.outputs.front().id};
       std::string name = own_name(from);
       if (!taken_.insert(name).second) {
-        return fail(ErrorCode::parse, layer, fmt::format("another input is named \"{}\" too", name.substr(0, 60)));
+        return wrong_in(layer, fmt::format("another input is named \"{}\" too", name.substr(0, 60)));
       }
       values_[from].name = std::move(name);
     }
@@ -242,8 +232,7 @@ class Builder {
       output_name_[layer.id] = name;
       return {};
     }
-    return fail(ErrorCode::parse, layer,
-                fmt::format("the name \"{}\" is that of another tensor", wanted.substr(0, 60)));
+    return wrong_in(layer, fmt::format("the name \"{}\" is that of another tensor", wanted.substr(0, 60)));
   }
 
   // --- layers ---
@@ -263,18 +252,15 @@ class Builder {
   // Checks that the file's declaration of a port matches the value that arrives or leaves there.
   static Result<void> check_port(const Layer& layer, const Port& port, std::string_view side, const Value& value) {
     if (value.dtype != DType::undefined && !port.precision.empty()) {
-      Result<DType> precision = parse_precision(port.precision);
-      if (!precision) return within(layer, std::move(precision).error());
-      if (*precision != value.dtype) {
-        return fail(ErrorCode::parse, layer,
-                    fmt::format("{} port {} says {}, but the tensor there is {}", side, port.id, port.precision,
-                                element_type_name(value.dtype)));
+      const DType precision = TRY(at(layer.described(), parse_precision(port.precision)));
+      if (precision != value.dtype) {
+        return wrong_in(layer, fmt::format("{} port {} says {}, but the tensor there is {}", side, port.id,
+                                           port.precision, element_type_name(value.dtype)));
       }
     }
-    if (value.shape && !agree(port.dims, *value.shape)) {
-      return fail(ErrorCode::parse, layer,
-                  fmt::format("{} port {} says {}, but the tensor there has the shape {}", side, port.id,
-                              described(Shape(port.dims)), described(value.shape)));
+    if (value.shape && !graph::shapes_agree(port.dims, *value.shape)) {
+      return wrong_in(layer, fmt::format("{} port {} says {}, but the tensor there has the shape {}", side, port.id,
+                                         described(Shape(port.dims)), described(value.shape)));
     }
     return {};
   }
@@ -293,7 +279,7 @@ class Builder {
 
   Result<void> add_parameter(const Layer& layer) {
     DType dtype = TRY(type_attribute(layer, "element_type"));
-    if (dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an input of type u1 cannot be given");
+    if (dtype == DType::uint1) return unsupported_in(layer, "an input of type u1 cannot be given");
     Shape shape = TRY(shape_attribute(layer));
     Value& value = output(layer, 0);
     value.dtype = dtype;
@@ -304,15 +290,14 @@ class Builder {
   Result<void> add_constant(const Layer& layer) {
     DType dtype = TRY(type_attribute(layer, "element_type"));
     Shape shape = TRY(shape_attribute(layer));
-    if (!shape) return fail(ErrorCode::parse, layer, "a constant of unknown shape");
+    if (!shape) return wrong_in(layer, "a constant of unknown shape");
     std::uint64_t offset = TRY(count_attribute(layer, "offset"));
     std::uint64_t size = TRY(count_attribute(layer, "size"));
-    Result<Tensor> tensor = weights_.constant(dtype, *shape, offset, size);
-    if (!tensor) return within(layer, std::move(tensor).error());
+    Tensor tensor = TRY(at(layer.described(), weights_.constant(dtype, *shape, offset, size)));
     Value& value = output(layer, 0);
     value.dtype = dtype;
     value.shape = std::move(shape);
-    add_node(layer, ConstantOp{std::move(*tensor)}, {}, {value.name});
+    add_node(layer, ConstantOp{std::move(tensor)}, {}, {value.name});
     return {};
   }
 
@@ -324,7 +309,7 @@ class Builder {
       add_node(layer, IdentityOp{}, {from.name}, {result.name});
       return {};
     }
-    if (to == DType::uint1) return fail(ErrorCode::unsupported, layer, "nothing is converted to u1");
+    if (to == DType::uint1) return unsupported_in(layer, "nothing is converted to u1");
     add_node(layer, CastOp{to, convert_options(from.dtype, to)}, {from.name}, {result.name});
     return {};
   }
@@ -347,11 +332,7 @@ class Builder {
   }
 
   Result<void> add_promotion(const Layer& layer) {
-    if (Result<void> checked =
-            check_attributes(layer, {"promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target"});
-        !checked) {
-      return checked;
-    }
+    TRY(check_attributes(layer, {"promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target"}));
     const bool unsafe = TRY(bool_attribute(layer, "promote_unsafe"));
     const bool scalars = TRY(bool_attribute(layer, "pytorch_scalar_promotion"));
     PromoteOptions options{.promote_unsafe = unsafe, .pytorch_scalar_promotion = scalars};
@@ -363,7 +344,7 @@ class Builder {
     const bool known = a.dtype != DType::undefined && b.dtype != DType::undefined && (!scalars || (a.shape && b.shape));
     if (!known) {  // known at run time only
       if (a.dtype == DType::uint1 || b.dtype == DType::uint1) {
-        return fail(ErrorCode::unsupported, layer, "u1 beside a tensor of unknown type or rank");
+        return unsupported_in(layer, "u1 beside a tensor of unknown type or rank");
       }
       output(layer, 0).shape = a.shape;
       output(layer, 1).shape = b.shape;
@@ -373,18 +354,17 @@ class Builder {
     const auto operand = [](const Value& value) {
       return PromoteOperand{.dtype = value.dtype, .is_scalar = value.shape && value.shape->empty()};
     };
-    Result<DType> common = promote_types(operand(a), operand(b), options);
-    if (!common) return within(layer, std::move(common).error());
+    const DType common = TRY(at(layer.described(), promote_types(operand(a), operand(b), options)));
     if (a.dtype != DType::uint1 && b.dtype != DType::uint1) {
       for (const std::size_t side : {0, 1}) {
-        output(layer, side).dtype = *common;
+        output(layer, side).dtype = common;
         output(layer, side).shape = input(layer, side).shape;
       }
       add_promotion_node(layer, options);
       return {};
     }
-    TRY(convert(layer, a, *common, output(layer, 0)));
-    return convert(layer, b, *common, output(layer, 1));
+    TRY(convert(layer, a, common, output(layer, 0)));
+    return convert(layer, b, common, output(layer, 1));
   }
 
   void add_promotion_node(const Layer& layer, const PromoteOptions& options) {
@@ -396,7 +376,7 @@ class Builder {
 
   Result<void> add_result(const Layer& layer) {
     const Value& value = input(layer, 0);
-    if (value.dtype == DType::uint1) return fail(ErrorCode::unsupported, layer, "an output of type u1 cannot be given");
+    if (value.dtype == DType::uint1) return unsupported_in(layer, "an output of type u1 cannot be given");
     const std::string& name = output_name_.at(layer.id);
     if (name != value.name) add_node(layer, IdentityOp{}, {value.name}, {name});
     return {};

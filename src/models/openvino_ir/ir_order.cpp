@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <deque>
 #include <set>
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "graph/node_order.hpp"
 
 namespace tensorcast::models::openvino_ir {
 namespace {
@@ -49,49 +49,18 @@ Result<void> check_end(const Document& document, const Wiring& wiring, const std
                                  document.layers[layer->second].described(), side, end.port));
 }
 
-// Returns a layer of a cycle: the predecessors of a layer that cannot be placed include another such layer.
-const Layer& on_a_cycle(const Document& document, const Wiring& wiring, const std::vector<std::size_t>& missing,
-                        std::size_t start) {
-  std::set<std::size_t> seen;
-  std::size_t at = start;
-  while (seen.insert(at).second) {
-    const Layer& layer = document.layers[at];
-    for (const Port& port : layer.inputs) {
-      const std::size_t before = wiring.layers.at(wiring.source.at({layer.id, port.id}).layer);
-      if (missing[before] == 0) continue;
-      at = before;
-      break;
-    }
-  }
-  return document.layers[at];
-}
-
 Result<void> put_in_order(const Document& document, Wiring& wiring) {
-  std::vector<std::size_t> missing(document.layers.size());  // number of inputs whose layer is not yet placed
-  std::vector<std::vector<std::size_t>> consumers(document.layers.size());
-  for (const auto& [to, from] : wiring.source) {
-    const std::size_t consumer = wiring.layers.at(to.layer);
-    ++missing[consumer];
-    consumers[wiring.layers.at(from.layer)].push_back(consumer);
-  }
-  std::deque<std::size_t> ready;
-  for (std::size_t index = 0; index < missing.size(); ++index) {
-    if (missing[index] == 0) ready.push_back(index);
-  }
-  while (!ready.empty()) {
-    const std::size_t index = ready.front();
-    ready.pop_front();
-    wiring.order.push_back(index);
-    for (const std::size_t consumer : consumers[index]) {
-      if (--missing[consumer] == 0) ready.push_back(consumer);
+  graph::Predecessors before(document.layers.size());
+  for (std::size_t index = 0; index < before.size(); ++index) {
+    const Layer& layer = document.layers[index];
+    for (const Port& port : layer.inputs) {
+      before[index].push_back(wiring.layers.at(wiring.source.at({layer.id, port.id}).layer));
     }
   }
-  for (std::size_t index = 0; index < missing.size(); ++index) {
-    if (missing[index] == 0) continue;
-    return parse_error(on_a_cycle(document, wiring, missing, index).described() +
-                       " depends on its own output: a cycle");
-  }
-  return {};
+  wiring.order = graph::order_nodes(before);
+  if (wiring.order.size() == before.size()) return {};
+  const Layer& layer = document.layers[graph::find_cycle(before, wiring.order).back()];
+  return parse_error(layer.described() + " depends on its own output: a cycle");
 }
 
 }  // namespace

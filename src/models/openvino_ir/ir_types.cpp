@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::models::openvino_ir {
 namespace {
@@ -46,8 +45,8 @@ constexpr Row rows[] = {
 };
 
 Result<DType> find(std::string_view name, std::string_view Row::*column) {
-  const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.*column == name; });
-  if (row == std::end(rows)) {
+  const Row* row = find_row(rows, column, name);
+  if (row == nullptr) {
     return parse_error(fmt::format("\"{}\" is not an element type of OpenVINO", name.substr(0, 60)));
   }
   if (row->dtype == DType::undefined) return unsupported(fmt::format("tensors of type {} are not converted", name));
@@ -61,8 +60,8 @@ Result<DType> parse_element_type(std::string_view name) { return find(name, &Row
 Result<DType> parse_precision(std::string_view name) { return find(name, &Row::precision); }
 
 std::string_view element_type_name(DType dtype) {
-  const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.dtype == dtype; });
-  return row == std::end(rows) ? name(dtype) : row->element_type;
+  const Row* row = find_row(rows, &Row::dtype, dtype);
+  return row == nullptr ? name(dtype) : row->element_type;
 }
 
 CastOptions convert_options(DType from, DType to) {

@@ -1,4 +1,4 @@
-#include "models/openvino_ir/openvino_ir.hpp"
+// OpenVINO IR: `NAME.xml` with the layers and `NAME.bin` beside it with the constants.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/input_file.hpp"
+#include "models/model_format.hpp"
 #include "models/openvino_ir/ir_document.hpp"
 #include "models/openvino_ir/ir_graph.hpp"
 #include "models/openvino_ir/ir_weights.hpp"
@@ -39,7 +40,7 @@ Result<Weights::Source> open_weights(const std::string& path) {
                          }};
 }
 
-Result<Graph> load_file(const std::string& path) {
+Result<Graph> load(const std::string& path, const LoadModelOptions& /*options*/) {
   const io::InputFile file = TRY(io::InputFile::open(path));
   if (file.size() > max_xml_bytes) {
     return unsupported(fmt::format("the XML has {} bytes; at most {} are read", file.size(), max_xml_bytes),
@@ -53,18 +54,14 @@ Result<Graph> load_file(const std::string& path) {
   return build_graph(document, weights);
 }
 
-Result<Graph> load(const std::string& path, const LoadModelOptions& /*options*/) {
-  Result<Graph> graph = load_file(path);
-  if (!graph && graph.error().file.empty()) graph.error().file = path;
-  return graph;
-}
-
 }  // namespace
-
-const ModelFormat& format() {
-  static constexpr ModelFormat row{
-      .name = "openvino_ir", .extensions = extensions, .recognizes = recognizes, .load = load};
-  return row;
-}
-
 }  // namespace tensorcast::models::openvino_ir
+
+namespace tensorcast::models {
+
+constexpr ModelFormat openvino_ir_format = {.name = "openvino_ir",
+                                            .extensions = openvino_ir::extensions,
+                                            .recognizes = openvino_ir::recognizes,
+                                            .load = openvino_ir::load};
+
+}  // namespace tensorcast::models

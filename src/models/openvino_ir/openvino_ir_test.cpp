@@ -1,4 +1,3 @@
-#include "models/openvino_ir/openvino_ir.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

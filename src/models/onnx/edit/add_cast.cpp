@@ -7,9 +7,11 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "formats/npy/npy_text.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/input_file.hpp"
 #include "io/memory_budget.hpp"
@@ -35,8 +37,8 @@ struct Definition {
 // What a model declares about a value, and which names are taken.
 struct Facts {
   std::vector<Definition> definitions;
-  std::uint32_t element = 0;  // 0: unknown
-  bool is_tensor = true;      // unless the model declares another kind
+  DType element = DType::undefined;  // undefined: unknown
+  bool is_tensor = true;             // unless the model declares another kind
   std::unordered_set<std::string_view> value_names;
   std::unordered_set<std::string_view> node_names;
 };
@@ -66,20 +68,18 @@ class FactFinder {
   Result<void> find_definitions(const Graph& graph) {
     const Node* producer = nullptr;
     for (const Node& node : graph.nodes) {
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) {
-          TRY(find_definitions(*inner));
-        }
+      for (const Graph* inner : node.bodies()) {
+        TRY(find_definitions(*inner));
       }
-      const auto count = std::count(node.output_names.begin(), node.output_names.end(), value_);
+      const auto count = std::ranges::count(node.output_names, value_);
       if (count > 1 || (count == 1 && producer != nullptr)) {
-        return Error{.code = ErrorCode::parse, .message = "the value is defined twice", .tensor = value_};
+        return of_tensor(value_, parse_error("the value is defined twice"));
       }
       if (count == 1) producer = &node;
     }
     bool defined = producer != nullptr;
     bool is_tensor = true;
-    std::uint32_t element = 0;
+    DType element = DType::undefined;
     for (const Initializer& initializer : graph.initializers) {
       if (initializer.name != value_) continue;
       defined = true;
@@ -89,14 +89,14 @@ class FactFinder {
       for (const Declaration& declared : *declarations) {
         if (declared.name != value_) continue;
         defined = defined || declarations == &graph.inputs;
-        if (declared.type.element != 0) element = declared.type.element;
+        if (declared.type.element != DType::undefined) element = declared.type.element;
         is_tensor = is_tensor && (declared.type_field == 0 || declared.type_field == type_field::tensor);
       }
     }
     if (!defined) return {};
     const std::uint64_t begin = graph.nodes.empty() ? end_of(graph.field) : graph.nodes.front().field.begin;
     facts_.definitions.push_back({.graph = &graph, .after = producer == nullptr ? begin : end_of(producer->field)});
-    if (&graph == model_.graph.get() || facts_.element == 0) facts_.element = element;
+    if (&graph == model_.graph.get() || facts_.element == DType::undefined) facts_.element = element;
     facts_.is_tensor = facts_.is_tensor && is_tensor;
     return {};
   }
@@ -140,7 +140,7 @@ class Rewiring {
   Result<void> change(const Graph& graph, Splice& around, bool sees_value) {
     const bool defines = &graph == definition_.graph;
     const auto is_this = [&](const Definition& other) { return other.graph == &graph; };
-    if (!defines && std::any_of(facts_.definitions.begin(), facts_.definitions.end(), is_this)) return {};
+    if (!defines && std::ranges::any_of(facts_.definitions, is_this)) return {};
     sees_value = sees_value || defines;
     Splice splice(graph.field);
     if (defines) splice.insert(definition_.after, std::move(node_));
@@ -154,10 +154,8 @@ class Rewiring {
                            "the Cast can go behind the output of that node");
       }
       outcome_.graph_output_renamed = true;
-      Result<WireRope> renamed =
-          retyped_declaration(file_, output.field, element_of(request_.to), outcome_.output_name);
-      if (!renamed) return std::move(renamed).error();
-      splice.replace(output.field, std::move(*renamed));
+      WireRope renamed = TRY(retyped_declaration(file_, output.field, request_.to, outcome_.output_name));
+      splice.replace(output.field, std::move(renamed));
     }
     if (splice.changed()) around.replace(graph.field, std::move(splice).finish());
     return {};
@@ -167,8 +165,8 @@ class Rewiring {
     Splice splice(node.field);
     if (sees_value) {
       std::vector<std::string> inputs = node.input_names;
-      outcome_.rewired += static_cast<std::size_t>(std::count(inputs.begin(), inputs.end(), request_.tensor));
-      std::replace(inputs.begin(), inputs.end(), request_.tensor, outcome_.output_name);
+      outcome_.rewired += static_cast<std::size_t>(std::ranges::count(inputs, request_.tensor));
+      std::ranges::replace(inputs, request_.tensor, outcome_.output_name);
       TRY(rename(file_, node, inputs, node.output_names, {}, splice));
     }
     const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, sees_value); };
@@ -208,8 +206,8 @@ Result<void> check_types(const Facts& facts, const AddCastRequest& request, int 
   if (!request.saturate && opset < 19) {
     return unsupported(fmt::format("Cast of opset {} has no attribute \"saturate\"; it came with opset 19", opset));
   }
-  if (facts.element == 0) return {};
-  const DType from = TRY(formats::onnx::parse_data_type(facts.element));
+  if (facts.element == DType::undefined) return {};
+  const DType from = TRY(formats::onnx::parse_data_type(static_cast<std::uint32_t>(facts.element)));
   return check(from, "from");
 }
 
@@ -231,48 +229,21 @@ std::string unused(const std::string& base, const Names& taken) {
   return candidate;
 }
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80                   ? 1
-                               : lead >= 0xC2 && lead < 0xE0 ? 2
-                               : lead >= 0xE0 && lead < 0xF0 ? 3
-                               : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                             : 0;
-    if (length == 0 || text.size() - i < length) return false;
-    std::uint32_t code = length == 1 ? lead : lead & (0xFFu >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      code = code << 6 | (next & 0x3Fu);
-    }
-    if ((length == 3 && code < 0x800) || (length == 4 && (code < 0x10000 || code > 0x10FFFF))) return false;
-    if (code >= 0xD800 && code < 0xE000) return false;
-    i += length;
-  }
-  return true;
-}
-
-std::string encode_node(const AddCastRequest& request, const AddCastOutcome& names, int opset) {
-  std::string node = encode_field(node_field::input, request.tensor) +
-                     encode_field(node_field::output, names.output_name) +
-                     encode_field(node_field::name, names.node_name) + encode_field(node_field::op_type, "Cast");
-  if (opset < 6) {
-    node += encode_field(node_field::attribute, encode_string_attribute("to", cast_word(request.to)));
-  } else {
-    node += encode_field(node_field::attribute, encode_int_attribute("to", static_cast<std::uint64_t>(request.to)));
-  }
-  if (!request.saturate) {
-    node += encode_field(node_field::attribute, encode_int_attribute("saturate", 0));
-  }
-  return encode_field(graph_field::node, node);
+std::string new_cast(const AddCastRequest& request, const AddCastOutcome& names, int opset) {
+  NewNode node{.op_type = "Cast",
+               .inputs = {request.tensor},
+               .outputs = {names.output_name},
+               .name = names.node_name,
+               .attributes = {encode_cast_target(request.to, opset)}};
+  if (!request.saturate) node.attributes.push_back(encode_int_attribute("saturate", 0));
+  return encode_field(graph_field::node, encode_node(node));
 }
 
 Result<void> check_request(const AddCastRequest& request) {
   if (!is_onnx(request.to)) return invalid(fmt::format("{} is not a type of ONNX's Cast", name(request.to)));
   if (request.tensor.empty()) return invalid("the tensor needs a name");
   for (const std::string* text : {&request.node_name, &request.output_name}) {
-    if (!is_utf8(*text)) return invalid("the new name is not UTF-8");
+    if (!formats::npy::is_utf8(*text)) return invalid("the new name is not UTF-8");
   }
   return {};
 }
@@ -289,21 +260,17 @@ Result<void> check_place(const io::InputFile& file, const Model& model, const Ad
 }
 
 Result<void> write(const WireRope& rope, const io::InputFile& file, const AddCastRequest& request) {
-  const Error cancelled{
-      .code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
   const auto go_on = [&] { return !request.on_progress || request.on_progress(); };
-  if (!go_on()) return cancelled;
+  if (!go_on()) return in_file(request.output, cancelled());
   io::OutputFile output = TRY(io::OutputFile::create(request.output, request.overwrite));
   if (rope.size() > formats::onnx::max_message_bytes) {
     return unsupported("the model would be larger than protobuf's limit of 2 GiB",
                        "large models keep their tensors in files of their own, as external data");
   }
   TRY(output.reserve(rope.size()));
-  if (Result<void> written = rope.write(file, output, go_on); !written) {
-    return written.error().code == ErrorCode::cancelled ? cancelled : std::move(written).error();
-  }
+  TRY(in_file(request.output, rope.write(file, output, go_on)));
   TRY(output.sync());  // may take long
-  if (!go_on()) return cancelled;
+  if (!go_on()) return in_file(request.output, cancelled());
   return output.commit();
 }
 
@@ -330,7 +297,7 @@ Result<AddCastOutcome> edit(const AddCastRequest& request) {
                              .output_name = unused(output_base, facts.value_names)};
 
   Rewiring rewiring(file, *model, facts, *definition, request, names);
-  const WireRope rope = TRY(rewiring.run(encode_node(request, names, opset)));
+  const WireRope rope = TRY(rewiring.run(new_cast(request, names, opset)));
   if (rewiring.outcome().rewired == 0 && !rewiring.outcome().graph_output_renamed) {
     return invalid("nothing takes the value, so a Cast behind it would have no effect");
   }

@@ -44,9 +44,7 @@ Result<CleanOutcome> clean(const CleanRequest& request) {
     return build_model(source.file, plan, elision, placement, request.output, names);
   };
   BuiltModel built = TRY(build({}));
-  Result<void> written =
-      write_model(source.file, model, std::move(built), request.output, {.overwrite = request.overwrite}, build);
-  if (!written) return std::move(written).error();
+  TRY(write_model(source.file, model, std::move(built), request.output, {.overwrite = request.overwrite}, build));
   return outcome;
 }
 

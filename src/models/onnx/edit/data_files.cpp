@@ -28,7 +28,7 @@ std::string normal(const std::string& location) { return fs::path(location).lexi
 bool is_named_beside(const io::Folder& folder, const std::string& name) {
   const auto listed = folder.list();
   if (!listed) return true;
-  return std::any_of(listed->begin(), listed->end(), [&](const auto& entry) {
+  return std::ranges::any_of(*listed, [&](const auto& entry) {
     const auto& [other, found] = entry;
     if (found.kind != io::Found::Kind::file || other == name) return false;
     if (found.bytes > formats::onnx::max_message_bytes) return false;
@@ -37,8 +37,8 @@ bool is_named_beside(const io::Folder& folder, const std::string& name) {
     if (!model) return other.ends_with(".onnx");
     const Result<std::set<std::string>> locations = external_locations(*file, **model);
     if (!locations) return true;
-    return std::any_of(locations->begin(), locations->end(),
-                       [&](const std::string& location) { return normal(location) == normal(name); });
+    return std::ranges::any_of(*locations,
+                               [&](const std::string& location) { return normal(location) == normal(name); });
   });
 }
 

@@ -1,7 +1,5 @@
 #include "models/onnx/edit/external_locations.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,8 +13,6 @@
 
 namespace tensorcast::models::onnx {
 namespace {
-
-constexpr std::size_t block_bytes = std::size_t{1} << 20;
 
 class LocationReader {
  public:
@@ -73,18 +69,6 @@ class LocationReader {
   std::set<std::string> locations_;
 };
 
-Result<void> copy_whole(const io::InputFile& source, io::OutputFile& target) {
-  std::vector<std::byte> block(std::min<std::uint64_t>(source.size(), block_bytes));
-  for (std::uint64_t position = 0; position < source.size();) {
-    const std::span<std::byte> part =
-        std::span(block).first(std::min<std::uint64_t>(source.size() - position, block.size()));
-    TRY(source.read(position, part));
-    TRY(target.append(part));
-    position += part.size();
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::set<std::string>> external_locations(const io::InputFile& file, const Model& model) {
@@ -108,11 +92,11 @@ Result<void> check_apart_from_data(const std::string& model, const std::set<std:
 
 Result<void> copy_external_files(const io::InputFile& file, const std::set<std::string>& locations,
                                  ExternalFiles& copies) {
-  const std::string folder = std::filesystem::path(file.path()).parent_path().string();
   for (const std::string& location : locations) {
-    io::InputFile data = TRY(io::InputFile::open_below(folder.empty() ? "." : folder, location));
+    io::InputFile data = TRY(io::InputFile::open_below(folder_of(file.path()).string(), location));
     const auto source = std::make_shared<const io::InputFile>(std::move(data));
-    copies.add_file(location, source->size(), [source](io::OutputFile& target) { return copy_whole(*source, target); });
+    copies.add_file(location, source->size(),
+                    [source](io::OutputFile& target) { return copy_range(*source, 0, source->size(), target); });
   }
   return {};
 }

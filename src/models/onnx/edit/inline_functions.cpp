@@ -35,11 +35,6 @@ bool has_annotations(const Graph& graph) {
   return found;
 }
 
-bool has_graphs(const Node& node) {
-  return std::any_of(node.attributes.begin(), node.attributes.end(),
-                     [](const Attribute& attribute) { return !attribute.graphs.empty(); });
-}
-
 // A call that is being inlined: the names and attributes that replace the function's.
 struct Call {
   std::string name;
@@ -98,7 +93,7 @@ class Inlining {
 
   const Function* inlined(const Node& node) const {
     const Function* function = model_.function(node);
-    return function != nullptr && fitting_.contains(function) && !has_graphs(node) ? function : nullptr;
+    return function != nullptr && fitting_.contains(function) && node.bodies().empty() ? function : nullptr;
   }
 
   std::string fresh(const Call& call, const std::string& name, FreshNames& names) {
@@ -117,10 +112,8 @@ class Inlining {
         continue;
       }
       note_call(node);
-      Splice inside(node.field);
       const auto inner = [&](const Graph& subgraph, Splice& attribute) { return change(subgraph, attribute); };
-      TRY(splice_subgraphs(node, inside, inner));
-      if (inside.changed()) splice.replace(node.field, std::move(inside).finish());
+      TRY(splice.edit(node.field, [&](Splice& inside) { return splice_subgraphs(node, inside, inner); }));
     }
     if (!splice.changed()) return {};
     splice.insert(end_of(graph.field), std::move(infos));
@@ -158,9 +151,7 @@ class Inlining {
       if (is_new) continue;
       // The function returns an input, or one value twice: copy it with Identity.
       if (made->second.empty()) return unsupported("a function gives back an input that a call of it omits");
-      identities += encode_field(graph_field::node, encode_field(node_field::input, made->second) +
-                                                        encode_field(node_field::output, name) +
-                                                        encode_field(node_field::op_type, "Identity"));
+      identities += encode_field(graph_field::node, encode_node({"Identity", {made->second}, {name}}));
     }
     name_values(body, call);
 
@@ -331,15 +322,9 @@ class Inlining {
 
   // Returns the contents of a message whose field `number` is the name.
   Result<WireRope> with_name(const WireField& message, std::uint32_t number, const std::string& name) {
-    Result<WireRope> others =
-        rewritten(file_, message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
-          if (field.number != number) rope.copy(field.begin, end);
-          return {};
-        });
-    if (!others) return others;
-    WireRope rope;
-    rope.text(encode_field(number, name));
-    rope.append(std::move(*others));
+    WireRope rope(encode_field(number, name));
+    WireRope others = TRY(without_field(file_, message, number));
+    rope.append(std::move(others));
     return rope;
   }
 

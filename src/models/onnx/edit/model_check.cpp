@@ -16,7 +16,8 @@ namespace tensorcast::models::onnx {
 namespace {
 
 bool is_known(const ValueType& type) {
-  return type.kind != ValueType::Kind::unknown && type.kind != ValueType::Kind::other && type.element != 0;
+  return type.kind != ValueType::Kind::unknown && type.kind != ValueType::Kind::other &&
+         type.element != DType::undefined;
 }
 
 bool differ(const ValueType& a, const ValueType& b) { return is_known(a) && is_known(b) && a != b; }
@@ -48,9 +49,7 @@ class Check {
         if (node.inputs[i] == no_value || is_made_[node.inputs[i]]) continue;
         add(node, "order", fmt::format("takes \"{}\" before it is made", shown(node.input_names[i])));
       }
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) look(*inner);
-      }
+      for (const Graph* inner : node.bodies()) look(*inner);
       if (is_control_flow(node)) {
         look_at_bodies(node, graph);
       } else if (model_.function(node) == nullptr) {
@@ -79,7 +78,7 @@ class Check {
         const ValueType here = type(values[i]);
         if (parameter == nullptr || parameter->arity == Arity::heterogeneous || !is_known(here)) continue;
         const std::uint64_t allowed = elements_of(schema.variables[parameter->variable], here.kind);
-        if (here.element < 64 && (allowed >> here.element & 1) == 0) {
+        if (static_cast<std::uint32_t>(here.element) < 64 && !has_type(allowed, here.element)) {
           add(node, "type", fmt::format("{} {}, which the operator does not allow there", verb, type_text(here)));
         } else if (differ(bound[parameter->variable], here)) {
           add(node, "types",
@@ -142,8 +141,7 @@ Result<void> check_new_model(const io::InputFile& old_file, const std::string& n
   std::unique_ptr<Model> old = TRY(read_model(old_file));
   std::set<std::string> known;
   for (Fault& fault : find_faults(*old)) known.insert(std::move(fault.place));
-  const auto found =
-      std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return !known.contains(f.place); });
+  const auto found = std::ranges::find_if(faults, [&](const Fault& f) { return !known.contains(f.place); });
   if (found == faults.end()) return {};
   return Error{.code = ErrorCode::internal,
                .message = "the new model would be wrong: " + found->text,

@@ -23,8 +23,8 @@ std::vector<std::string> faults_of(const GraphParts& main_graph) {
   return texts;
 }
 
-GraphParts one_node(std::string_view op_type, std::string_view name, const Names& inputs, std::uint32_t element,
-                    std::uint32_t declared) {
+GraphParts one_node(std::string_view op_type, std::string_view name, const Names& inputs, DType element,
+                    DType declared) {
   return {.nodes = {node(op_type, inputs, {"y"}, {.name = std::string(name)})},
           .inputs = {{"x", element}},
           .outputs = {{"y", declared}}};

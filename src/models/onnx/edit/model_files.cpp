@@ -114,20 +114,18 @@ Result<void> write_model(const io::InputFile& file, const Model& old, BuiltModel
     model = TRY(rebuild(data.new_names()));
   }
   if (!data.written().empty()) model.rope.text(encode_data_record(data.written()));
-  Result<io::OutputFile> target = write_message(file, model.rope, made, options, go_on);
-  if (!target) return std::move(target).error();
+  io::OutputFile target = TRY(write_message(file, model.rope, made, options, go_on));
   if (options.check) {
-    TRY(target->commit());
+    TRY(target.commit());
     TRY(options.check(made));
     if (options.dry_run) return {};
-    target = io::OutputFile::adopt(made, output, options.overwrite);
-    if (!target) return std::move(target).error();
+    target = TRY(io::OutputFile::adopt(made, output, options.overwrite));
   }
   const Surroundings around = look_around(file, locations, output);
   if (!go_on()) return cancelled();
   TRY(data.place());
   if (!go_on()) return cancelled();
-  TRY(target->commit());
+  TRY(target.commit());
   data.keep();
 
   remove_old_data(folder, around.old_data, around.in_use);

@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::size_t most_shown = 10;
 
-// Finds the nodes of a graph and its subgraphs that `opset` would change.
-void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, std::vector<std::string>& blocking) {
-  each_graph(graph, [&](const Graph& each) {
+// Finds the nodes that `opset` would change.
+std::vector<std::string> find_blocking(const Model& model, std::int64_t opset) {
+  std::vector<std::string> blocking;
+  each_graph(model, [&](const Graph& each) {
     const std::int64_t from = each.opset("");
     for (const Node& node : each.nodes) {
       if (!node.domain.empty() || from >= opset || model.function(node) != nullptr) continue;
@@ -26,6 +27,7 @@ void find_blocking(const Model& model, const Graph& graph, std::int64_t opset, s
       blocking.push_back(fmt::format("{} \"{}\"", shown(node.op_type), shown(shown_name(node))));
     }
   });
+  return blocking;
 }
 
 void raise(std::vector<Opset>& opsets, std::int64_t version) {
@@ -42,9 +44,7 @@ Result<void> upgrade_opset(Model& model, std::int64_t opset) {
     return invalid(fmt::format("the model has opset {} and cannot get {}", here, opset),
                    fmt::format("opsets can only rise, up to {}", schema_table_opset));
   }
-  std::vector<std::string> blocking;
-  find_blocking(model, *model.graph, opset, blocking);
-  for (const auto& function : model.functions) find_blocking(model, function->body, opset, blocking);
+  std::vector<std::string> blocking = find_blocking(model, opset);
   if (!blocking.empty()) {
     const std::size_t count = blocking.size();
     if (count > most_shown) blocking.resize(most_shown);

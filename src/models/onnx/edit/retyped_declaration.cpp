@@ -10,7 +10,7 @@ namespace tensorcast::models::onnx {
 namespace {
 
 // Encodes a TypeProto with another element type at any depth; the depth was checked when the model was read.
-Result<WireRope> retyped(const io::InputFile& file, const WireField& field, std::uint32_t element) {
+Result<WireRope> retyped(const io::InputFile& file, const WireField& field, DType element) {
   return rewritten(file, field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
     const bool is_tensor = part.number == type_field::tensor;
     if (!is_tensor && part.number != type_field::sequence && part.number != type_field::optional) {
@@ -36,7 +36,7 @@ Result<WireRope> retyped(const io::InputFile& file, const WireField& field, std:
 
 }  // namespace
 
-Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField& field, std::uint32_t element,
+Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField& field, DType element,
                                      const std::string& name) {
   return rewritten(file, field, [&](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
     if (part.number == value_field::name) {

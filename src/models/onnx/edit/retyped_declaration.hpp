@@ -10,7 +10,7 @@
 namespace tensorcast::models::onnx {
 
 // Copies the rest of the message in `field`: shapes, text, unknown fields. Errors: parse, io.
-[[nodiscard]] Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField& field,
-                                                   std::uint32_t element, const std::string& name);
+[[nodiscard]] Result<WireRope> retyped_declaration(const io::InputFile& file, const WireField& field, DType element,
+                                                   const std::string& name);
 
 }  // namespace tensorcast::models::onnx

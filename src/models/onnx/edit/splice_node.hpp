@@ -36,9 +36,7 @@ template <class Change>
   WireReader wire(file, node.field.offset, end_of(node.field));
   return each_field(wire, [&](const WireField& field) -> Result<void> {
     const auto become = [&](const std::string& text) {
-      WireRope renamed;
-      renamed.text(encode_field(field.number, text));
-      splice.replace_by_fields(field, std::move(renamed));
+      splice.replace_by_fields(field, WireRope(encode_field(field.number, text)));
     };
     if (field.number == node_field::input) become(inputs[input++]);
     if (field.number == node_field::output) become(outputs[output++]);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "io/parent_folders.hpp"
 #include "models/onnx/edit/external_locations.hpp"
@@ -53,25 +54,23 @@ std::string encode_opset(std::string_view domain, std::int64_t version) {
 
 // The function ai.tensorcast::Cast, whose body is ONNX's Cast.
 std::string encode_function(std::int64_t opset, const std::vector<Default>& defaults) {
-  std::string node = encode_field(node_field::input, "input") + encode_field(node_field::output, "output") +
-                     encode_field(node_field::op_type, "Cast");
+  NewNode node{"Cast", {"input"}, {"output"}};
   std::string names;
   const auto refer = [&](std::string_view name, AttributeType type) {
-    node += encode_field(node_field::attribute,
-                         encode_attribute(name, type, encode_field(attribute_field::ref_attr_name, name)));
+    node.attributes.push_back(encode_attribute(name, type, encode_field(attribute_field::ref_attr_name, name)));
     names += encode_field(function_field::attribute, name);
   };
   refer("to", AttributeType::int_);
   for (const Default& entry : defaults) refer(entry.name, entry.type);
   return encode_field(function_field::name, "Cast") + encode_field(function_field::input, "input") +
-         encode_field(function_field::output, "output") + names + encode_field(function_field::node, node) +
+         encode_field(function_field::output, "output") + names +
+         encode_field(function_field::node, encode_node(node)) +
          encode_field(function_field::opset_import, encode_opset("", opset)) +
          encode_field(function_field::domain, tensorcast_domain);
 }
 
 bool imports_own(const std::vector<Opset>& opsets) {
-  return std::any_of(opsets.begin(), opsets.end(),
-                     [](const Opset& opset) { return opset.domain == tensorcast_domain; });
+  return find_row(opsets, &Opset::domain, tensorcast_domain) != nullptr;
 }
 
 bool is_own(const Function& function) {
@@ -106,12 +105,11 @@ class Rewriting {
     if (!imports_own(model_.opsets)) {
       rope.text(encode_field(model_field::opset_import, encode_opset(tensorcast_domain, 1)));
     }
-    const auto own = std::find_if(model_.functions.begin(), model_.functions.end(),
-                                  [](const auto& function) { return is_own(*function); });
+    const auto own = std::ranges::find_if(model_.functions, [](const auto& function) { return is_own(*function); });
     if (own == model_.functions.end()) {
       rope.text(encode_field(model_field::functions, encode_function(opset_, defaults_)));
-    } else if (Result<void> fits = check_function(**own); !fits) {
-      return std::move(fits).error();
+    } else {
+      TRY(check_function(**own));
     }
     if (rope.size() > formats::onnx::max_message_bytes) {
       return unsupported("the model would be larger than protobuf's limit of 2 GiB");
@@ -129,9 +127,7 @@ class Rewriting {
       TRY(change(node, splice));
     }
     if (!splice.changed()) return {};
-    WireRope last;
-    last.text(import);
-    splice.insert(end_of(graph.field), std::move(last));
+    splice.insert(end_of(graph.field), WireRope(import));
     around.replace(graph.field, std::move(splice).finish());
     return {};
   }
@@ -144,34 +140,24 @@ class Rewriting {
       around.replace(node.field, std::move(contents));
       return {};
     }
-    Splice splice(node.field);
     const auto inner = [&](const Graph& graph, Splice& inside) { return change(graph, inside, {}); };
-    TRY(splice_subgraphs(node, splice, inner));
-    if (splice.changed()) around.replace(node.field, std::move(splice).finish());
-    return {};
+    return around.edit(node.field, [&](Splice& splice) { return splice_subgraphs(node, splice, inner); });
   }
 
   Result<WireRope> cast_contents(const Node& node) {
-    Result<WireRope> contents =
-        rewritten(file_, node.field, [](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
-          if (field.number != node_field::domain) rope.copy(field.begin, end);
-          return {};
-        });
-    if (!contents) return contents;
+    WireRope contents = TRY(without_field(file_, node.field, node_field::domain));
     for (const Default& entry : defaults_) {
-      if (node.attribute(entry.name) == nullptr) contents->text(encode_field(node_field::attribute, entry.attribute));
+      if (node.attribute(entry.name) == nullptr) contents.text(encode_field(node_field::attribute, entry.attribute));
     }
-    contents->text(encode_field(node_field::domain, tensorcast_domain));
+    contents.text(encode_field(node_field::domain, tensorcast_domain));
     return contents;
   }
 
   // The model brings the function: an attribute that it does not take would be lost.
   Result<void> check_function(const Function& function) {
-    const auto takes = [&](std::string_view name) {
-      return std::find(function.attributes.begin(), function.attributes.end(), name) != function.attributes.end();
-    };
-    const bool takes_all = takes("to") && std::all_of(defaults_.begin(), defaults_.end(),
-                                                      [&](const Default& entry) { return takes(entry.name); });
+    const auto takes = [&](std::string_view name) { return contains(function.attributes, name); };
+    const bool takes_all =
+        takes("to") && std::ranges::all_of(defaults_, [&](const Default& entry) { return takes(entry.name); });
     if (takes_all && function.body.opset("") == opset_) return {};
     return unsupported("the model has another function ai.tensorcast::Cast already");
   }

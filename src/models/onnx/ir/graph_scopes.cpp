@@ -33,8 +33,8 @@ std::string type_text(const ValueType& type) {
   constexpr std::string_view kinds[] = {"", "", "sequence of ", "optional ", "optional sequence of ", ""};
   if (type.kind == ValueType::Kind::unknown) return "unknown";
   if (type.kind == ValueType::Kind::other) return "map or other";
-  const auto dtype = static_cast<DType>(type.element);
-  const std::string element = is_onnx(dtype) ? std::string(name(dtype)) : fmt::format("type {}", type.element);
+  const std::string element = is_onnx(type.element) ? std::string(name(type.element))
+                                                    : fmt::format("type {}", static_cast<std::uint32_t>(type.element));
   return std::string(kinds[static_cast<std::size_t>(type.kind)]) + element;
 }
 

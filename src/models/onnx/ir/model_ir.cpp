@@ -1,14 +1,21 @@
 #include "models/onnx/ir/model_ir.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <utility>
+
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::models::onnx {
 
 const Attribute* Node::attribute(std::string_view wanted) const noexcept {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const Attribute& attribute) { return attribute.name == wanted; });
-  return found == attributes.end() ? nullptr : &*found;
+  return find_row(attributes, &Attribute::name, wanted);
+}
+
+std::vector<Graph*> Node::bodies() const {
+  std::vector<Graph*> found;
+  for (const Attribute& attribute : attributes) {
+    for (const auto& graph : attribute.graphs) found.push_back(graph.get());
+  }
+  return found;
 }
 
 std::int64_t Graph::opset(std::string_view domain) const noexcept {

@@ -30,14 +30,14 @@ inline constexpr ValueId no_value = UINT32_MAX;  // an omitted input or output
 
 struct ValueType {
   enum class Kind : std::uint8_t { unknown, tensor, sequence, optional, optional_sequence, other } kind = Kind::unknown;
-  std::uint32_t element = 0;  // TensorProto.DataType; 0: unknown
+  DType element = DType::undefined;  // undefined: unknown; any number that a file has
 
   [[nodiscard]] bool is_tensor() const noexcept { return kind == Kind::tensor; }
   auto operator<=>(const ValueType&) const = default;
 };
-[[nodiscard]] constexpr std::uint32_t element_of(DType dtype) { return static_cast<std::uint32_t>(dtype); }
-[[nodiscard]] inline ValueType tensor_of(std::uint32_t element) { return {ValueType::Kind::tensor, element}; }
-[[nodiscard]] inline ValueType tensor_of(DType dtype) { return tensor_of(element_of(dtype)); }
+[[nodiscard]] inline ValueType tensor_of(DType element) { return {ValueType::Kind::tensor, element}; }
+// Returns the type, or undefined if it is none of ONNX that tensorcast has.
+[[nodiscard]] inline DType known(DType dtype) noexcept { return is_onnx(dtype) ? dtype : DType::undefined; }
 
 struct Graph;
 
@@ -55,7 +55,7 @@ struct Attribute {
   std::vector<std::int64_t> ints;    // the first max_ints, unless the whole model is read
   std::vector<std::string> strings;  // if the whole model is read
   ByteRange tensor;                  // a TensorProto, or the values of a SparseTensorProto
-  std::uint32_t tensor_element = 0;  // its DataType
+  DType tensor_element = DType::undefined;
   bool tensor_is_external = false;
   std::vector<std::unique_ptr<Graph>> graphs;
 };
@@ -75,6 +75,8 @@ struct Node {
   std::vector<Attribute> attributes;
 
   [[nodiscard]] const Attribute* attribute(std::string_view wanted) const noexcept;
+  // Returns the graphs in its attributes.
+  [[nodiscard]] std::vector<Graph*> bodies() const;
 };
 
 // An input, output or value_info of a graph.
@@ -91,7 +93,7 @@ struct Initializer {
   WireField field;
   ByteRange tensor;  // for a sparse one, that of its values
   std::string name;
-  std::uint32_t element = 0;
+  DType element = DType::undefined;
   std::uint64_t count = 0;  // of elements; saturated
   std::size_t rank = 0;
   bool sparse = false;
@@ -177,9 +179,7 @@ template <class Visit>
 void each_graph(const Graph& graph, const Visit& visit) {
   visit(graph);
   for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) each_graph(*inner, visit);
-    }
+    for (const Graph* inner : node.bodies()) each_graph(*inner, visit);
   }
 }
 // Visits the graphs of functions, too.

@@ -17,7 +17,8 @@ namespace tensorcast::models::onnx::testing {
 
 using Names = std::vector<std::string>;
 
-inline constexpr std::uint32_t f32 = 1, i64 = 7, boolean = 9, f16 = 10, f64 = 11, bf16 = 16;
+inline constexpr DType f32 = DType::float32, i64 = DType::int64, boolean = DType::boolean, f16 = DType::float16,
+                       f64 = DType::float64, bf16 = DType::bfloat16, untyped = DType::undefined;
 
 // What a node has besides its operator, inputs and outputs.
 struct NodeParts {
@@ -27,17 +28,12 @@ struct NodeParts {
 };
 
 inline std::string node(std::string_view op, const Names& inputs, const Names& outputs, const NodeParts& parts = {}) {
-  std::string text;
-  for (const std::string& input : inputs) text += encode_field(node_field::input, input);
-  for (const std::string& output : outputs) text += encode_field(node_field::output, output);
-  if (!parts.name.empty()) text += encode_field(node_field::name, parts.name);
-  text += encode_field(node_field::op_type, op);
-  for (const std::string& attribute : parts.attributes) text += encode_field(node_field::attribute, attribute);
+  std::string text = encode_node({op, inputs, outputs, parts.name, parts.attributes});
   if (!parts.domain.empty()) text += encode_field(node_field::domain, parts.domain);
   return text;
 }
 
-inline std::string cast(const std::string& input, const std::string& output, std::uint32_t to) {
+inline std::string cast(const std::string& input, const std::string& output, DType to) {
   return node("Cast", {input}, {output}, {.attributes = {encode_int_attribute("to", to)}, .name = "to_" + output});
 }
 
@@ -45,7 +41,7 @@ inline std::string graph_attribute(std::string_view name, const std::string& gra
   return encode_attribute(name, AttributeType::graph, encode_field(attribute_field::g, graph));
 }
 
-using Edges = std::vector<std::pair<std::string, std::uint32_t>>;  // names and element types; 0: no type
+using Edges = std::vector<std::pair<std::string, DType>>;  // names and element types; undefined: no type
 
 struct GraphParts {
   Names nodes;
@@ -57,22 +53,21 @@ struct GraphParts {
 
 inline std::string graph(const GraphParts& parts) {
   using formats::onnx::Field;
-  const auto declared = [](const std::pair<std::string, std::uint32_t>& edge) {
+  const auto declared = [](const std::pair<std::string, DType>& edge) {
     const std::string tensor = encode_varint_field(tensor_type_field::elem_type, edge.second);
     return encode_field(value_field::name, edge.first) +
-           (edge.second == 0 ? std::string()
-                             : encode_field(value_field::type, encode_field(type_field::tensor, tensor)));
+           (edge.second == DType::undefined
+                ? std::string()
+                : encode_field(value_field::type, encode_field(type_field::tensor, tensor)));
   };
   std::string text;
   for (const std::string& each : parts.nodes) text += encode_field(graph_field::node, each);
   for (const auto& edge : parts.inputs) text += encode_field(graph_field::input, declared(edge));
   for (const auto& edge : parts.outputs) text += encode_field(graph_field::output, declared(edge));
   for (const auto& [name, element] : parts.initializers) {
-    const std::string tensor = encode_varint_field(static_cast<std::uint32_t>(Field::dims), 1) +
-                               encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element) +
-                               encode_field(static_cast<std::uint32_t>(Field::name), name) +
-                               encode_field(static_cast<std::uint32_t>(Field::raw_data),
-                                            std::string(storage_bytes(static_cast<DType>(element), 1), '\0'));
+    const std::string tensor = encode_varint_field(Field::dims, 1) + encode_varint_field(Field::data_type, element) +
+                               encode_field(Field::name, name) +
+                               encode_field(Field::raw_data, std::string(storage_bytes(element, 1), '\0'));
     text += encode_field(graph_field::initializer, tensor);
   }
   for (const std::string& name : parts.annotated) {
@@ -135,7 +130,7 @@ class TestModel {
     ADD_FAILURE() << "no value " << name;
     return 0;
   }
-  std::uint32_t element(std::string_view name) const { return model_->values[id(name)].type.element; }
+  DType element(std::string_view name) const { return model_->values[id(name)].type.element; }
   // The node that makes the value.
   const Node& maker(std::string_view name) const { return *model_->values[id(name)].producer; }
 

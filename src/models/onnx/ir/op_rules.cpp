@@ -1,28 +1,26 @@
 #include "models/onnx/ir/op_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iterator>
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
 
-constexpr std::uint32_t float32_number = element_of(DType::float32);
-constexpr std::uint32_t as_input = 0;
+constexpr DType as_input = DType::undefined;
 
 constexpr TypeAttribute type_attributes[] = {
     {"Bernoulli", "dtype", as_input},
-    {"BlackmanWindow", "output_datatype", float32_number},
+    {"BlackmanWindow", "output_datatype", DType::float32},
     {"Cast", "to", as_input},
     {"DequantizeLinear", "output_dtype", as_input},
     {"EyeLike", "dtype", as_input},
-    {"HammingWindow", "output_datatype", float32_number},
-    {"HannWindow", "output_datatype", float32_number},
-    {"MelWeightMatrix", "output_datatype", float32_number},
-    {"RandomNormal", "dtype", float32_number},
+    {"HammingWindow", "output_datatype", DType::float32},
+    {"HannWindow", "output_datatype", DType::float32},
+    {"MelWeightMatrix", "output_datatype", DType::float32},
+    {"RandomNormal", "dtype", DType::float32},
     {"RandomNormalLike", "dtype", as_input},
-    {"RandomUniform", "dtype", float32_number},
+    {"RandomUniform", "dtype", DType::float32},
     {"RandomUniformLike", "dtype", as_input},
-    {"SequenceEmpty", "dtype", float32_number},
+    {"SequenceEmpty", "dtype", DType::float32},
 };
 
 constexpr std::string_view container_operators[] = {
@@ -47,17 +45,10 @@ constexpr std::string_view size_operators[] = {
     "Reshape", "Round",  "Slice", "Squeeze",  "Sub",       "Sum",       "Unsqueeze",  "Where",
 };
 
-template <std::size_t count>
-bool contains(const std::string_view (&words)[count], std::string_view word) {
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
-}
-
 }  // namespace
 
 const TypeAttribute* type_attribute(std::string_view op_type) noexcept {
-  const auto* found = std::find_if(std::begin(type_attributes), std::end(type_attributes),
-                                   [&](const TypeAttribute& row) { return row.op_type == op_type; });
-  return found == std::end(type_attributes) ? nullptr : found;
+  return find_row(type_attributes, &TypeAttribute::op_type, op_type);
 }
 
 const Schema* schema_of(const Node& node, const Graph& graph) {

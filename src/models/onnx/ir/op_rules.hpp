@@ -20,7 +20,7 @@ inline constexpr std::string_view fused_domain = "com.microsoft";
 struct TypeAttribute {
   std::string_view op_type;
   std::string_view attribute;
-  std::uint32_t absent;  // the type without the attribute; 0: that of the first input of the same kind
+  DType absent;  // the type without the attribute; undefined: that of the first input of the same kind
 };
 // Returns null if the operator has none.
 [[nodiscard]] const TypeAttribute* type_attribute(std::string_view op_type) noexcept;

@@ -23,8 +23,8 @@ TEST(OpRules, OperatorsOfTheRulesExist) {
     EXPECT_NE(find_schema("", op, schema_table_opset), nullptr) << op;
   }
   EXPECT_EQ(type_attribute("Cast")->attribute, "to");
-  EXPECT_EQ(type_attribute("RandomNormal")->absent, 1u);      // float32 by default
-  EXPECT_EQ(type_attribute("RandomNormalLike")->absent, 0u);  // as its input
+  EXPECT_EQ(type_attribute("RandomNormal")->absent, DType::float32);        // float32 by default
+  EXPECT_EQ(type_attribute("RandomNormalLike")->absent, DType::undefined);  // as its input
   EXPECT_EQ(type_attribute("Relu"), nullptr);
   EXPECT_EQ(type_attribute(""), nullptr);
 }

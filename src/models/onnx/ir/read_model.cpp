@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "io/memory_budget.hpp"
@@ -23,38 +24,27 @@ constexpr std::uint64_t node_bytes_per_byte = 12;
 enum class Extent : std::uint8_t { precision, whole };  // whole: all values of attributes, shapes, training
 
 AttributeType type_of_value(std::uint32_t number) {
-  switch (number) {
-    case attribute_field::f:
-      return AttributeType::float_;
-    case attribute_field::i:
-      return AttributeType::int_;
-    case attribute_field::s:
-      return AttributeType::string;
-    case attribute_field::t:
-      return AttributeType::tensor;
-    case attribute_field::g:
-      return AttributeType::graph;
-    case attribute_field::floats:
-      return AttributeType::floats;
-    case attribute_field::ints:
-      return AttributeType::ints;
-    case attribute_field::strings:
-      return AttributeType::strings;
-    case attribute_field::tensors:
-      return AttributeType::tensors;
-    case attribute_field::graphs:
-      return AttributeType::graphs;
-    case attribute_field::sparse_tensor:
-      return AttributeType::sparse_tensor;
-    case attribute_field::sparse_tensors:
-      return AttributeType::sparse_tensors;
-    case attribute_field::tp:
-      return AttributeType::type_proto;
-    case attribute_field::type_protos:
-      return AttributeType::type_protos;
-    default:
-      return AttributeType::undefined;
-  }
+  using enum AttributeType;
+  namespace field = attribute_field;
+  constexpr std::pair<std::uint32_t, AttributeType> types[] = {
+      {field::f, float_},
+      {field::i, int_},
+      {field::s, string},
+      {field::t, tensor},
+      {field::g, graph},
+      {field::floats, floats},
+      {field::ints, ints},
+      {field::strings, strings},
+      {field::tensors, tensors},
+      {field::graphs, graphs},
+      {field::sparse_tensor, sparse_tensor},
+      {field::sparse_tensors, sparse_tensors},
+      {field::tp, type_proto},
+      {field::type_protos, type_protos},
+  };
+  const auto* found = find_row(
+      types, [](const auto& row) { return row.first; }, number);
+  return found == nullptr ? undefined : found->second;
 }
 
 class ModelReader {
@@ -66,23 +56,17 @@ class ModelReader {
 
   Result<void> read() {
     Result<void> done = each_field(wire_, [&](const WireField& field) -> Result<void> {
-      switch (field.number) {
-        case model_field::ir_version:
-          return take_int(field, model_.ir_version);
-        case model_field::opset_import:
-          return take_opset(field, model_.opsets);
-        case model_field::graph:
-          if (model_.graph) return parse_error("the model has two graphs");
-          model_.graph = std::make_unique<Graph>();
-          return take_graph(field, *model_.graph, 0);
-        case model_field::functions:
-          return take_function(field);
-        case model_field::training_info:
-          model_.has_training = true;
-          return whole_ ? take_training(field) : Result<void>();
-        default:
-          return {};
+      if (field.number == model_field::ir_version) return take_int(field, model_.ir_version);
+      if (field.number == model_field::opset_import) return take_opset(field, model_.opsets);
+      if (field.number == model_field::functions) return take_function(field);
+      if (field.number == model_field::graph) {
+        if (model_.graph) return parse_error("the model has two graphs");
+        model_.graph = std::make_unique<Graph>();
+        return take_graph(field, *model_.graph, 0);
       }
+      if (field.number != model_field::training_info) return {};
+      model_.has_training = true;
+      return whole_ ? take_training(field) : Result<void>();
     });
     if (done && !model_.graph) return parse_error("the file holds no graph, so it is not an ONNX model");
     return done;
@@ -103,31 +87,18 @@ class ModelReader {
       return take_text(part, added->name);
     };
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      switch (part.number) {
-        case function_field::name:
-          function.name_field = part;
-          return take_text(part, function.name);
-        case function_field::domain:
-          return take_text(part, function.domain);
-        case function_field::overload:
-          return take_text(part, function.overload);
-        case function_field::opset_import:
-          return take_opset(part, function.opsets);
-        case function_field::input:
-          return take_name(part, body.inputs);
-        case function_field::output:
-          return take_name(part, body.outputs);
-        case function_field::attribute:
-          return take_text(part, function.attributes);
-        case function_field::attribute_proto:
-          return take_default(part, function.defaults);
-        case function_field::node:
-          return take_node(part, body, 0);
-        case function_field::value_info:
-          return take_declaration(part, body.infos);
-        default:
-          return {};
-      }
+      if (part.number == function_field::name) function.name_field = part;
+      if (part.number == function_field::name) return take_text(part, function.name);
+      if (part.number == function_field::domain) return take_text(part, function.domain);
+      if (part.number == function_field::overload) return take_text(part, function.overload);
+      if (part.number == function_field::opset_import) return take_opset(part, function.opsets);
+      if (part.number == function_field::input) return take_name(part, body.inputs);
+      if (part.number == function_field::output) return take_name(part, body.outputs);
+      if (part.number == function_field::attribute) return take_text(part, function.attributes);
+      if (part.number == function_field::attribute_proto) return take_default(part, function.defaults);
+      if (part.number == function_field::node) return take_node(part, body, 0);
+      if (part.number == function_field::value_info) return take_declaration(part, body.infos);
+      return {};
     });
     function.domain = normal_domain(std::move(function.domain));
     return done;
@@ -147,8 +118,8 @@ class ModelReader {
     return {};
   }
   Result<void> take_text(const WireField& field, std::vector<std::string>& texts) {
-    const Result<std::string*> text = add_part(texts);
-    return text ? take_text(field, **text) : text.error();
+    std::string* text = TRY(add_part(texts));
+    return take_text(field, *text);
   }
   template <class Number>
   Result<void> take_int(const WireField& field, Number& value) {
@@ -156,10 +127,10 @@ class ModelReader {
     value = static_cast<Number>(read);
     return {};
   }
-  Result<void> take_element(const WireField& field, std::uint32_t& element) {
+  Result<void> take_element(const WireField& field, DType& element) {
     std::uint64_t number = 0;
     Result<void> got = take_int(field, number);
-    element = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, UINT32_MAX));
+    element = static_cast<DType>(std::min<std::uint64_t>(number, UINT32_MAX));
     return got;
   }
 
@@ -183,28 +154,17 @@ class ModelReader {
     graph.field = field;
     graph.id = model_.graph_count++;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      switch (part.number) {
-        case graph_field::name:
-          return take_text(part, graph.name);
-        case graph_field::node:
-          return take_node(part, graph, depth);
-        case graph_field::input:
-          return take_declaration(part, graph.inputs);
-        case graph_field::output:
-          return take_declaration(part, graph.outputs);
-        case graph_field::value_info:
-          return take_declaration(part, graph.infos);
-        case graph_field::initializer:
-          return take_initializer(part, graph, false);
-        case graph_field::sparse_initializer:
-          return take_initializer(part, graph, true);
-        case graph_field::quantization_annotation:
-          return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
-            return fact.number == annotation_field::tensor_name ? take_text(fact, graph.annotated) : Result<void>();
-          });
-        default:
-          return {};
-      }
+      if (part.number == graph_field::node) return take_node(part, graph, depth);
+      if (part.number == graph_field::name) return take_text(part, graph.name);
+      if (part.number == graph_field::input) return take_declaration(part, graph.inputs);
+      if (part.number == graph_field::output) return take_declaration(part, graph.outputs);
+      if (part.number == graph_field::value_info) return take_declaration(part, graph.infos);
+      if (part.number == graph_field::initializer) return take_initializer(part, graph, false);
+      if (part.number == graph_field::sparse_initializer) return take_initializer(part, graph, true);
+      if (part.number != graph_field::quantization_annotation) return {};
+      return each_field_of(wire_, part, [&](const WireField& fact) -> Result<void> {
+        return fact.number == annotation_field::tensor_name ? take_text(fact, graph.annotated) : Result<void>();
+      });
     });
   }
 
@@ -214,24 +174,13 @@ class ModelReader {
     node.field = field;
     node.id = model_.node_count++;
     Result<void> done = each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      switch (part.number) {
-        case node_field::input:
-          return take_text(part, node.input_names);
-        case node_field::output:
-          return take_text(part, node.output_names);
-        case node_field::name:
-          return take_text(part, node.name);
-        case node_field::op_type:
-          return take_text(part, node.op_type);
-        case node_field::domain:
-          return take_text(part, node.domain);
-        case node_field::overload:
-          return take_text(part, node.overload);
-        case node_field::attribute:
-          return take_attribute(part, node.attributes, depth);
-        default:
-          return {};
-      }
+      if (part.number == node_field::input) return take_text(part, node.input_names);
+      if (part.number == node_field::output) return take_text(part, node.output_names);
+      if (part.number == node_field::name) return take_text(part, node.name);
+      if (part.number == node_field::op_type) return take_text(part, node.op_type);
+      if (part.number == node_field::domain) return take_text(part, node.domain);
+      if (part.number == node_field::overload) return take_text(part, node.overload);
+      return part.number == node_field::attribute ? take_attribute(part, node.attributes, depth) : Result<void>();
     });
     node.domain = normal_domain(std::move(node.domain));
     if (!node.name.empty()) model_.node_names.insert(node.name);
@@ -490,14 +439,12 @@ Result<std::unique_ptr<Model>> parse_model(const io::InputFile& file, io::Memory
 
 Result<std::unique_ptr<Model>> read_model(const io::InputFile& file) {
   io::MemoryBudget budget(node_bytes_per_byte * file.size());
-  std::unique_ptr<Model> made = TRY(read(file, Extent::precision, budget));
-  Model& model = *made;
-  Result<void> resolved = resolve_names(model, *model.graph, model.opsets, budget);
-  for (std::size_t k = 0; resolved && k < model.functions.size(); ++k) {
-    resolved = add_function(model, *model.functions[k], budget);
+  std::unique_ptr<Model> model = TRY(read(file, Extent::precision, budget));
+  TRY(resolve_names(*model, *model->graph, model->opsets, budget));
+  for (const auto& function : model->functions) {
+    TRY(add_function(*model, *function, budget));
   }
-  if (!resolved) return std::move(resolved).error();
-  return made;
+  return model;
 }
 
 Result<OpenModel> open_model(const std::string& path) {
@@ -509,9 +456,7 @@ Result<OpenModel> open_model(const std::string& path) {
 Result<const Function*> copy_function(const io::InputFile& file, Model& model, Function& origin, std::string name,
                                       io::MemoryBudget& budget) {
   const WireField& field = origin.body.field;
-  Result<void> done =
-      ModelReader(file, field.begin, end_of(field), Extent::precision, model, budget).take_function(field);
-  if (!done) return std::move(done).error();
+  TRY(ModelReader(file, field.begin, end_of(field), Extent::precision, model, budget).take_function(field));
   Function& function = *model.functions.back();
   function.origin = &origin;
   origin.copies.push_back(&function);

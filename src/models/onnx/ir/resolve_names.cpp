@@ -52,10 +52,8 @@ class Resolver {
         }
         node.inputs.push_back(id);
       }
-      for (Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) {
-          TRY(resolve(*inner, &graph));
-        }
+      for (Graph* inner : node.bodies()) {
+        TRY(resolve(*inner, &graph));
       }
     }
     for (Declaration& output : graph.outputs) {

@@ -74,7 +74,7 @@ class Table {
   bool keeps_meaning(std::string_view domain, std::string_view op_type, std::int64_t from, std::int64_t to) const {
     const auto found = operators_.find({domain, op_type});
     if (found == operators_.end()) return true;
-    return std::all_of(found->second.begin(), found->second.end(), [&](const Schema& schema) {
+    return std::ranges::all_of(found->second, [&](const Schema& schema) {
       return schema.since <= from || schema.since > to || schema.keeps_meaning;
     });
   }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorcast/dtype.hpp"
+
 namespace tensorcast::models::onnx {
 
 // schema_table.cpp. `schema_type_sets` are words, each a set of types: `t`, `s`, `o`, `q` (tensor, sequence, optional
@@ -18,6 +20,12 @@ extern const std::string_view schema_table_version;
 extern const int schema_table_opset;
 extern const std::string_view schema_type_sets;
 extern const std::string_view schema_signatures;
+
+// Reports whether a set of types has one: bit N stands for TensorProto.DataType N.
+[[nodiscard]] constexpr bool has_type(std::uint64_t types, DType dtype) noexcept {
+  const auto number = static_cast<std::uint32_t>(dtype);
+  return number < 64 && (types >> number & 1) != 0;
+}
 
 struct TypeSet {
   std::uint64_t tensors = 0;  // bit N: TensorProto.DataType N

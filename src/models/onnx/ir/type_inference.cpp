@@ -16,8 +16,8 @@ using Kind = ValueType::Kind;
 std::optional<Kind> only_kind(const TypeSet& set) {
   const bool kinds[] = {set.tensors != 0, set.sequences != 0, set.optionals != 0, set.optional_sequences != 0};
   constexpr Kind names[] = {Kind::tensor, Kind::sequence, Kind::optional, Kind::optional_sequence};
-  if (set.others || std::count(std::begin(kinds), std::end(kinds), true) != 1) return std::nullopt;
-  return names[std::find(std::begin(kinds), std::end(kinds), true) - std::begin(kinds)];
+  if (set.others || std::ranges::count(kinds, true) != 1) return std::nullopt;
+  return names[std::ranges::find(kinds, true) - std::begin(kinds)];
 }
 
 class Inference {
@@ -48,11 +48,11 @@ class Inference {
   // The node or initializer that makes a value decides its type; a value_info that disagrees is ignored.
   void set(ValueId id, ValueType found) {
     if (id == no_value || found.kind == Kind::unknown) return;
-    if (found.element == 0 && found.kind == type(id).kind) return;
+    if (found.element == DType::undefined && found.kind == type(id).kind) return;
     type(id) = found;
   }
   void reveal(ValueId id, ValueType found) {
-    if (id != no_value && (type(id).kind == Kind::unknown || type(id).element == 0)) set(id, found);
+    if (id != no_value && (type(id).kind == Kind::unknown || type(id).element == DType::undefined)) set(id, found);
   }
 
   void infer(Graph& graph) {
@@ -60,8 +60,8 @@ class Inference {
     if (pass_ == last_pass) return;
     // The output of an unknown operator has a type that only its consumers tell, even indirect ones.
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-      const bool is_unknown = std::any_of(node->inputs.begin(), node->inputs.end(),
-                                          [&](ValueId id) { return id != no_value && type(id).kind == Kind::unknown; });
+      const bool is_unknown = std::ranges::any_of(
+          node->inputs, [&](ValueId id) { return id != no_value && type(id).kind == Kind::unknown; });
       if (is_unknown && !is_control_flow(*node) && model_.function(*node) == nullptr) infer_operator(*node, graph);
     }
   }
@@ -69,9 +69,7 @@ class Inference {
   void infer(Node& node, Graph& graph) {
     if (const Function* function = model_.function(node)) return infer_call(node, *function);
     if (is_control_flow(node)) return infer_control_flow(node, graph);
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) infer(*inner);
-    }
+    for (Graph* inner : node.bodies()) infer(*inner);
     infer_operator(node, graph);
   }
 
@@ -84,7 +82,7 @@ class Inference {
       if (parameter == nullptr || parameter->arity == Arity::heterogeneous || node.inputs[i] == no_value) continue;
       ValueType& variable = bound[parameter->variable];
       const ValueType here = type(node.inputs[i]);
-      if (variable.kind == Kind::unknown || variable.element == 0) {
+      if (variable.kind == Kind::unknown || variable.element == DType::undefined) {
         if (here.kind != Kind::unknown) variable = here;
       }
     }
@@ -100,7 +98,7 @@ class Inference {
       const std::optional<Kind> kind = only_kind(schema->variables[i]);
       if (!kind) continue;
       const std::uint64_t elements = elements_of(schema->variables[i], *kind);
-      if (std::has_single_bit(elements)) bound[i] = {*kind, static_cast<std::uint32_t>(std::countr_zero(elements))};
+      if (std::has_single_bit(elements)) bound[i] = {*kind, static_cast<DType>(std::countr_zero(elements))};
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Parameter* parameter = Schema::at(schema->inputs, i);
@@ -127,7 +125,7 @@ class Inference {
     if (op == "Constant") {
       for (const Attribute& attribute : node.attributes) {
         if (attribute.name == "value" || attribute.name == "sparse_value") {
-          if (attribute.tensor_element != 0) out = tensor_of(attribute.tensor_element);
+          if (attribute.tensor_element != DType::undefined) out = tensor_of(attribute.tensor_element);
         }
         if (attribute.name.starts_with("value_float")) out = tensor_of(DType::float32);
         if (attribute.name.starts_with("value_int")) out = tensor_of(DType::int64);
@@ -138,7 +136,7 @@ class Inference {
     if (op == "ConstantOfShape") {
       const Attribute* value = node.attribute("value");
       if (value == nullptr) out = tensor_of(DType::float32);
-      if (value != nullptr && value->tensor_element != 0) out = tensor_of(value->tensor_element);
+      if (value != nullptr && value->tensor_element != DType::undefined) out = tensor_of(value->tensor_element);
       return;
     }
     if (outputs_have_one_type(op)) {
@@ -150,8 +148,7 @@ class Inference {
     if (has_stash_type(op)) {  // mean and deviation have the type of the computation
       const Attribute* stash = node.attribute("stash_type");
       if (schema.outputs.size() > 1) {
-        bound[schema.outputs[1].variable] =
-            tensor_of(stash == nullptr ? element_of(DType::float32) : static_cast<std::uint32_t>(stash->i));
+        bound[schema.outputs[1].variable] = tensor_of(stash == nullptr ? DType::float32 : static_cast<DType>(stash->i));
       }
       return;
     }
@@ -163,29 +160,27 @@ class Inference {
     if (given == nullptr || (given->reference.empty() && given->i == 0 && op == "DequantizeLinear")) {
       if (op == "DequantizeLinear") {
         if (node.inputs.size() > 1) out = type_or_unknown(node.inputs[1]);
-      } else if (row->absent != 0) {
+      } else if (row->absent != DType::undefined) {
         out = {kind, row->absent};
       } else if (op != "Cast" && first.is_tensor()) {
         out = first;
       }
     } else if (given->reference.empty()) {
-      out = {kind, op == "Cast" ? cast_target(*given) : static_cast<std::uint32_t>(given->i)};
+      out = {kind, op == "Cast" ? cast_target(*given) : static_cast<DType>(given->i)};
     } else {
       out = {};
     }
   }
 
-  static std::uint32_t cast_target(const Attribute& to) {
-    if (to.type != AttributeType::string) return static_cast<std::uint32_t>(to.i);
-    const Result<DType> named = parse_dtype(to.s);  // before opset 6
-    return named ? static_cast<std::uint32_t>(*named) : 0;
+  static DType cast_target(const Attribute& to) {
+    if (to.type != AttributeType::string) return static_cast<DType>(to.i);
+    return parse_dtype(to.s).value_or(DType::undefined);  // before opset 6
   }
 
   void bind_quantize(const Node& node, ValueType& out) const {
     const Attribute* given = node.attribute("output_dtype");
     if (node.inputs.size() > 2 && node.inputs[2] != no_value) return;  // that of the zero point
-    out =
-        tensor_of(given != nullptr && given->i != 0 ? static_cast<std::uint32_t>(given->i) : element_of(DType::uint8));
+    out = tensor_of(given != nullptr && given->i != 0 ? static_cast<DType>(given->i) : DType::uint8);
   }
 
   static void bind_container(std::string_view op, ValueType first, ValueType& out) {
@@ -211,24 +206,22 @@ class Inference {
 
   void infer_control_flow(Node& node, Graph& graph) {
     const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
-    for (Attribute& attribute : node.attributes) {
-      for (const auto& body : attribute.graphs) {
-        for (std::size_t k = 0; k < body->inputs.size(); ++k) {
-          const std::size_t source = wiring.input_of(k);
-          if (source == BodyWiring::npos || source >= node.inputs.size()) continue;
-          ValueType given = type_or_unknown(node.inputs[source]);
-          if (node.op_type == "SequenceMap" && given.kind == Kind::sequence) given.kind = Kind::tensor;
-          set(body->inputs[k].value, given);
-          if (node.op_type != "SequenceMap") reveal(node.inputs[source], type(body->inputs[k].value));
-        }
-        infer(*body);
-        for (std::size_t k = 0; k < body->outputs.size(); ++k) {
-          const std::size_t target = wiring.output_of(k);
-          if (target == BodyWiring::npos || target >= node.outputs.size()) continue;
-          ValueType made = type(body->outputs[k].value);
-          if (node.op_type == "SequenceMap" && made.is_tensor()) made.kind = Kind::sequence;
-          set(node.outputs[target], made);
-        }
+    for (Graph* body : node.bodies()) {
+      for (std::size_t k = 0; k < body->inputs.size(); ++k) {
+        const std::size_t source = wiring.input_of(k);
+        if (source == BodyWiring::npos || source >= node.inputs.size()) continue;
+        ValueType given = type_or_unknown(node.inputs[source]);
+        if (node.op_type == "SequenceMap" && given.kind == Kind::sequence) given.kind = Kind::tensor;
+        set(body->inputs[k].value, given);
+        if (node.op_type != "SequenceMap") reveal(node.inputs[source], type(body->inputs[k].value));
+      }
+      infer(*body);
+      for (std::size_t k = 0; k < body->outputs.size(); ++k) {
+        const std::size_t target = wiring.output_of(k);
+        if (target == BodyWiring::npos || target >= node.outputs.size()) continue;
+        ValueType made = type(body->outputs[k].value);
+        if (node.op_type == "SequenceMap" && made.is_tensor()) made.kind = Kind::sequence;
+        set(node.outputs[target], made);
       }
     }
   }
@@ -246,8 +239,7 @@ class Inference {
     if (!first_call && known->second != signature) {
       const Signature& before = known->second;
       const auto is_unknown = [](const ValueType& each) { return each.kind == Kind::unknown; };
-      const bool was_complete =
-          before.size() == body.inputs.size() && std::none_of(before.begin(), before.end(), is_unknown);
+      const bool was_complete = before.size() == body.inputs.size() && std::ranges::none_of(before, is_unknown);
       bool conflicts = was_complete;
       for (std::size_t k = 0; k < std::min(before.size(), signature.size()); ++k) {
         conflicts = conflicts || (!is_unknown(before[k]) && !is_unknown(signature[k]) && before[k] != signature[k]);
@@ -304,9 +296,7 @@ class Inference {
     if (!is_new) return known->second;
     std::uint64_t size = 1 + graph.nodes.size() + graph.inputs.size() + graph.outputs.size();
     for (const Node& node : graph.nodes) {
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) size += size_of(*inner);
-      }
+      for (const Graph* inner : node.bodies()) size += size_of(*inner);
     }
     return sizes_[&graph] = size;
   }
@@ -314,9 +304,7 @@ class Inference {
   void forget(const Graph& body) {
     for (const auto& [name, id] : body.names) type(id) = {};
     for (const Node& node : body.nodes) {
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) forget(*inner);
-      }
+      for (const Graph* inner : node.bodies()) forget(*inner);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dtype/lookup.hpp"
 #include "models/onnx/precision/lossless_cast.hpp"
 
 namespace tensorcast::models::onnx {
@@ -17,8 +18,8 @@ bool saturates(const Node& node) {
 }
 
 // What the result depends on besides the input.
-std::string meaning(const Node& node, std::uint32_t element, const Graph& graph) {
-  std::string text = fmt::format("{}:{}", graph.id, element);
+std::string meaning(const Node& node, DType element, const Graph& graph) {
+  std::string text = fmt::format("{}:{}", graph.id, static_cast<std::uint32_t>(element));
   for (const Attribute& attribute : node.attributes) {
     if (attribute.name == "to") continue;
     text += fmt::format(":{}={},{},{}", attribute.name, attribute.i, attribute.s, attribute.reference);
@@ -29,25 +30,17 @@ std::string meaning(const Node& node, std::uint32_t element, const Graph& graph)
 }  // namespace
 
 std::string_view reason_of(Removal removal) {
-  switch (removal) {
-    case Removal::identity_cast:
-      return "its input has the type already";
-    case Removal::round_trip:
-      return "it gives back the value that a Cast without loss took";
-    case Removal::lossy_round_trip:
-      return "it gives back the type that another Cast took; the value changes";
-    case Removal::code_pair:
-      return "it gives back every code that a DequantizeLinear took: all of them were tried";
-    case Removal::duplicate:
-      return "an earlier Cast of the graph gives the same";
-    case Removal::identity:
-      return "it copies its input";
-    case Removal::dead:
-      return "nothing takes its result";
-    case Removal::none:
-      break;
-  }
-  return {};
+  constexpr std::string_view reasons[] = {
+      "",
+      "its input has the type already",
+      "it gives back the value that a Cast without loss took",
+      "it gives back the type that another Cast took; the value changes",
+      "it gives back every code that a DequantizeLinear took: all of them were tried",
+      "an earlier Cast of the graph gives the same",
+      "it copies its input",
+      "nothing takes its result",
+  };
+  return reasons[static_cast<std::size_t>(removal)];
 }
 
 CastElision::CastElision(const PrecisionPlan& plan, const Options& options)
@@ -104,10 +97,11 @@ bool CastElision::is_changed(const Node& node) const {
          plan_.produced(node.outputs[0]) != values[node.outputs[0]].type.element;
 }
 
+bool CastElision::is_output_of_a_graph(ValueId id) const { return std::ranges::any_of(uses_[id], &Use::is_output); }
+
 bool CastElision::is_annotated(ValueId id) const {
   const Value& value = plan_.model().values[id];
-  const auto& annotated = value.graph->annotated;
-  return std::find(annotated.begin(), annotated.end(), value.name) != annotated.end();
+  return contains(value.graph->annotated, value.name);
 }
 
 CastElision::Found CastElision::find_round_trip(const Node& node, const Graph& graph) const {
@@ -115,12 +109,11 @@ CastElision::Found CastElision::find_round_trip(const Node& node, const Graph& g
   const Node* first = plan_.model().values[middle].producer;
   if (first == nullptr || !is_cast(*first) || !is_candidate(*first)) return {};
   const ValueId begin = source(first->inputs[0]);
-  const std::uint32_t element = plan_.produced(node.outputs[0]);
+  const DType outer = plan_.produced(node.outputs[0]);
+  const DType inner = plan_.produced(middle);
   const bool direct = plan_.taken(node, 0) == plan_.produced(middle) && plan_.taken(*first, 0) == plan_.produced(begin);
-  if (!direct || plan_.produced(begin) != element) return {};
+  if (!direct || plan_.produced(begin) != outer) return {};
   if (options_.only_changed && !is_changed(node) && !is_changed(*first)) return {};
-  const auto outer = static_cast<DType>(element);
-  const auto inner = static_cast<DType>(plan_.produced(middle));
   // A saturating Cast gives the largest finite number for the infinity of float8_e5m2.
   const bool keeps_infinity = outer != DType::float8_e5m2 || (graph.opset("") >= 19 && !saturates(node));
   if (keeps_infinity && keeps_every_value(outer, inner)) return {Removal::round_trip, begin};
@@ -142,9 +135,10 @@ CastElision::Found CastElision::find(const Node& node, const Graph& graph) {
   const ValueId taken = source(node.inputs[0]);
   if (is_identity(node)) return options_.identities ? Found{Removal::identity, taken} : Found{};
   const ValueId result = node.outputs[0];
-  const std::uint32_t element = plan_.produced(result);
+  const DType element = plan_.produced(result);
   const Attribute* to = node.attribute("to");
-  if (element == 0 || !values[result].type.is_tensor() || (to != nullptr && !to->reference.empty())) return {};
+  if (element == DType::undefined || !values[result].type.is_tensor() || (to != nullptr && !to->reference.empty()))
+    return {};
   const bool direct = plan_.taken(node, 0) == plan_.produced(taken);
   const bool changed = !options_.only_changed || is_changed(node);
   if (changed && direct && values[taken].type.is_tensor() && plan_.produced(taken) == element) {
@@ -168,24 +162,20 @@ bool CastElision::can_replace(ValueId result, ValueId other, const Graph& graph)
   }
   const auto sees = [&](ValueId id, ValueId wanted) {
     const std::string& wanted_name = name(wanted);
-    return std::all_of(uses_[id].begin(), uses_[id].end(), [&](const Use& use) {
+    return std::ranges::all_of(uses_[id], [&](const Use& use) {
       const ValueId seen = use.graph->lookup(wanted_name);
       return seen != no_value && (seen == wanted || source(seen) == source(wanted));
     });
   };
   if (!is_output) return sees(result, other);
   if (options_.only_changed && plan_.unsettles(result, other)) return false;
-  const bool gives_output =
-      std::any_of(uses_[other].begin(), uses_[other].end(), [](const Use& use) { return use.is_output; });
-  return value.producer != nullptr && value.graph == &graph && !gives_output && !is_annotated(other) &&
+  return value.producer != nullptr && value.graph == &graph && !is_output_of_a_graph(other) && !is_annotated(other) &&
          sees(other, result);
 }
 
 void CastElision::replace(const Node& node, const Found& found) {
   const ValueId result = node.outputs[0];
-  const bool is_output =
-      std::any_of(uses_[result].begin(), uses_[result].end(), [](const Use& use) { return use.is_output; });
-  if (is_output) names_[found.source] = &name(result);
+  if (is_output_of_a_graph(result)) names_[found.source] = &name(result);
   sources_[result] = found.source;
   uses_[found.source].insert(uses_[found.source].end(), uses_[result].begin(), uses_[result].end());
   use_counts_[found.source] += use_counts_[result];
@@ -204,9 +194,7 @@ void CastElision::drop(const Node& node, Removal removal) {
 bool CastElision::examine(const Graph& graph) {
   bool any = false;
   for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) any = examine(*inner) || any;
-    }
+    for (const Graph* inner : node.bodies()) any = examine(*inner) || any;
     if (!is_candidate(node) || removals_[node.id] != Removal::none) continue;
     if (use_counts_[node.outputs[0]] == 0 || is_annotated(node.outputs[0])) continue;
     const Found found = find(node, graph);
@@ -220,9 +208,7 @@ bool CastElision::examine(const Graph& graph) {
 bool CastElision::remove_dead(const Graph& graph) {
   bool any = false;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    for (const Attribute& attribute : node->attributes) {
-      for (const auto& inner : attribute.graphs) any = remove_dead(*inner) || any;
-    }
+    for (const Graph* inner : node->bodies()) any = remove_dead(*inner) || any;
     if (!is_candidate(*node) || removals_[node->id] != Removal::none) continue;
     const ValueId result = node->outputs[0];
     if (use_counts_[result] != 0 || is_annotated(result)) continue;

@@ -65,6 +65,7 @@ class CastElision {
   void replace(const Node& node, const Found& found);
   [[nodiscard]] bool remove_dead(const Graph& graph);
   [[nodiscard]] bool is_changed(const Node& node) const;
+  [[nodiscard]] bool is_output_of_a_graph(ValueId id) const;
   [[nodiscard]] bool is_annotated(ValueId id) const;
   void drop(const Node& node, Removal removal);
 

@@ -31,7 +31,7 @@ struct Elided {
 // x is float32, h float16; y is an output that a Neg makes of `last`.
 GraphParts chain(Names nodes, const std::string& last) {
   nodes.push_back(node("Neg", {last}, {"y"}));
-  return {.nodes = std::move(nodes), .inputs = {{"x", f32}, {"h", f16}}, .outputs = {{"y", 0}}};
+  return {.nodes = std::move(nodes), .inputs = {{"x", f32}, {"h", f16}}, .outputs = {{"y", untyped}}};
 }
 
 TEST(CastElision, CastsToTheTypeThatTheyTakeGo) {
@@ -56,7 +56,7 @@ TEST(CastElision, UpAndDownGoesDownAndUpStays) {
 TEST(CastElision, AFirstCastWithAnotherConsumerStays) {
   GraphParts graph = chain({cast("h", "a", f32), cast("a", "b", f16)}, "b");
   graph.nodes.push_back(node("Neg", {"a"}, {"z"}));
-  graph.outputs.emplace_back("z", 0);
+  graph.outputs.emplace_back("z", untyped);
   const Elided elided(graph);
   EXPECT_EQ(elided["b"], Removal::round_trip);
   EXPECT_EQ(elided["a"], Removal::none);
@@ -65,7 +65,7 @@ TEST(CastElision, AFirstCastWithAnotherConsumerStays) {
 TEST(CastElision, SecondCastsOfAValueGo) {
   const Elided elided({.nodes = {cast("x", "a", f16), cast("x", "b", f16), node("Add", {"a", "b"}, {"y"})},
                        .inputs = {{"x", f32}},
-                       .outputs = {{"y", 0}}});
+                       .outputs = {{"y", untyped}}});
   EXPECT_EQ(elided["a"], Removal::none);
   EXPECT_EQ(elided["b"], Removal::duplicate);
   EXPECT_EQ(elided.source("b"), "a");
@@ -74,22 +74,22 @@ TEST(CastElision, SecondCastsOfAValueGo) {
 TEST(CastElision, CastsWithOtherAttributesAreNoDuplicates) {
   const std::string other =
       node("Cast", {"x"}, {"b"}, {.attributes = {encode_int_attribute("to", 19), encode_int_attribute("saturate", 0)}});
-  const Elided elided({.nodes = {cast("x", "a", 19), other, node("Concat", {"a", "b"}, {"y"})},
+  const Elided elided({.nodes = {cast("x", "a", DType::float8_e5m2), other, node("Concat", {"a", "b"}, {"y"})},
                        .inputs = {{"x", f32}},
-                       .outputs = {{"y", 0}}});
+                       .outputs = {{"y", untyped}}});
   EXPECT_EQ(elided["b"], Removal::none);
 }
 
 // A saturating Cast to float8_e5m2 makes the largest finite number of an infinity.
 TEST(CastElision, AnInfinityThatWouldBecomeFiniteKeepsItsCasts) {
-  constexpr std::uint32_t e5m2 = 19;
+  constexpr DType e5m2 = DType::float8_e5m2;
   for (const std::uint64_t saturate : {0u, 1u}) {
     const std::string down =
         node("Cast", {"a"}, {"b"},
              {.attributes = {encode_int_attribute("to", e5m2), encode_int_attribute("saturate", saturate)}});
     const Elided elided({.nodes = {cast("x", "a", f32), down, node("Identity", {"b"}, {"y"})},
                          .inputs = {{"x", e5m2}},
-                         .outputs = {{"y", 0}}},
+                         .outputs = {{"y", untyped}}},
                         {}, {});
     EXPECT_EQ(elided["b"], saturate == 0 ? Removal::round_trip : Removal::none) << saturate;
   }
@@ -132,22 +132,22 @@ TEST(CastElision, AnnotatedValuesAndModelsWithTrainingStay) {
 }
 
 TEST(CastElision, AConsumerInASubgraphTakesTheSource) {
-  const std::string then = graph({.nodes = {node("Neg", {"a"}, {"t"})}, .outputs = {{"t", 0}}});
-  const std::string other = graph({.nodes = {node("Abs", {"a"}, {"e"})}, .outputs = {{"e", 0}}});
+  const std::string then = graph({.nodes = {node("Neg", {"a"}, {"t"})}, .outputs = {{"t", untyped}}});
+  const std::string other = graph({.nodes = {node("Abs", {"a"}, {"e"})}, .outputs = {{"e", untyped}}});
   const Elided elided({.nodes = {cast("x", "a", f32), node("If", {"c"}, {"y"},
                                                            {.attributes = {graph_attribute("then_branch", then),
                                                                            graph_attribute("else_branch", other)}})},
                        .inputs = {{"x", f32}, {"c", boolean}},
-                       .outputs = {{"y", 0}}});
+                       .outputs = {{"y", untyped}}});
   EXPECT_EQ(elided["a"], Removal::identity_cast);
   // A value of the subgraph that hides the source's name keeps the Cast.
   const std::string hiding =
-      graph({.nodes = {node("Neg", {"a"}, {"x"}), node("Neg", {"x"}, {"t"})}, .outputs = {{"t", 0}}});
+      graph({.nodes = {node("Neg", {"a"}, {"x"}), node("Neg", {"x"}, {"t"})}, .outputs = {{"t", untyped}}});
   const Elided hidden({.nodes = {cast("x", "a", f32), node("If", {"c"}, {"y"},
                                                            {.attributes = {graph_attribute("then_branch", hiding),
                                                                            graph_attribute("else_branch", other)}})},
                        .inputs = {{"x", f32}, {"c", boolean}},
-                       .outputs = {{"y", 0}}});
+                       .outputs = {{"y", untyped}}});
   EXPECT_EQ(hidden["a"], Removal::none);
 }
 

@@ -128,7 +128,7 @@ bool CodePairs::read(ValueId id, Numbers& found) const {
   } else {
     return false;
   }
-  found.dtype = static_cast<DType>(value.type.element);
+  found.dtype = value.type.element;
   const auto begin = [&](const std::vector<std::int64_t>& shape) { found.shape = shape; };
   const auto take = [&](std::uint64_t, const std::vector<double>& numbers) {
     if (found.numbers.size() <= most_codes) {
@@ -146,9 +146,8 @@ bool CodePairs::give_back(const Node& dequantize, const Node& quantize, const Gr
   }
   const ValueId codes_id = input_of(dequantize, 0), scale_id = input_of(dequantize, 1);
   if (codes_id == no_value || scale_id == no_value || input_of(quantize, 1) == no_value) return false;
-  const auto type = static_cast<DType>(plan_.produced(codes_id));
-  if (type == DType::undefined || !is_castable(type) || plan_.produced(quantize.outputs[0]) != plan_.produced(codes_id))
-    return false;
+  const DType type = plan_.produced(codes_id);
+  if (type == DType::undefined || !is_castable(type) || plan_.produced(quantize.outputs[0]) != type) return false;
   const int bits = bit_width(type);
   if (bits == 0 || bits > 16 || 8 % std::min(bits, 8) != 0) return false;
   Numbers scales, scales_behind, zeros, zeros_behind;

@@ -14,6 +14,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "io/output_file.hpp"
 #include "models/onnx/edit/inline_functions.hpp"
@@ -42,9 +43,7 @@ using ::tensorcast::onnx::OnOverflow;
 
 constexpr DType converted_types[] = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
 
-bool is_converted_type(DType dtype) {
-  return std::find(std::begin(converted_types), std::end(converted_types), dtype) != std::end(converted_types);
-}
+bool is_converted_type(DType dtype) { return contains(converted_types, dtype); }
 
 // What a request asks for, in full.
 struct Asked {
@@ -111,7 +110,7 @@ Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
     return invalid(
         fmt::format("the smallest number, {}, is above the largest, {}", request.min_positive, request.max_finite));
   }
-  PrecisionPlan::Settings settings{.to = static_cast<std::uint32_t>(request.to), .from = 0, .request = &request};
+  PrecisionPlan::Settings settings{.to = request.to, .request = &request};
   settings.quantizes = asked.weights.has_value();
   for (const DType from : request.from) {
     if (settings.quantizes && from == DType::float64) return invalid("float64 weights get no scales");
@@ -157,13 +156,13 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
         if (declared.name != edge) continue;
         known = true;
         const ValueType& type = model.values[declared.value].type;
-        if (!type.is_tensor() || !is_converted_type(static_cast<DType>(type.element))) {
+        if (!type.is_tensor() || !is_converted_type(type.element)) {
           return invalid(fmt::format("\"{}\" is no tensor of floating-point numbers", shown(edge)));
         }
       }
     }
     if (!known) return invalid(fmt::format("the model has no input or output \"{}\"", shown(edge)));
-    settings.io_elements[edge] = static_cast<std::uint32_t>(dtype);
+    settings.io_elements[edge] = dtype;
   }
   return {};
 }
@@ -195,8 +194,7 @@ Result<void> check_names(const Model& model, const PrecisionPlan& plan, const Co
 }
 
 bool has_source(const Model& model, const PrecisionPlan::Settings& settings) {
-  return std::any_of(model.values.begin(), model.values.end(),
-                     [&](const Value& value) { return settings.converts(value.type); });
+  return std::ranges::any_of(model.values, [&](const Value& value) { return settings.converts(value.type); });
 }
 
 Result<void> check_opset(const Model& model, const Asked& asked) {
@@ -205,11 +203,9 @@ Result<void> check_opset(const Model& model, const Asked& asked) {
   if (opset <= 0 || opset >= first) return {};
   const std::string what = asked.weights ? fmt::format("DequantizeLinear for {}", asked.weights->scheme->word)
                                          : std::string(name(asked.request.to));
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
-               .hint =
-                   "--opset auto raises the model's where no node changes by that; onnx.version_converter converts "
-                   "others"};
+  return unsupported(
+      fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
+      "--opset auto raises the model's where no node changes by that; onnx.version_converter converts others");
 }
 
 Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::Settings& settings) {
@@ -287,8 +283,7 @@ class Survey {
   Result<void> survey_weight(std::int64_t opset, const Initializer& initializer, std::size_t axis) {
     constexpr std::int64_t first_per_axis = 13;
     constexpr std::int64_t first_narrow_scales = 19;
-    Quantization::Source source{
-        .file = &file_, .tensor = initializer.tensor, .dtype = static_cast<DType>(initializer.element)};
+    Quantization::Source source{.file = &file_, .tensor = initializer.tensor, .dtype = initializer.element};
     if (source.dtype != DType::float32 && opset < first_narrow_scales) {
       plan_.keep_high(initializer.value, "DequantizeLinear gives float32 only before opset 19");
       return {};
@@ -297,7 +292,7 @@ class Survey {
     TRY(each_number(
         file_, initializer.tensor, [&](const std::vector<std::int64_t>& shape) { source.shape = shape; },
         [&](std::uint64_t, const std::vector<double>& numbers) {
-          is_finite = is_finite && std::all_of(numbers.begin(), numbers.end(), [](double x) { return x - x == 0; });
+          is_finite = is_finite && std::ranges::all_of(numbers, [](double x) { return x - x == 0; });
         }));
     if (!is_finite) {
       plan_.keep_high(initializer.value, "it has an infinity or NaN");
@@ -311,13 +306,12 @@ class Survey {
   }
 
   Result<void> survey(ValueId id, ByteRange tensor, const std::string& tensor_name) {
-    const auto to = static_cast<DType>(plan_.settings().to);
-    const NumberSurvey found = TRY(survey_tensor(file_, tensor, to));
+    const NumberSurvey found = TRY(survey_tensor(file_, tensor, plan_.settings().to));
     return judge(id, found, tensor_name);
   }
 
   Result<void> survey_floats(ValueId id, const Attribute& attribute) {
-    const double largest = facts(static_cast<DType>(plan_.settings().to)).largest;
+    const double largest = facts(plan_.settings().to).largest;
     NumberSurvey found{.count = attribute.floats.size()};
     for (const double number : attribute.floats)
       found.overflowing += number - number == 0 && (number > largest || number < -largest) ? 1 : 0;
@@ -326,8 +320,7 @@ class Survey {
 
   Result<void> judge(ValueId id, const NumberSurvey& found, const std::string& tensor_name) {
     const ConvertRequest& request = *plan_.settings().request;
-    const bool has_limit =
-        request.max_finite > 0.0 && request.max_finite <= facts(static_cast<DType>(plan_.settings().to)).largest;
+    const bool has_limit = request.max_finite > 0.0 && request.max_finite <= facts(plan_.settings().to).largest;
     findings_.push_back({.value = id, .numbers = found, .has_limit = has_limit});
     if (has_limit && found.overflowing > 0) return {};
     if (found.count == 1 && found.vanishing == 1 && request.min_positive == 0.0)
@@ -384,23 +377,14 @@ Result<std::string> place_of(const ConvertRequest& request) {
   return (folder / "model.onnx").string();
 }
 
-DType castable(std::uint32_t element) {
-  const auto dtype = static_cast<DType>(element);
-  return is_onnx(dtype) ? dtype : DType::undefined;
-}
-
 // Returns the type of the first floating output, or input.
 DType precision_of(const PrecisionPlan& plan, const Node& node) {
-  const auto floating = [](DType dtype) {
-    return dtype != DType::undefined && family(dtype) == Family::floating ? dtype : DType::undefined;
-  };
+  const auto is_floating = [](DType dtype) { return is_onnx(dtype) && family(dtype) == Family::floating; };
   for (const ValueId id : node.outputs) {
-    const DType dtype = id == no_value ? DType::undefined : floating(castable(plan.produced(id)));
-    if (dtype != DType::undefined) return dtype;
+    if (id != no_value && is_floating(plan.produced(id))) return plan.produced(id);
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const DType dtype = node.inputs[i] == no_value ? DType::undefined : floating(castable(plan.taken(node, i)));
-    if (dtype != DType::undefined) return dtype;
+    if (node.inputs[i] != no_value && is_floating(plan.taken(node, i))) return plan.taken(node, i);
   }
   return DType::undefined;
 }
@@ -414,9 +398,7 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
       outcome.nodes_converted += plan.is_converted(node) ? 1 : 0;
       outcome.casts_before += node.op_type == "Cast" && node.domain.empty() ? 1 : 0;
       const std::string& named = shown_name(node);
-      const bool wanted =
-          !named.empty() && std::find(request.explain.begin(), request.explain.end(), named) != request.explain.end();
-      if (wanted) {
+      if (!named.empty() && contains(request.explain, named)) {
         outcome.explained.push_back(plan.explain(node));
         outcome.explained.back().scope = scopes[graph.id];
       }
@@ -433,15 +415,15 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
 
 void describe_initializers(const PrecisionPlan& plan, const Asked& asked, const std::vector<Survey::Finding>& findings,
                            ConvertOutcome& outcome) {
-  const std::uint32_t to = plan.settings().to;
+  const DType to = plan.settings().to;
   const QuantizeRecipe* recipe =
       asked.weights ? find_quantize_recipe(asked.weights->scheme->scheme, asked.weights->recipe) : nullptr;
   for (const Survey::Finding& finding : findings) {
     const Value& value = plan.model().values[finding.value];
     if (plan.produced(finding.value) != to && !plan.has_copy(finding.value)) continue;
     outcome.initializers.push_back({.name = value.name,
-                                    .from = castable(value.type.element),
-                                    .to = static_cast<DType>(to),
+                                    .from = known(value.type.element),
+                                    .to = to,
                                     .count = finding.numbers.count,
                                     .overflowed = finding.numbers.overflowing,
                                     .underflowed = finding.numbers.vanishing,
@@ -459,21 +441,19 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
   if (!request.dry_run) {  // a file that is in the way is an error before the work
     TRY(io::OutputFile::check_place(request.output, request.overwrite));
   }
-  Result<std::unique_ptr<Model>> read = read_model(given);
-  if (!read) return std::move(read).error();
+  std::unique_ptr<Model> read = TRY(read_model(given));
   const io::InputFile* file = &given;
   std::optional<io::InputFile> without_calls;
   std::size_t inlined_calls = 0;
   if (request.functions == Functions::inlined) {
-    InlinedModel inlined = TRY(inline_functions(given, **read));
+    InlinedModel inlined = TRY(inline_functions(given, *read));
     inlined_calls = inlined.calls;
     if (inlined_calls > 0) {
       file = &without_calls.emplace(std::move(inlined.rope).as_file(given));
-      read = read_model(*file);
-      if (!read) return std::move(read).error();
+      read = TRY(read_model(*file));
     }
   }
-  Model& model = **read;
+  Model& model = *read;
   const std::int64_t old_opset = model.graph->opset("");
   TRY(raise_opset(model, asked, settings));
   const std::size_t nodes = model.node_count;  // without copies of functions

@@ -44,7 +44,7 @@ std::vector<Group> group_by_signature(const std::vector<FunctionCall>& calls) {
   std::vector<Group> groups;
   for (const FunctionCall& call : calls) {
     if (call.varies) return {};
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.takes(call); });
+    auto group = std::ranges::find_if(groups, [&](const Group& each) { return each.takes(call); });
     if (group == groups.end()) {
       if (groups.size() == most_signatures) return {};
       groups.push_back({.signature = call.signature});
@@ -88,12 +88,11 @@ class Separation {
 
  private:
   [[nodiscard]] bool converts(const Group& group) const {
-    return std::any_of(group.signature.begin(), group.signature.end(),
-                       [&](const ValueType& type) { return settings_.converts(type); });
+    return std::ranges::any_of(group.signature, [&](const ValueType& type) { return settings_.converts(type); });
   }
 
   Result<bool> separate(Function& function, const std::vector<Group>& groups) {
-    if (groups.size() < 2 || std::none_of(groups.begin(), groups.end(), [&](const Group& g) { return converts(g); })) {
+    if (groups.size() < 2 || std::ranges::none_of(groups, [&](const Group& g) { return converts(g); })) {
       return false;
     }
     const std::uint64_t bytes = function.body.field.length * (groups.size() - 1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "models/onnx/edit/data_record.hpp"
@@ -22,11 +23,10 @@ std::string encode_tensor(DType dtype, std::span<const std::int64_t> shape, std:
   using formats::onnx::Field;
   std::string text;
   for (const std::int64_t dimension : shape) {
-    text += encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension));
+    text += encode_varint_field(Field::dims, static_cast<std::uint64_t>(dimension));
   }
-  text += encode_varint_field(static_cast<std::uint32_t>(Field::data_type), static_cast<std::uint64_t>(dtype));
-  return text + encode_field(static_cast<std::uint32_t>(Field::raw_data),
-                             std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return text + encode_varint_field(Field::data_type, dtype) +
+         encode_field(Field::raw_data, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 std::string tensor_attribute(std::string_view name, const std::string& tensor) {
@@ -41,13 +41,11 @@ ModelWriter::ModelWriter(const io::InputFile& file, const PrecisionPlan& plan, c
   name_forms();
 }
 
-void ModelWriter::need_other(ValueId id, std::uint32_t element) {
+void ModelWriter::need_other(ValueId id, DType element) {
   id = elision_.source(id);
   if (id == no_value || element == plan_.produced(id)) return;
   std::vector<Form>& others = forms_[id].others;
-  const bool known =
-      std::any_of(others.begin(), others.end(), [&](const Form& form) { return form.element == element; });
-  if (!known) others.push_back({.element = element});
+  if (find_row(others, &Form::element, element) == nullptr) others.push_back({.element = element});
 }
 
 void ModelWriter::name_forms() {
@@ -64,7 +62,7 @@ void ModelWriter::name_forms() {
     }
     for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
       const ValueId id = graph.outputs[k].value;
-      const std::uint32_t element = plan_.given_back(graph, k);
+      const DType element = plan_.given_back(graph, k);
       need_other(id, element);
       if (&graph == model.graph.get() && element != plan_.produced(id)) {
         output_elements_[elision_.source(id)] = element;
@@ -78,13 +76,11 @@ void ModelWriter::name_forms() {
     const std::string& own = elision_.name(id);
     forms.produced = own;
     if (plan_.has_copy(id)) need_other(id, plan_.settings().to);
-    const auto named = [&](std::uint32_t element) {
-      return values.take(fmt::format("{}_{}", own, name(static_cast<DType>(element))));
-    };
-    if (output_elements_[id] != 0) forms.produced = named(plan_.produced(id));
+    const auto named = [&](DType element) { return values.take(fmt::format("{}_{}", own, name(element))); };
+    if (output_elements_[id] != DType::undefined) forms.produced = named(plan_.produced(id));
     for (Form& form : forms.others) {
       form.name = form.element == output_elements_[id] ? own : named(form.element);
-      form.cast_name = nodes.take(fmt::format("Cast_{}_{}", own, name(static_cast<DType>(form.element))));
+      form.cast_name = nodes.take(fmt::format("Cast_{}_{}", own, name(form.element)));
     }
     const bool is_quantized = plan_.quantization(id) != nullptr && plan_.produced(id) == plan_.settings().to;
     if (is_quantized && !forms.others.empty()) {
@@ -94,25 +90,24 @@ void ModelWriter::name_forms() {
 }
 
 ModelWriter::ScaleNames ModelWriter::name_scales(const std::string& own, const Quantization& quantization,
-                                                 std::uint32_t element, FreshNames& values, FreshNames& nodes) const {
+                                                 DType element, FreshNames& values, FreshNames& nodes) const {
   ScaleNames names{.stored = values.take(own + "_scale")};
   if (quantization.recipe().has_float_scales()) return names;
   names.numbers = values.take(names.stored + "_float32");
   names.node = nodes.take("Cast_" + names.numbers);
   if (quantization.recipe().has_tensor_scale) names.tensor = values.take(own + "_scale_2");
-  if (element != element_of(DType::float32)) {
+  if (element != DType::float32) {
     names.wide = values.take(own + "_float32");
     names.wide_node = nodes.take("Cast_" + names.wide);
   }
   return names;
 }
 
-const std::string& ModelWriter::name_in(ValueId id, std::uint32_t element) const {
+const std::string& ModelWriter::name_in(ValueId id, DType element) const {
   id = elision_.source(id);
   const Forms& forms = forms_[id];
-  const auto form = std::find_if(forms.others.begin(), forms.others.end(),
-                                 [&](const Form& other) { return other.element == element; });
-  return element == plan_.produced(id) || form == forms.others.end() ? forms.produced : form->name;
+  const Form* form = find_row(forms.others, &Form::element, element);
+  return element == plan_.produced(id) || form == nullptr ? forms.produced : form->name;
 }
 
 bool ModelWriter::keeps_name(ValueId id) const {
@@ -122,13 +117,12 @@ bool ModelWriter::keeps_name(ValueId id) const {
 }
 
 std::string ModelWriter::cast_node(ValueId id, const Form& form) const {
-  const Graph& graph = *plan_.model().values[id].graph;
-  const auto to = static_cast<DType>(form.element);
-  const std::string attribute = graph.opset("") < 6 ? encode_string_attribute("to", cast_word(to))
-                                                    : encode_int_attribute("to", static_cast<std::uint64_t>(to));
-  return encode_field(node_field::input, forms_[id].produced) + encode_field(node_field::output, form.name) +
-         encode_field(node_field::name, form.cast_name) + encode_field(node_field::op_type, "Cast") +
-         encode_field(node_field::attribute, attribute);
+  const std::int64_t opset = plan_.model().values[id].graph->opset("");
+  return encode_node({.op_type = "Cast",
+                      .inputs = {forms_[id].produced},
+                      .outputs = {form.name},
+                      .name = form.cast_name,
+                      .attributes = {encode_cast_target(form.element, opset)}});
 }
 
 // Scales of 8 bits become float32 by a node of their own, as DequantizeLinear takes no float8_e4m3fn, and ONNX's
@@ -137,21 +131,14 @@ void ModelWriter::add_dequantize(WireRope& rope, std::uint32_t field, ValueId id
   const Quantization& quantization = *plan_.quantization(id);
   const WeightRecipe& recipe = quantization.recipe();
   const ScaleNames& names = scale_names_[id];
-  const auto node = [&](std::string_view op_type, const std::vector<std::string>& inputs, const std::string& output,
-                        const std::string& name, const std::vector<std::string>& attributes) {
-    std::string text;
-    for (const std::string& input : inputs) text += encode_field(node_field::input, input);
-    text += encode_field(node_field::output, output) + encode_field(node_field::name, name) +
-            encode_field(node_field::op_type, op_type);
-    for (const std::string& attribute : attributes) text += encode_field(node_field::attribute, attribute);
-    rope.text(encode_field(field, text));
+  const auto node = [&](const NewNode& made) {
+    rope.text(encode_field(field, encode_node(made)));
     ++counts_.casts_added;
   };
-  constexpr std::uint32_t float32 = element_of(DType::float32);
   if (!names.tensor.empty()) {
-    node("DequantizeLinear", {names.stored, names.tensor}, names.numbers, names.node, {});
+    node({"DequantizeLinear", {names.stored, names.tensor}, {names.numbers}, names.node});
   } else if (!names.numbers.empty()) {
-    node("Cast", {names.stored}, names.numbers, names.node, {encode_int_attribute("to", float32)});
+    node({"Cast", {names.stored}, {names.numbers}, names.node, {encode_int_attribute("to", DType::float32)}});
   }
   std::vector<std::string> attributes;
   if (quantization.has_axis()) attributes.push_back(encode_int_attribute("axis", quantization.axis()));
@@ -160,9 +147,12 @@ void ModelWriter::add_dequantize(WireRope& rope, std::uint32_t field, ValueId id
   }
   const std::string& scales = names.numbers.empty() ? names.stored : names.numbers;
   const bool is_rounded = !names.wide.empty();
-  node("DequantizeLinear", {forms_[id].produced, scales}, is_rounded ? names.wide : form.name,
-       is_rounded ? names.wide_node : form.cast_name, attributes);
-  if (is_rounded) node("Cast", {names.wide}, form.name, form.cast_name, {encode_int_attribute("to", form.element)});
+  node({"DequantizeLinear",
+        {forms_[id].produced, scales},
+        {is_rounded ? names.wide : form.name},
+        is_rounded ? names.wide_node : form.cast_name,
+        attributes});
+  if (is_rounded) node({"Cast", {names.wide}, {form.name}, form.cast_name, {encode_int_attribute("to", form.element)}});
 }
 
 void ModelWriter::add_casts(WireRope& rope, std::uint32_t field, ValueId id) {
@@ -177,10 +167,10 @@ void ModelWriter::add_casts(WireRope& rope, std::uint32_t field, ValueId id) {
   }
 }
 
-TensorChange ModelWriter::change_of(ValueId id, std::uint32_t element) const {
+TensorChange ModelWriter::change_of(ValueId id, DType element) const {
   const ::tensorcast::onnx::ConvertRequest& request = *plan_.settings().request;
   const bool is_target = element == plan_.settings().to;
-  return {.to = static_cast<DType>(element),
+  return {.to = element,
           .clamp = plan_.fit(id) == Fit::clamp,
           .name = {},
           .min_positive = is_target ? request.min_positive : 0.0,
@@ -204,15 +194,11 @@ Result<WireRope> ModelWriter::model() {
   TRY(graph(*model.graph, splice));
   for (const auto& original : model.functions) {
     if (original->origin != nullptr) continue;
-    Splice changed(original->body.field);
-    TRY(function(*original, changed));
-    if (changed.changed()) splice.replace(original->body.field, std::move(changed).finish());
+    TRY(splice.edit(original->body.field, [&](Splice& changed) { return function(*original, changed); }));
     for (const Function* copy : original->copies) {
       Splice copied(copy->body.field);
       TRY(function(*copy, copied));
-      WireRope field;
-      field.message(copy->body.field.number, std::move(copied).finish());
-      splice.insert(end_of(copy->body.field), std::move(field));
+      splice.insert(end_of(copy->body.field), WireRope(copy->body.field.number, std::move(copied).finish()));
     }
   }
   return std::move(splice).finish();
@@ -221,19 +207,14 @@ Result<WireRope> ModelWriter::model() {
 Result<void> ModelWriter::change_opsets(const std::vector<Opset>& opsets, Splice& splice) {
   for (const Opset& opset : opsets) {
     if (opset.version == opset.file_version) continue;
-    Result<WireRope> contents =
-        rewritten(file_, opset.field, [](const WireField& part, std::uint64_t end, WireRope& rope) -> Result<void> {
-          if (part.number != opset_field::version) rope.copy(part.begin, end);
-          return {};
-        });
-    if (!contents) return std::move(contents).error();
-    contents->text(encode_varint_field(opset_field::version, static_cast<std::uint64_t>(opset.version)));
-    splice.replace(opset.field, std::move(*contents));
+    WireRope contents = TRY(without_field(file_, opset.field, opset_field::version));
+    contents.text(encode_varint_field(opset_field::version, static_cast<std::uint64_t>(opset.version)));
+    splice.replace(opset.field, std::move(contents));
   }
   return {};
 }
 
-Result<void> ModelWriter::retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
+Result<void> ModelWriter::retype(const Declaration& declared, DType element, const std::string& shown_name,
                                  Splice& splice) {
   WireRope contents = TRY(retyped_declaration(file_, declared.field, element, shown_name));
   splice.replace(declared.field, std::move(contents));
@@ -261,33 +242,35 @@ Result<void> ModelWriter::graph(const Graph& graph, Splice& around) {
   // In the order of the file, so that external data is, too.
   const bool nodes_first = graph.initializers.empty() || graph.nodes.empty() ||
                            graph.nodes.front().field.begin < graph.initializers.front().field.begin;
-  Result<void> written = nodes_first ? nodes(graph, graph_field::node, splice) : Result<void>();
-  for (std::size_t k = 0; written && k < graph.initializers.size(); ++k) {
-    written = initializer(graph.initializers[k], splice);
+  if (nodes_first) {
+    TRY(nodes(graph, graph_field::node, splice));
   }
-  if (written && !nodes_first) written = nodes(graph, graph_field::node, splice);
-  if (!written) return written;
-  const auto declare = [&](const Declaration& declared, std::uint32_t element,
-                           const std::string& shown_name) -> Result<void> {
+  for (const Initializer& each : graph.initializers) {
+    TRY(initializer(each, splice));
+  }
+  if (!nodes_first) {
+    TRY(nodes(graph, graph_field::node, splice));
+  }
+  const auto declare = [&](const Declaration& declared, DType element, const std::string& shown_name) -> Result<void> {
     const Value& value = plan_.model().values[declared.value];
     const bool same = element == value.type.element && shown_name == value.name;
-    return same || element == 0 ? Result<void>() : retype(declared, element, shown_name, splice);
+    return same || element == DType::undefined ? Result<void>() : retype(declared, element, shown_name, splice);
   };
   for (const Declaration& input : graph.inputs) {
     TRY(declare(input, plan_.produced(input.value), input.name));
   }
   for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
     const Declaration& output = graph.outputs[k];
-    const std::uint32_t element = plan_.given_back(graph, k);
+    const DType element = plan_.given_back(graph, k);
     TRY(declare(output, element, name_in(output.value, element)));
   }
   for (const Declaration& info : graph.infos) {
     if (info.value == no_value) continue;
-    if (output_elements_[info.value] != 0 && elision_.name(info.value) == info.name) continue;
+    if (output_elements_[info.value] != DType::undefined && elision_.name(info.value) == info.name) continue;
     if (!keeps_name(info.value)) {
       splice.replace_by_fields(info.field, {});
-    } else if (Result<void> done = declare(info, plan_.produced(info.value), info.name); !done) {
-      return done;
+    } else {
+      TRY(declare(info, plan_.produced(info.value), info.name));
     }
   }
   if (splice.changed()) around.replace(graph.field, std::move(splice).finish());
@@ -298,17 +281,15 @@ Result<void> ModelWriter::function(const Function& function, Splice& splice) {
   const Graph& body = function.body;
   TRY(change_opsets(function.opsets, splice));
   if (function.origin != nullptr) {
-    WireRope name;
-    name.text(encode_field(function_field::name, function.name));
-    splice.replace_by_fields(function.name_field, std::move(name));
+    splice.replace_by_fields(function.name_field, WireRope(encode_field(function_field::name, function.name)));
   }
   TRY(nodes(body, function_field::node, splice));
   for (const Declaration& info : body.infos) {
     if (info.value == no_value) continue;
-    const std::uint32_t element = plan_.produced(info.value);
+    const DType element = plan_.produced(info.value);
     if (!keeps_name(info.value)) {
       splice.replace_by_fields(info.field, {});
-    } else if (element != 0 && element != info.type.element) {
+    } else if (element != DType::undefined && element != info.type.element) {
       TRY(retype(info, element, info.name, splice));
     }
   }
@@ -348,7 +329,7 @@ Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
   const bool standard = node.domain.empty();
   const bool retyped =
       standard && first != no_value && plan_.produced(first) != plan_.model().values[first].type.element;
-  const auto to = first == no_value ? DType::undefined : static_cast<DType>(plan_.produced(first));
+  const DType to = first == no_value ? DType::undefined : plan_.produced(first);
   const TypeAttribute* row = retyped ? type_attribute(node.op_type) : nullptr;
   for (const Attribute& attribute : node.attributes) {
     if (!attribute.graphs.empty()) continue;
@@ -361,19 +342,18 @@ Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
       // the attribute names.
       const bool as_scale =
           node.op_type == "DequantizeLinear" && node.inputs.size() > 1 && plan_.taken(node, 1) == plan_.produced(first);
-      const std::uint64_t number = as_scale ? 0 : element_of(to);
       contents->text(is_word ? encode_string_attribute(attribute.name, cast_word(to))
-                             : encode_int_attribute(attribute.name, number));
+                             : encode_int_attribute(attribute.name, as_scale ? DType::undefined : to));
     } else if (attribute.tensor_is_external && attribute.type == AttributeType::tensor && !placement_.leave_external) {
       contents = with_message(file_, attribute.field, attribute_field::t,
                               [&](const WireField&) { return convert_tensor(file_, attribute.tensor, {}, nullptr); });
     }
-    if (!contents) return std::move(contents).error();
-    if (contents->size() > 0) splice.replace(attribute.field, std::move(*contents));
+    WireRope changed = TRY(std::move(contents));
+    if (changed.size() > 0) splice.replace(attribute.field, std::move(changed));
   }
   std::string added;
-  if (row != nullptr && row->absent != 0 && node.attribute(row->attribute) == nullptr) {
-    added = encode_int_attribute(row->attribute, element_of(to));
+  if (row != nullptr && row->absent != DType::undefined && node.attribute(row->attribute) == nullptr) {
+    added = encode_int_attribute(row->attribute, to);
   }
   if (retyped && node.op_type == "ConstantOfShape" && node.attribute("value") == nullptr) {
     const std::int64_t shape[] = {1};
@@ -381,15 +361,13 @@ Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
     added = tensor_attribute("value", encode_tensor(to, shape, zero));
   }
   if (added.empty()) return {};
-  WireRope field;
-  field.text(encode_field(node_field::attribute, added));
-  splice.insert(end_of(node.field), std::move(field));
+  splice.insert(end_of(node.field), WireRope(encode_field(node_field::attribute, added)));
   return {};
 }
 
 // Returns the attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
 Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
-  const TensorChange change = change_of(node.outputs.front(), static_cast<std::uint32_t>(to));
+  const TensorChange change = change_of(node.outputs.front(), to);
   if (attribute.name == "value") {
     return with_message(file_, attribute.field, attribute_field::t,
                         [&](const WireField&) { return convert_tensor(file_, attribute.tensor, change, nullptr); });
@@ -405,9 +383,7 @@ Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute&
   std::vector<std::byte> bytes(storage_bytes(to, attribute.floats.size()));
   std::vector<double> numbers(attribute.floats.begin(), attribute.floats.end());
   limit_numbers(change, numbers);
-  Result<void> done =
-      cast(TensorView{DType::float64, shape, std::as_bytes(std::span(numbers))}, MutableTensorView{to, shape, bytes});
-  if (!done) return std::move(done).error();
+  TRY(cast(TensorView{DType::float64, shape, std::as_bytes(std::span(numbers))}, MutableTensorView{to, shape, bytes}));
   rope.text(tensor_attribute("value", encode_tensor(to, shape, bytes)));
   return rope;
 }
@@ -431,42 +407,40 @@ Result<void> ModelWriter::add_scales(const Initializer& initializer, WireRope& r
   const ScaleNames& names = scale_names_[initializer.value];
   const std::uint64_t bytes = quantization->scales_bytes();
   counts_.initializer_bytes_after += bytes;
-  Result<WireRope> scales =
-      scales_tensor(file_, initializer.tensor, names.stored, quantization, place_of(initializer, bytes));
-  if (!scales) return std::move(scales).error();
-  rope.message(initializer.field.number, std::move(*scales));
+  WireRope scales =
+      TRY(scales_tensor(file_, initializer.tensor, names.stored, quantization, place_of(initializer, bytes)));
+  rope.message(initializer.field.number, std::move(scales));
   if (names.tensor.empty()) return {};
   counts_.initializer_bytes_after += sizeof(float);
   WireRope data;
   data.produce(sizeof(float), [quantization](io::OutputFile& target) -> Result<void> {
-    const Result<float> scale = quantization->tensor_scale();
-    return scale ? target.append(std::as_bytes(std::span(&*scale, 1))) : Result<void>(scale.error());
+    const float scale = TRY(quantization->tensor_scale());
+    return target.append(std::as_bytes(std::span(&scale, 1)));
   });
   WireRope tensor;
-  tensor.text(encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(DType::float32)) +
-              encode_field(static_cast<std::uint32_t>(Field::name), names.tensor));
-  tensor.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
+  tensor.text(encode_varint_field(Field::data_type, DType::float32) + encode_field(Field::name, names.tensor));
+  tensor.message(Field::raw_data, std::move(data));
   rope.message(initializer.field.number, std::move(tensor));
   return {};
 }
 
 Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& splice) {
   const ValueId id = initializer.value;
-  const std::uint32_t produced = plan_.produced(id);
+  const DType produced = plan_.produced(id);
   const bool converts = produced != initializer.element;
   const WireField& field = initializer.field;
   WireRope made;
-  const auto bytes_in = [&](std::uint32_t element) {
-    return storage_bytes(static_cast<DType>(element), static_cast<std::size_t>(initializer.count));
+  const auto bytes_in = [&](DType element) {
+    return storage_bytes(element, static_cast<std::size_t>(initializer.count));
   };
-  const auto placed = [&](std::uint32_t element) { return place_of(initializer, bytes_in(element)); };
-  const auto emit = [&](const TensorChange& change, std::uint32_t element) -> Result<void> {
+  const auto placed = [&](DType element) { return place_of(initializer, bytes_in(element)); };
+  const auto emit = [&](const TensorChange& change, DType element) -> Result<void> {
     WireRope contents = TRY(initializer.sparse ? sparse_tensor(field, change)
                                                : convert_tensor(file_, initializer.tensor, change, placed(element)));
     made.message(field.number, std::move(contents));
     return {};
   };
-  const auto count = [&](std::uint32_t element) {
+  const auto count = [&](DType element) {
     ++counts_.initializers_converted;
     counts_.initializer_bytes_before += bytes_in(initializer.element);
     counts_.initializer_bytes_after += bytes_in(element);
@@ -478,14 +452,13 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
     if (!scale_names_[id].stored.empty()) {
       TRY(add_scales(initializer, made));
     }
-  } else if (!initializer.sparse && is_onnx(static_cast<DType>(initializer.element)) &&
-             initializer.element != element_of(DType::string) && moves) {
+  } else if (!initializer.sparse && is_onnx(initializer.element) && initializer.element != DType::string && moves) {
     TRY(emit({}, produced));
   } else if (plan_.has_copy(id)) {
     made.copy(field.begin, end_of(field));
   }
   if (plan_.has_copy(id)) {
-    const std::uint32_t element = plan_.settings().to;
+    const DType element = plan_.settings().to;
     count(element);
     TensorChange copy = change_of(id, element);
     copy.name = name_in(id, element);

@@ -45,7 +45,7 @@ class ModelWriter {
  private:
   // A value in another type than the one in which it is made.
   struct Form {
-    std::uint32_t element = 0;
+    DType element = DType::undefined;
     std::string name = {};
     std::string cast_name = {};
   };
@@ -64,19 +64,19 @@ class ModelWriter {
   };
 
   void name_forms();
-  void need_other(ValueId id, std::uint32_t element);
-  [[nodiscard]] const std::string& name_in(ValueId id, std::uint32_t element) const;
+  void need_other(ValueId id, DType element);
+  [[nodiscard]] const std::string& name_in(ValueId id, DType element) const;
   [[nodiscard]] bool keeps_name(ValueId id) const;
   void add_casts(WireRope& rope, std::uint32_t field, ValueId id);
   [[nodiscard]] std::string cast_node(ValueId id, const Form& form) const;
-  [[nodiscard]] ScaleNames name_scales(const std::string& own, const Quantization& quantization, std::uint32_t element,
+  [[nodiscard]] ScaleNames name_scales(const std::string& own, const Quantization& quantization, DType element,
                                        FreshNames& values, FreshNames& nodes) const;
   void add_dequantize(WireRope& rope, std::uint32_t field, ValueId id, const Form& form);
-  [[nodiscard]] TensorChange change_of(ValueId id, std::uint32_t element) const;
+  [[nodiscard]] TensorChange change_of(ValueId id, DType element) const;
 
   // Each function replaces what changes in the message around it.
   [[nodiscard]] Result<void> change_opsets(const std::vector<Opset>& opsets, Splice& splice);
-  [[nodiscard]] Result<void> retype(const Declaration& declared, std::uint32_t element, const std::string& shown_name,
+  [[nodiscard]] Result<void> retype(const Declaration& declared, DType element, const std::string& shown_name,
                                     Splice& splice);
   [[nodiscard]] Result<void> nodes(const Graph& graph, std::uint32_t number, Splice& splice);
   [[nodiscard]] Result<void> graph(const Graph& graph, Splice& around);
@@ -95,9 +95,9 @@ class ModelWriter {
   const CastElision& elision_;
   ExternalFiles& external_;
   TensorPlacement placement_;
-  std::vector<Forms> forms_;                    // by value
-  std::vector<std::uint32_t> output_elements_;  // by value: the other type in which an output of the model has its name
-  std::vector<ScaleNames> scale_names_;         // by value
+  std::vector<Forms> forms_;             // by value
+  std::vector<DType> output_elements_;   // by value: the other type in which an output of the model has its name
+  std::vector<ScaleNames> scale_names_;  // by value
   Counts counts_;
 };
 

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "convert/name_pattern.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
@@ -35,12 +35,8 @@ std::string regex_of_glob(std::string_view glob) {
   return regex + ")$";
 }
 
-bool takes(const Node& node, std::string_view tensor) {
-  return std::find(node.input_names.begin(), node.input_names.end(), tensor) != node.input_names.end();
-}
-bool gives(const Node& node, std::string_view tensor) {
-  return std::find(node.output_names.begin(), node.output_names.end(), tensor) != node.output_names.end();
-}
+bool takes(const Node& node, std::string_view tensor) { return contains(node.input_names, tensor); }
+bool gives(const Node& node, std::string_view tensor) { return contains(node.output_names, tensor); }
 
 using Test = std::function<bool(const Node&, const std::string& scope)>;
 
@@ -49,7 +45,7 @@ Result<Test> test_of(std::string_view entry) {
                                         "graph", "tensor", "consumer-of", "producer-of"};
   const std::size_t colon = entry.find(':');
   const std::string_view kind = colon == std::string_view::npos ? std::string_view() : entry.substr(0, colon);
-  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds)) {
+  if (!contains(kinds, kind)) {
     return invalid(fmt::format("\"{}\" selects no nodes", shown(entry)),
                    "write op:TYPE, name:NAME, glob:PATTERN, re:REGEX, domain:DOMAIN, graph:PATTERN, tensor:NAME, "
                    "consumer-of:TENSOR or producer-of:TENSOR");
@@ -58,8 +54,7 @@ Result<Test> test_of(std::string_view entry) {
   if (kind == "op") return Test([text](const Node& node, const std::string&) { return node.op_type == text; });
   if (kind == "name") return Test([text](const Node& node, const std::string&) { return shown_name(node) == text; });
   if (kind == "domain") {
-    const std::string domain = text == "ai.onnx" ? std::string() : text;
-    return Test([domain](const Node& node, const std::string&) { return node.domain == domain; });
+    return Test([domain = normal_domain(text)](const Node& node, const std::string&) { return node.domain == domain; });
   }
   if (kind == "tensor") {
     return Test([text](const Node& node, const std::string&) { return takes(node, text) || gives(node, text); });

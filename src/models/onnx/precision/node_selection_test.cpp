@@ -16,8 +16,8 @@ using namespace testing;
 const TestModel& sample() {
   static const TestModel model([] {
     const std::string then =
-        graph({.nodes = {node("Neg", {"b"}, {"t"}, {.name = "/head/inner"})}, .outputs = {{"t", 0}}});
-    const std::string other = graph({.nodes = {node("Abs", {"b"}, {"e"})}, .outputs = {{"e", 0}}});
+        graph({.nodes = {node("Neg", {"b"}, {"t"}, {.name = "/head/inner"})}, .outputs = {{"t", untyped}}});
+    const std::string other = graph({.nodes = {node("Abs", {"b"}, {"e"})}, .outputs = {{"e", untyped}}});
     return testing::model(
         {.nodes = {node("Abs", {"x"}, {"a"}, {.name = "/head/A"}), node("Neg", {"a"}, {"b"}, {.name = "/head/B"}),
                    node("Neg", {"b"}, {"c"}, {.name = "/tail", .domain = "own"}),
@@ -89,7 +89,7 @@ TEST(OperatorTypes, InputsAndOutputsByIndex) {
   EXPECT_EQ(own.input(0), f16);
   EXPECT_EQ(own.input(2), f64);
   EXPECT_EQ(own.output(0), bf16);
-  EXPECT_EQ(own.output(1), 0u);
+  EXPECT_EQ(own.output(1), untyped);
   EXPECT_TRUE(own.names(sample().maker("c")));
   EXPECT_FALSE(own.names(sample().maker("b")));  // Neg of ONNX
   EXPECT_EQ(parsed->at(1).output(7), f16);

@@ -30,26 +30,25 @@ Result<void> take_type(std::string_view part, const std::string& entry, Operator
   place.remove_prefix(is_input ? 2 : 3);
   const DType dtype = TRY(parse_dtype(part.substr(equals + 1)));
   if (!is_floating(dtype)) return refused(entry, "gives a type that is not floating-point");
-  const auto element = static_cast<std::uint32_t>(dtype);
   if (place.empty()) {
-    (is_input ? types.all_inputs : types.all_outputs) = element;
+    (is_input ? types.all_inputs : types.all_outputs) = dtype;
     return {};
   }
   const std::optional<std::size_t> index = parse_whole<std::size_t>(place);
   if (!index) return refused(entry, "does not give the types of an operator");
-  (is_input ? types.inputs : types.outputs)[*index] = element;
+  (is_input ? types.inputs : types.outputs)[*index] = dtype;
   return {};
 }
 
-std::uint32_t find_type(const std::map<std::size_t, std::uint32_t>& single, std::uint32_t all, std::size_t index) {
+DType find_type(const std::map<std::size_t, DType>& single, DType all, std::size_t index) {
   const auto found = single.find(index);
   return found == single.end() ? all : found->second;
 }
 
 }  // namespace
 
-std::uint32_t OperatorTypes::input(std::size_t index) const { return find_type(inputs, all_inputs, index); }
-std::uint32_t OperatorTypes::output(std::size_t index) const { return find_type(outputs, all_outputs, index); }
+DType OperatorTypes::input(std::size_t index) const { return find_type(inputs, all_inputs, index); }
+DType OperatorTypes::output(std::size_t index) const { return find_type(outputs, all_outputs, index); }
 
 Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, const std::vector<std::string>& entries) {
   std::vector<OperatorTypes> parsed;
@@ -58,8 +57,7 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
     const std::size_t colon = entry.find(':', scope == std::string::npos ? 0 : scope + 2);
     if (colon == std::string::npos) return refused(entry, "does not give the types of an operator");
     OperatorTypes& types = parsed.emplace_back();
-    if (scope != std::string::npos && scope < colon) types.domain = entry.substr(0, scope);
-    if (types.domain == "ai.onnx") types.domain.clear();
+    if (scope != std::string::npos && scope < colon) types.domain = normal_domain(entry.substr(0, scope));
     const std::size_t begin = scope == std::string::npos ? 0 : scope + 2;
     types.op_type = entry.substr(begin, colon - begin);
     std::string_view rest = std::string_view(entry).substr(colon + 1);
@@ -71,8 +69,7 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
     }
     bool known = false;
     each_graph(model, [&](const Graph& graph) {
-      known = known ||
-              std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return types.names(node); });
+      known = known || std::ranges::any_of(graph.nodes, [&](const Node& node) { return types.names(node); });
     });
     if (!known) return refused(entry, "names an operator that the model does not have");
   }

@@ -14,14 +14,14 @@ namespace tensorcast::models::onnx {
 struct OperatorTypes {
   std::string domain;
   std::string op_type;
-  std::uint32_t all_inputs = 0;  // TensorProto.DataType; 0: the entry names none
-  std::uint32_t all_outputs = 0;
-  std::map<std::size_t, std::uint32_t> inputs;  // by index
-  std::map<std::size_t, std::uint32_t> outputs;
+  DType all_inputs = DType::undefined;  // undefined: the entry names none
+  DType all_outputs = DType::undefined;
+  std::map<std::size_t, DType> inputs;  // by index
+  std::map<std::size_t, DType> outputs;
 
-  // Returns the type that the entry asks for; 0 if it asks for none.
-  [[nodiscard]] std::uint32_t input(std::size_t index) const;
-  [[nodiscard]] std::uint32_t output(std::size_t index) const;
+  // Returns the type that the entry asks for; undefined if it asks for none.
+  [[nodiscard]] DType input(std::size_t index) const;
+  [[nodiscard]] DType output(std::size_t index) const;
   [[nodiscard]] bool names(const Node& node) const { return node.op_type == op_type && node.domain == domain; }
 };
 

@@ -25,23 +25,23 @@ PrecisionPlan::PrecisionPlan(const Model& model, const Settings& settings)
 
 PrecisionPlan PrecisionPlan::unchanged(const Model& model) {
   static const ::tensorcast::onnx::ConvertRequest no_change;
-  PrecisionPlan plan(model, {.to = 0, .from = 0, .request = &no_change});
+  PrecisionPlan plan(model, {.request = &no_change});
   plan.decide();
   return plan;
 }
 
-std::uint32_t PrecisionPlan::element_in(SlotId slot, ValueId id) const {
+DType PrecisionPlan::element_in(SlotId slot, ValueId id) const {
   const ValueType& type = model_.values[id].type;
   if (slot == any_type) return produced_[id];
   if (slot == exact_type || !settings_.converts(type)) return type.element;
   return slots_.at(slot).hold == Hold::free ? settings_.to : type.element;
 }
 
-std::uint32_t PrecisionPlan::taken(const Node& node, std::size_t input) const {
+DType PrecisionPlan::taken(const Node& node, std::size_t input) const {
   return element_in(slots_.node_inputs[node.id][input], node.inputs[input]);
 }
 
-std::uint32_t PrecisionPlan::given_back(const Graph& graph, std::size_t output) const {
+DType PrecisionPlan::given_back(const Graph& graph, std::size_t output) const {
   const ValueId id = graph.outputs[output].value;
   if (&graph == model_.graph.get()) return model_outputs_[output];
   if (graph.is_function) return produced_[id];
@@ -51,7 +51,7 @@ std::uint32_t PrecisionPlan::given_back(const Graph& graph, std::size_t output) 
 bool PrecisionPlan::may_change(ValueId id) const {
   if (!settings_.converts(model_.values[id].type) || !model_.values[id].type.is_tensor()) return false;
   if (slots_.at(slots_.of_values[id]).hold == Hold::rule) return false;
-  return std::any_of(slots_.uses[id].begin(), slots_.uses[id].end(), [&](const SlotId use) {
+  return std::ranges::any_of(slots_.uses[id], [&](const SlotId use) {
     return use == any_type || (use != exact_type && slots_.at(use).hold != Hold::rule);
   });
 }
@@ -66,9 +66,7 @@ void PrecisionPlan::keep_high(ValueId id, std::string_view reason) {
 // A node that only moves elements keeps its type if its input does: Casts around it would only lose digits.
 void PrecisionPlan::hold_movers(const Graph& graph) {
   for (const Node& node : graph.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) hold_movers(*inner);
-    }
+    for (const Graph* inner : node.bodies()) hold_movers(*inner);
     if (!node.domain.empty() || !only_moves_elements(node.op_type) || node.outputs.empty()) continue;
     if (node.outputs[0] == no_value || !settings_.converts(model_.values[node.outputs[0]].type)) continue;
     const SlotId own = slots_.of_values[node.outputs[0]];
@@ -110,9 +108,7 @@ void PrecisionPlan::hold_adapting(const Graph& graph) {
     return held == 0 || (all && held < uses.size()) ? Slots::Slot{} : found;
   };
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    for (const Attribute& attribute : node->attributes) {
-      for (const auto& inner : attribute.graphs) hold_adapting(*inner);
-    }
+    for (const Graph* inner : node->bodies()) hold_adapting(*inner);
     if (node->op_type != "Cast" || !node->domain.empty() || node->outputs.empty()) continue;
     const ValueId id = node->outputs[0];
     if (id == no_value || !settings_.converts(model_.values[id].type)) continue;
@@ -145,9 +141,8 @@ void PrecisionPlan::decide_sources() {
       const bool stays_high = held == Hold::rule || (held == Hold::runtime && !is_edge && (small || is_constant));
       (stays_high ? high : low) = true;
     }
-    const bool wanted_low = std::any_of(slots_.uses[id].begin(), slots_.uses[id].end(), [&](const SlotId use) {
-      return use < exact_type && slots_.at(use).hold == Hold::free;
-    });
+    const bool wanted_low = std::ranges::any_of(
+        slots_.uses[id], [&](const SlotId use) { return use < exact_type && slots_.at(use).hold == Hold::free; });
     if (is_edge || !high) {
       if (low) continue;
     } else if (wanted_low && !value.is_input && value.initializer != nullptr && !value.initializer->sparse) {
@@ -172,7 +167,7 @@ void PrecisionPlan::decide_outputs() {
   model_outputs_.clear();
   for (const Declaration& output : model_.graph->outputs) {
     const Value& value = model_.values[output.value];
-    std::uint32_t element = produced_[output.value];
+    DType element = produced_[output.value];
     const auto given = settings_.io_elements.find(output.name);
     if (given != settings_.io_elements.end() && value.producer != nullptr) {
       element = given->second;
@@ -191,7 +186,7 @@ void PrecisionPlan::decide_outputs() {
 bool PrecisionPlan::unsettles(ValueId output, ValueId source) const {
   if (slots_.at(slots_.of_values[source]).hold != Hold::runtime || produced_[source] == settings_.to) return false;
   const auto& outputs = model_.graph->outputs;
-  return std::any_of(outputs.begin(), outputs.end(), [&](const Declaration& declared) {
+  return std::ranges::any_of(outputs, [&](const Declaration& declared) {
     return declared.value == output && !keeps_edge(model_, settings_, declared) &&
            !settings_.io_elements.contains(declared.name);
   });
@@ -223,14 +218,13 @@ void PrecisionPlan::decide() {
 }
 
 bool PrecisionPlan::is_converted(const Node& node) const {
-  const auto changed = [&](ValueId id, std::uint32_t element) {
+  const auto changed = [&](ValueId id, DType element) {
     return id != no_value && element != model_.values[id].type.element;
   };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] != no_value && changed(node.inputs[i], taken(node, i))) return true;
   }
-  return std::any_of(node.outputs.begin(), node.outputs.end(),
-                     [&](ValueId id) { return id != no_value && changed(id, produced_[id]); });
+  return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != no_value && changed(id, produced_[id]); });
 }
 
 std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
@@ -241,11 +235,10 @@ std::string_view PrecisionPlan::reason_of(SlotId slot, ValueId id) const {
 
 ::tensorcast::onnx::NodeDecision PrecisionPlan::explain(const Node& node) const {
   ::tensorcast::onnx::NodeDecision decision{.name = shown_name(node), .op_type = node.op_type, .scope = {}};
-  const auto dtype = [&](ValueId id, std::uint32_t element) {
-    const auto number = static_cast<DType>(element);
-    return model_.values[id].type.kind != ValueType::Kind::unknown && is_onnx(number) ? number : DType::undefined;
+  const auto dtype = [&](ValueId id, DType element) {
+    return model_.values[id].type.kind == ValueType::Kind::unknown ? DType::undefined : known(element);
   };
-  const auto add = [&](ValueId id, bool is_input, std::uint32_t element, SlotId slot) {
+  const auto add = [&](ValueId id, bool is_input, DType element, SlotId slot) {
     const Value& value = model_.values[id];
     const bool stays = element == value.type.element && settings_.converts(value.type);
     decision.values.push_back({.value = value.name,

@@ -27,9 +27,9 @@ class PrecisionPlan {
   [[nodiscard]] static PrecisionPlan unchanged(const Model& model);
 
   // Returns the type in which the value is made, and the one in which a consumer reads it.
-  [[nodiscard]] std::uint32_t produced(ValueId id) const { return produced_[id]; }
-  [[nodiscard]] std::uint32_t taken(const Node& node, std::size_t input) const;
-  [[nodiscard]] std::uint32_t given_back(const Graph& graph, std::size_t output) const;
+  [[nodiscard]] DType produced(ValueId id) const { return produced_[id]; }
+  [[nodiscard]] DType taken(const Node& node, std::size_t input) const;
+  [[nodiscard]] DType given_back(const Graph& graph, std::size_t output) const;
   // Whether a conversion of the result would give this output of the model another type, if `source` made it.
   [[nodiscard]] bool unsettles(ValueId output, ValueId source) const;
   // Reports whether an initializer is also stored in the target type, under another name.
@@ -55,7 +55,7 @@ class PrecisionPlan {
   void decide();
 
  private:
-  [[nodiscard]] std::uint32_t element_in(SlotId slot, ValueId id) const;
+  [[nodiscard]] DType element_in(SlotId slot, ValueId id) const;
   void hold_movers(const Graph& graph);
   void hold_adapting(const Graph& graph);
   void decide_sources();
@@ -66,8 +66,8 @@ class PrecisionPlan {
   const Model& model_;
   Settings settings_;
   Slots slots_;
-  std::vector<std::uint32_t> produced_;       // by value
-  std::vector<std::uint32_t> model_outputs_;  // types of the main graph's outputs
+  std::vector<DType> produced_;       // by value
+  std::vector<DType> model_outputs_;  // types of the main graph's outputs
   std::vector<bool> copied_;
   std::vector<Fit> fits_;
   std::vector<std::shared_ptr<const Quantization>> quantizations_;  // by value

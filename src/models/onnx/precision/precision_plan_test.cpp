@@ -15,18 +15,17 @@ using ::tensorcast::onnx::Runtime;
 
 // A conversion of float32 to `to`, for any runtime.
 struct Planned {
-  explicit Planned(const GraphParts& main, const ModelParts& parts = {}, ConvertRequest asked = {},
-                   std::uint32_t to = f16)
+  explicit Planned(const GraphParts& main, const ModelParts& parts = {}, ConvertRequest asked = {}, DType to = f16)
       : request(std::move(asked)), model(main, parts) {
     request.runtime = Runtime::any;
-    PrecisionPlan::Settings settings{.to = to, .from = std::uint64_t{1} << f32, .request = &request};
+    PrecisionPlan::Settings settings{.to = to, .from = std::uint64_t{1} << static_cast<int>(f32), .request = &request};
     settings.blocked = select_nodes(*model, request.keep, "keep").value();
     plan = std::make_unique<PrecisionPlan>(*model, settings);
     plan->decide();
   }
-  std::uint32_t made(std::string_view value) const { return plan->produced(model.id(value)); }
+  DType made(std::string_view value) const { return plan->produced(model.id(value)); }
   // What the maker of `value` takes as input `i`.
-  std::uint32_t taken(std::string_view value, std::size_t i = 0) const { return plan->taken(model.maker(value), i); }
+  DType taken(std::string_view value, std::size_t i = 0) const { return plan->taken(model.maker(value), i); }
   std::string reason(std::string_view value) const {
     for (const auto& kept : plan->kept_nodes()) {
       if (kept.name == value) return std::string(kept.reason);
@@ -197,7 +196,7 @@ TEST(PrecisionPlan, AFunctionChangesWithItsCallsIfTheyAgree) {
                      .inputs = {{"x", f32}, {"d", f64}},
                      .outputs = {{"y", f32}, {"z", f64}}},
                     {.functions = functions});
-  EXPECT_EQ(two.made("q"), 0u);
+  EXPECT_EQ(two.made("q"), untyped);
   EXPECT_EQ(two.taken("y"), f32);
   EXPECT_EQ(two.made("y"), f32);
 }

@@ -178,8 +178,7 @@ bool runtime_has_type(Runtime runtime, DType dtype) {
   return kernels == nullptr || kernels->others != Kernels::Others::lack || !kernels->have.empty();
 }
 
-bool runtime_has_kernel(Runtime runtime, const Node& node, int since, std::uint32_t element) {
-  const auto dtype = static_cast<DType>(element);
+bool runtime_has_kernel(Runtime runtime, const Node& node, int since, DType dtype) {
   if (runtime == Runtime::any) return true;
   if (!node.domain.empty()) {
     const Kernels* kernels = kernels_of(overlay_of(runtime), dtype);

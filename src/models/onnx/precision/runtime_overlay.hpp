@@ -13,7 +13,6 @@ namespace tensorcast::models::onnx {
 // false: the runtime computes nothing in the type
 [[nodiscard]] bool runtime_has_type(::tensorcast::onnx::Runtime runtime, DType dtype);
 
-[[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since,
-                                      std::uint32_t element);
+[[nodiscard]] bool runtime_has_kernel(::tensorcast::onnx::Runtime runtime, const Node& node, int since, DType dtype);
 
 }  // namespace tensorcast::models::onnx

@@ -15,7 +15,7 @@ using testing::bf16, testing::f16, testing::f32, testing::f64;
 constexpr Runtime runtimes[] = {Runtime::onnxruntime_cpu, Runtime::onnxruntime_cuda, Runtime::tensorrt,
                                 Runtime::openvino, Runtime::any};
 
-bool has(Runtime runtime, std::string_view op, int since, std::uint32_t element, std::string_view domain = "") {
+bool has(Runtime runtime, std::string_view op, int since, DType element, std::string_view domain = "") {
   Node node;
   node.op_type = op;
   node.domain = domain;
@@ -97,7 +97,7 @@ TEST(RuntimeOverlay, SomeRuntimesHaveNoFloat64) {
 }
 
 TEST(RuntimeOverlay, OpenvinoRunsNearlyAll) {
-  for (const std::uint32_t element : {f16, bf16}) {
+  for (const DType element : {f16, bf16}) {
     EXPECT_TRUE(has(Runtime::openvino, "MatMul", 13, element));
     EXPECT_TRUE(has(Runtime::openvino, "GridSample", 16, element));
     EXPECT_FALSE(has(Runtime::openvino, "AffineGrid", 20, element));
@@ -106,7 +106,7 @@ TEST(RuntimeOverlay, OpenvinoRunsNearlyAll) {
 }
 
 TEST(RuntimeOverlay, FusedOperatorsOfTransformers) {
-  const auto fused = [](Runtime runtime, std::string_view op, std::uint32_t element) {
+  const auto fused = [](Runtime runtime, std::string_view op, DType element) {
     return has(runtime, op, 1, element, fused_domain);
   };
   for (const std::string_view op : {"Attention", "FastGelu", "SkipLayerNormalization"}) {

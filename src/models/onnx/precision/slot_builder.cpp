@@ -2,6 +2,7 @@
 #include <iterator>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/lookup.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
 #include "models/onnx/precision/slots.hpp"
@@ -25,310 +26,269 @@ constexpr std::string_view edge_kept = "an input or output of the model keeps it
 // Nodes that are followed back, one after the other: a malformed model may have a circle of them.
 constexpr int max_chain = 16;
 
-bool allows(const TypeSet& set, Kind kind, std::uint32_t element) {
-  return element < 64 && (elements_of(set, kind) >> element & 1) != 0;
-}
-
-bool is_wide_integer(std::int64_t element) {
+bool is_wide_integer(DType dtype) {
   constexpr DType wide[] = {DType::uint16, DType::int16, DType::int32, DType::int64, DType::uint32, DType::uint64};
-  return std::any_of(std::begin(wide), std::end(wide), [&](DType dtype) { return element == element_of(dtype); });
+  return contains(wide, dtype);
 }
 
-bool listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// The type that a Cast names by its number; undefined for other nodes.
+DType cast_target(const Node& node) {
+  const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
+  return to == nullptr ? DType::undefined : static_cast<DType>(to->i);
 }
 
 class SlotBuilder {
  public:
   SlotBuilder(const Model& model, const PrecisionSettings& settings) : model_(model), settings_(settings) {}
-  Slots build() &&;
+
+  Slots build() && {
+    const Model& model = model_;
+    for (std::size_t id = 0; id < model.values.size(); ++id) slots_.of_values.push_back(slots_.add());
+    slots_.node_inputs.resize(model.node_count);
+    slots_.graph_outputs.resize(model.graph_count);
+    slots_.uses.resize(model.values.size());
+    walked_.resize(model.values.size());
+    folded_.resize(model.values.size());
+    each_graph(model, [&](const Graph& graph) {
+      for (const Node& node : graph.nodes) slots_.node_inputs[node.id].assign(node.inputs.size(), any_type);
+      slots_.graph_outputs[graph.id].assign(graph.outputs.size(), any_type);
+    });
+    each_graph(model, [&](const Graph& graph) {
+      for (const Node& node : graph.nodes) build_node(node, graph);
+    });
+    each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
+    const bool is_16_bit = settings_.to == DType::float16 || settings_.to == DType::bfloat16;
+    if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+      each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
+    }
+
+    for (const Declaration& input : model.graph->inputs) {
+      if (keeps_edge(model_, settings_, input)) slots_.hold(slots_.of_values[input.value], Hold::rule, edge_kept);
+    }
+    for (const Declaration& output : model.graph->outputs) {
+      const Value& value = model.values[output.value];
+      const bool fixed = value.producer == nullptr || !value.type.is_tensor();
+      if (keeps_edge(model_, settings_, output) && fixed)
+        slots_.hold(slots_.of_values[output.value], Hold::rule, edge_kept);
+    }
+    return std::move(slots_);
+  }
 
  private:
-  [[nodiscard]] bool converts(ValueId id) const;
   [[nodiscard]] const ValueType& type(ValueId id) const { return model_.values[id].type; }
-  void take(const Node& node, std::size_t input, SlotId slot);
-  void build_graph(const Graph& graph);
-  void build_node(const Node& node, const Graph& graph);
-  void build_opaque(const Node& node, std::string_view reason);
-  void build_declared(const Node& node, const OperatorTypes& types);
-  void build_operator(const Node& node, const Schema& schema);
-  void link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables);
-  void build_control_flow(const Node& node, const Graph& graph);
-  void build_call(const Node& node, const Function& function);
-  void hold_blocked(const Node& node);
-  void hold_sizes(const Graph& graph);
-  void hold_size(ValueId id);
-  void hold_crashing(const Graph& graph);
-  void hold_rotations(ValueId id);
-  [[nodiscard]] bool is_blocked(const Node& node) const;
+  [[nodiscard]] bool converts(ValueId id) const { return id != no_value && settings_.converts(type(id)); }
 
-  const Model& model_;
-  const PrecisionSettings& settings_;
-  Slots slots_;
-  std::vector<bool> walked_;  // by value: hold_size() was there
-  std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
-};
+  // A tensor may be cast on its way to a consumer; other values have one type.
+  void take(const Node& node, std::size_t input, SlotId slot) {
+    const ValueId id = node.inputs[input];
+    slots_.node_inputs[node.id][input] = slot;
+    if (!converts(id)) return;
+    if (!type(id).is_tensor()) {
+      if (slot == exact_type) {
+        slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
+      } else if (slot != any_type) {
+        slots_.unite(slots_.of_values[id], slot);
+      }
+    }
+    slots_.uses[id].push_back(slot);
+  }
 
-bool SlotBuilder::converts(ValueId id) const { return id != no_value && settings_.converts(type(id)); }
+  [[nodiscard]] bool is_blocked(const Node& node) const {
+    const ConvertRequest& request = *settings_.request;
+    if (!settings_.blocked.empty() && settings_.blocked[node.id]) return true;
+    return contains(request.keep_op_types, node.op_type) ||
+           (!node.name.empty() && contains(request.keep_nodes, node.name));
+  }
 
-// A tensor may be cast on its way to a consumer; other values have one type.
-void SlotBuilder::take(const Node& node, std::size_t input, SlotId slot) {
-  const ValueId id = node.inputs[input];
-  slots_.node_inputs[node.id][input] = slot;
-  if (id == no_value || !converts(id)) return;
-  if (!type(id).is_tensor()) {
-    if (slot == exact_type) {
-      slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
-    } else if (slot != any_type) {
-      slots_.unite(slots_.of_values[id], slot);
+  void build_node(const Node& node, const Graph& graph) {
+    if (const Function* function = model_.function(node)) return build_call(node, *function);
+    if (is_control_flow(node)) return build_control_flow(node, graph);
+    for (const OperatorTypes& types : settings_.operators) {
+      if (types.names(node)) return is_blocked(node) ? build_opaque(node, by_request) : build_declared(node, types);
+    }
+    const Schema* schema = schema_of(node, graph);
+    if (schema == nullptr || node.op_type == "BitCast") return build_opaque(node, unknown_operator);
+    if (graph.opset("") <= 0) return build_opaque(node, "the model imports no version of Cast");
+    build_operator(node, *schema);
+    if (!node.bodies().empty()) return build_opaque(node, unknown_operator);
+    if (is_blocked(node)) return hold_blocked(node);
+  }
+
+  // The request says which inputs and outputs become which type.
+  void build_declared(const Node& node, const OperatorTypes& types) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!converts(node.inputs[i])) continue;
+      take(node, i, types.input(i) == settings_.to ? slots_.add() : exact_type);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId id = node.outputs[i];
+      if (id == no_value || types.output(i) == settings_.to) continue;
+      slots_.hold(slots_.of_values[id], Hold::rule, by_request);
     }
   }
-  slots_.uses[id].push_back(slot);
-}
 
-Slots SlotBuilder::build() && {
-  const Model& model = model_;
-  for (std::size_t id = 0; id < model.values.size(); ++id) slots_.of_values.push_back(slots_.add());
-  slots_.node_inputs.resize(model.node_count);
-  slots_.graph_outputs.resize(model.graph_count);
-  slots_.uses.resize(model.values.size());
-  walked_.resize(model.values.size());
-  folded_.resize(model.values.size());
-  each_graph(model, [&](const Graph& graph) {
-    for (const Node& node : graph.nodes) slots_.node_inputs[node.id].assign(node.inputs.size(), any_type);
-    slots_.graph_outputs[graph.id].assign(graph.outputs.size(), any_type);
-  });
-  each_graph(model, [&](const Graph& graph) { build_graph(graph); });
-  each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
-  const bool is_16_bit = settings_.to == element_of(DType::float16) || settings_.to == element_of(DType::bfloat16);
-  if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
-    each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
-  }
-
-  for (const Declaration& input : model.graph->inputs) {
-    if (keeps_edge(model_, settings_, input)) slots_.hold(slots_.of_values[input.value], Hold::rule, edge_kept);
-  }
-  for (const Declaration& output : model.graph->outputs) {
-    const Value& value = model.values[output.value];
-    const bool fixed = value.producer == nullptr || !value.type.is_tensor();
-    if (keeps_edge(model_, settings_, output) && fixed)
-      slots_.hold(slots_.of_values[output.value], Hold::rule, edge_kept);
-  }
-  return std::move(slots_);
-}
-
-void SlotBuilder::build_graph(const Graph& graph) {
-  for (const Node& node : graph.nodes) build_node(node, graph);
-}
-
-bool SlotBuilder::is_blocked(const Node& node) const {
-  const ConvertRequest& request = *settings_.request;
-  if (!settings_.blocked.empty() && settings_.blocked[node.id]) return true;
-  return listed(request.keep_op_types, node.op_type) || (!node.name.empty() && listed(request.keep_nodes, node.name));
-}
-
-void SlotBuilder::build_node(const Node& node, const Graph& graph) {
-  if (const Function* function = model_.function(node)) return build_call(node, *function);
-  if (is_control_flow(node)) return build_control_flow(node, graph);
-  for (const OperatorTypes& types : settings_.operators) {
-    if (types.names(node)) return is_blocked(node) ? build_opaque(node, by_request) : build_declared(node, types);
-  }
-  const Schema* schema = schema_of(node, graph);
-  if (schema == nullptr || node.op_type == "BitCast") return build_opaque(node, unknown_operator);
-  if (graph.opset("") <= 0) return build_opaque(node, "the model imports no version of Cast");
-  build_operator(node, *schema);
-  const bool has_bodies = std::any_of(node.attributes.begin(), node.attributes.end(),
-                                      [](const Attribute& attribute) { return !attribute.graphs.empty(); });
-  if (has_bodies) return build_opaque(node, unknown_operator);
-  if (is_blocked(node)) return hold_blocked(node);
-}
-
-// The request says which inputs and outputs become which type.
-void SlotBuilder::build_declared(const Node& node, const OperatorTypes& types) {
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!converts(node.inputs[i])) continue;
-    if (types.input(i) == settings_.to) {
-      take(node, i, slots_.add());
-    } else {
-      take(node, i, exact_type);
+  // Leaves a node alone: its inputs, its outputs and its subgraphs keep their types.
+  void build_opaque(const Node& node, std::string_view reason) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node, i, exact_type);
+    for (const ValueId id : node.outputs) {
+      if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, reason);
     }
-  }
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const ValueId id = node.outputs[i];
-    if (id == no_value || types.output(i) == settings_.to) continue;
-    slots_.hold(slots_.of_values[id], Hold::rule, by_request);
-  }
-}
-
-// Leaves a node alone: its inputs, its outputs and its subgraphs keep their types.
-void SlotBuilder::build_opaque(const Node& node, std::string_view reason) {
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node, i, exact_type);
-  for (const ValueId id : node.outputs) {
-    if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, reason);
-  }
-  for (const Attribute& attribute : node.attributes) {
-    for (const auto& body : attribute.graphs) {
+    for (const Graph* body : node.bodies()) {
       for (const Declaration& input : body->inputs) slots_.hold(slots_.of_values[input.value], Hold::rule, reason);
-      std::fill(slots_.graph_outputs[body->id].begin(), slots_.graph_outputs[body->id].end(), exact_type);
+      std::ranges::fill(slots_.graph_outputs[body->id], exact_type);
       for (const Declaration& output : body->outputs) {
         if (converts(output.value)) slots_.uses[output.value].push_back(exact_type);
       }
     }
   }
-}
 
-void SlotBuilder::hold_blocked(const Node& node) {
-  for (const SlotId slot : slots_.node_inputs[node.id]) {
-    if (slot < exact_type) slots_.hold(slot, Hold::rule, by_request);
-  }
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (slots_.node_inputs[node.id][i] == any_type && converts(node.inputs[i])) take(node, i, exact_type);
-  }
-  for (const ValueId id : node.outputs) {
-    if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, by_request);
-  }
-}
-
-void SlotBuilder::build_operator(const Node& node, const Schema& schema) {
-  const PrecisionSettings& settings = settings_;
-  const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, schema.since, settings.to);
-  // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
-  const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != element_of(DType::float32);
-  // Codes of 16 bits need more digits and range than 16-bit floats have.
-  const bool makes_wide_codes =
-      node.op_type == "QuantizeLinear" &&
-      (settings.to == element_of(DType::float16) || settings.to == element_of(DType::bfloat16)) &&
-      !node.outputs.empty() && node.outputs[0] != no_value && is_wide_integer(type(node.outputs[0]).element);
-  std::vector<SlotId> variables;
-  std::vector<int> places(schema.variables.size());  // inputs and outputs of each variable
-  for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(slots_.add());
-  const auto restrict = [&](std::uint8_t variable, ValueId id) {
-    ++places[variable];
-    if (!converts(id)) return;
-    if (settings.request->weights_only) {
-      slots_.hold(variables[variable], Hold::runtime, by_weights_only);
-    } else if (only_float32 || makes_wide_codes || !allows(schema.variables[variable], type(id).kind, settings.to)) {
-      slots_.hold(variables[variable], Hold::rule, by_schema);
-    } else if (!has_kernel) {
-      slots_.hold(variables[variable], Hold::runtime, by_runtime);
+  void hold_blocked(const Node& node) {
+    for (const SlotId slot : slots_.node_inputs[node.id]) {
+      if (slot < exact_type) slots_.hold(slot, Hold::rule, by_request);
     }
-  };
-  std::vector<bool> has_output(schema.variables.size());
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const Parameter* parameter = Schema::at(schema.outputs, i);
-    const ValueId id = node.outputs[i];
-    if (parameter == nullptr || parameter->arity == Arity::heterogeneous) {
-      if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
-      continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (slots_.node_inputs[node.id][i] == any_type && converts(node.inputs[i])) take(node, i, exact_type);
     }
-    has_output[parameter->variable] = true;
-    if (id == no_value) continue;
-    slots_.unite(variables[parameter->variable], slots_.of_values[id]);
-    restrict(parameter->variable, id);
-  }
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const Parameter* parameter = Schema::at(schema.inputs, i);
-    if (parameter != nullptr && node.inputs[i] != no_value) restrict(parameter->variable, node.inputs[i]);
-  }
-  link_variables(node, schema, variables);
-
-  const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
-  const bool makes_sizes = to != nullptr && (is_wide_integer(to->i) || to->i == element_of(DType::string));
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const Parameter* parameter = Schema::at(schema.inputs, i);
-    const ValueId id = node.inputs[i];
-    if (id == no_value || !converts(id)) continue;
-    const bool is_size = is_size_input(node.op_type, i);
-    // Range's output has the type of its inputs.
-    if (parameter != nullptr && is_size) slots_.hold(variables[parameter->variable], Hold::rule, of_size);
-    if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes || is_size) {
-      take(node, i, exact_type);
-      continue;
+    for (const ValueId id : node.outputs) {
+      if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, by_request);
     }
-    const std::uint8_t variable = parameter->variable;
-    // An input that shares its type with nothing takes whatever comes, if both types are allowed.
-    const bool alone = places[variable] == 1 && !has_output[variable] && type(id).is_tensor() &&
-                       slots_.at(variables[variable]).hold == Hold::free &&
-                       slots_.root(variables[variable]) == variables[variable];
-    const bool linked = alone && std::count_if(variables.begin(), variables.end(), [&](SlotId other) {
-                                   return slots_.root(other) == variables[variable];
-                                 }) > 1;
-    take(node, i, alone && !linked ? any_type : variables[variable]);
   }
-}
 
-// Variables that are one although the schema does not say so.
-void SlotBuilder::link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables) {
-  const std::string_view op = node.op_type;
-  if (is_container_operator(op) || has_one_type(op)) {
-    SlotId first = any_type;
+  void build_operator(const Node& node, const Schema& schema) {
+    const PrecisionSettings& settings = settings_;
+    const bool has_kernel = runtime_has_kernel(settings.request->runtime, node, schema.since, settings.to);
+    // Defined by a function whose constant is float32, so that ONNX's checker takes no other type.
+    const bool only_float32 = node.op_type == "MeanVarianceNormalization" && settings.to != DType::float32;
+    // Codes of 16 bits need more digits and range than 16-bit floats have.
+    const bool makes_wide_codes =
+        node.op_type == "QuantizeLinear" && (settings.to == DType::float16 || settings.to == DType::bfloat16) &&
+        !node.outputs.empty() && node.outputs[0] != no_value && is_wide_integer(type(node.outputs[0]).element);
+    std::vector<SlotId> variables;
+    std::vector<int> places(schema.variables.size());  // inputs and outputs of each variable
+    for (std::size_t i = 0; i < schema.variables.size(); ++i) variables.push_back(slots_.add());
+    const auto restrict = [&](std::uint8_t variable, ValueId id) {
+      ++places[variable];
+      if (!converts(id)) return;
+      if (settings.request->weights_only) {
+        slots_.hold(variables[variable], Hold::runtime, by_weights_only);
+      } else if (only_float32 || makes_wide_codes ||
+                 !has_type(elements_of(schema.variables[variable], type(id).kind), settings.to)) {
+        slots_.hold(variables[variable], Hold::rule, by_schema);
+      } else if (!has_kernel) {
+        slots_.hold(variables[variable], Hold::runtime, by_runtime);
+      }
+    };
+    std::vector<bool> has_output(schema.variables.size());
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const Parameter* parameter = Schema::at(schema.outputs, i);
+      const ValueId id = node.outputs[i];
+      if (parameter == nullptr || parameter->arity == Arity::heterogeneous) {
+        if (id != no_value) slots_.hold(slots_.of_values[id], Hold::rule, unknown_operator);
+        continue;
+      }
+      has_output[parameter->variable] = true;
+      if (id == no_value) continue;
+      slots_.unite(variables[parameter->variable], slots_.of_values[id]);
+      restrict(parameter->variable, id);
+    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Parameter* parameter = Schema::at(schema.inputs, i);
-      if (parameter == nullptr || !converts(node.inputs[i])) continue;
-      if (first == any_type) first = variables[parameter->variable];
-      slots_.unite(first, variables[parameter->variable]);
+      if (parameter != nullptr && node.inputs[i] != no_value) restrict(parameter->variable, node.inputs[i]);
     }
-    if (first != any_type && !node.outputs.empty() && node.outputs[0] != no_value && converts(node.outputs[0])) {
-      slots_.unite(first, variables[schema.outputs.front().variable]);
-    }
-    for (std::size_t i = 1; first != any_type && outputs_have_one_type(op) && i < node.outputs.size(); ++i) {
-      const Parameter* parameter = Schema::at(schema.outputs, i);
-      if (parameter == nullptr || node.outputs[i] == no_value || !converts(node.outputs[i])) continue;
-      slots_.unite(first, variables[parameter->variable]);
-    }
-  }
-  const SlotId out = schema.outputs.empty() ? any_type : variables[schema.outputs.front().variable];
-  if (has_stash_type(op)) {
-    if (schema.outputs.size() > 1) slots_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
-  }
-  const auto has_reference = [&](std::string_view name) {
-    const Attribute* attribute = node.attribute(name);
-    return attribute != nullptr && !attribute->reference.empty();
-  };
-  if (op == "Constant" || op == "ConstantOfShape") {
-    const bool referred = std::any_of(node.attributes.begin(), node.attributes.end(),
-                                      [](const Attribute& attribute) { return !attribute.reference.empty(); });
-    if (referred) slots_.hold(out, Hold::rule, by_attribute);
-  }
-  const TypeAttribute* row = type_attribute(op);
-  if (row == nullptr) return;
-  if (has_reference(row->attribute)) slots_.hold(out, Hold::rule, by_attribute);
-  const Attribute* given = node.attribute(row->attribute);
-  const bool like_input = row->absent == 0 && op != "Cast" && (given == nullptr || given->i == 0);
-  if (!like_input || schema.inputs.empty()) return;
-  const std::size_t source = op == "DequantizeLinear" ? 1 : 0;
-  if (source < schema.inputs.size()) slots_.unite(out, variables[schema.inputs[source].variable]);
-}
+    link_variables(node, schema, variables);
 
-void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
-  const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
-  if (is_blocked(node)) {
-    build_opaque(node, by_request);
-    return;
-  }
-  const bool is_map = node.op_type == "SequenceMap";
-  const std::int64_t opset = graph.opset("");
-  const Schema* schema = schema_of(node, graph);
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValueId id = node.inputs[i];
-    if (id != no_value && converts(id)) take(node, i, slots_.add());
-  }
-  const auto check = [&](SlotId slot, ValueId id) {
-    if (!converts(id)) return;
-    const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->outputs, 0);
-    const bool known = parameter != nullptr && opset > 0 &&
-                       allows(schema->variables[parameter->variable], type(id).kind, settings_.to);
-    if (settings_.request->weights_only) {
-      slots_.hold(slot, Hold::runtime, by_weights_only);
-    } else if (!known) {
-      slots_.hold(slot, Hold::rule, by_schema);
+    const bool makes_sizes = is_wide_integer(cast_target(node)) || cast_target(node) == DType::string;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Parameter* parameter = Schema::at(schema.inputs, i);
+      const ValueId id = node.inputs[i];
+      if (!converts(id)) continue;
+      const bool is_size = is_size_input(node.op_type, i);
+      // Range's output has the type of its inputs.
+      if (parameter != nullptr && is_size) slots_.hold(variables[parameter->variable], Hold::rule, of_size);
+      if (parameter == nullptr || parameter->arity == Arity::heterogeneous || makes_sizes || is_size) {
+        take(node, i, exact_type);
+        continue;
+      }
+      const std::uint8_t variable = parameter->variable;
+      // An input that shares its type with nothing takes whatever comes, if both types are allowed.
+      const bool alone = places[variable] == 1 && !has_output[variable] && type(id).is_tensor() &&
+                         slots_.at(variables[variable]).hold == Hold::free &&
+                         slots_.root(variables[variable]) == variables[variable];
+      const bool linked = alone && std::ranges::count_if(variables, [&](SlotId other) {
+                                     return slots_.root(other) == variables[variable];
+                                   }) > 1;
+      take(node, i, alone && !linked ? any_type : variables[variable]);
     }
-  };
-  for (const ValueId id : node.outputs) {
-    if (id != no_value) check(slots_.of_values[id], id);
   }
-  for (const Attribute& attribute : node.attributes) {
-    for (const auto& body : attribute.graphs) {
+
+  // Variables that are one although the schema does not say so.
+  void link_variables(const Node& node, const Schema& schema, std::vector<SlotId>& variables) {
+    const std::string_view op = node.op_type;
+    if (is_container_operator(op) || has_one_type(op)) {
+      SlotId first = any_type;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const Parameter* parameter = Schema::at(schema.inputs, i);
+        if (parameter == nullptr || !converts(node.inputs[i])) continue;
+        if (first == any_type) first = variables[parameter->variable];
+        slots_.unite(first, variables[parameter->variable]);
+      }
+      if (first != any_type && !node.outputs.empty() && converts(node.outputs[0])) {
+        slots_.unite(first, variables[schema.outputs.front().variable]);
+      }
+      for (std::size_t i = 1; first != any_type && outputs_have_one_type(op) && i < node.outputs.size(); ++i) {
+        const Parameter* parameter = Schema::at(schema.outputs, i);
+        if (parameter == nullptr || !converts(node.outputs[i])) continue;
+        slots_.unite(first, variables[parameter->variable]);
+      }
+    }
+    const SlotId out = schema.outputs.empty() ? any_type : variables[schema.outputs.front().variable];
+    if (has_stash_type(op)) {
+      if (schema.outputs.size() > 1) slots_.hold(variables[schema.outputs[1].variable], Hold::rule, by_schema);
+    }
+    const auto has_reference = [&](std::string_view name) {
+      const Attribute* attribute = node.attribute(name);
+      return attribute != nullptr && !attribute->reference.empty();
+    };
+    if (op == "Constant" || op == "ConstantOfShape") {
+      const bool referred =
+          std::ranges::any_of(node.attributes, [](const Attribute& attribute) { return !attribute.reference.empty(); });
+      if (referred) slots_.hold(out, Hold::rule, by_attribute);
+    }
+    const TypeAttribute* row = type_attribute(op);
+    if (row == nullptr) return;
+    if (has_reference(row->attribute)) slots_.hold(out, Hold::rule, by_attribute);
+    const Attribute* given = node.attribute(row->attribute);
+    const bool like_input = row->absent == DType::undefined && op != "Cast" && (given == nullptr || given->i == 0);
+    if (!like_input || schema.inputs.empty()) return;
+    const std::size_t source = op == "DequantizeLinear" ? 1 : 0;
+    if (source < schema.inputs.size()) slots_.unite(out, variables[schema.inputs[source].variable]);
+  }
+
+  void build_control_flow(const Node& node, const Graph& graph) {
+    if (is_blocked(node)) return build_opaque(node, by_request);
+    const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
+    const bool is_map = node.op_type == "SequenceMap";
+    const std::int64_t opset = graph.opset("");
+    const Schema* schema = schema_of(node, graph);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (converts(id)) take(node, i, slots_.add());
+    }
+    const auto check = [&](SlotId slot, ValueId id) {
+      if (!converts(id)) return;
+      const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->outputs, 0);
+      const bool known = parameter != nullptr && opset > 0 &&
+                         has_type(elements_of(schema->variables[parameter->variable], type(id).kind), settings_.to);
+      if (settings_.request->weights_only) {
+        slots_.hold(slot, Hold::runtime, by_weights_only);
+      } else if (!known) {
+        slots_.hold(slot, Hold::rule, by_schema);
+      }
+    };
+    for (const ValueId id : node.outputs) {
+      if (id != no_value) check(slots_.of_values[id], id);
+    }
+    for (const Graph* body : node.bodies()) {
       for (std::size_t k = 0; k < body->inputs.size(); ++k) {
         const ValueId inner = body->inputs[k].value;
         const SlotId slot = slots_.of_values[inner];
@@ -358,122 +318,129 @@ void SlotBuilder::build_control_flow(const Node& node, const Graph& graph) {
       }
     }
   }
-}
 
-void SlotBuilder::build_call(const Node& node, const Function& function) {
-  const Graph& body = function.body;
-  const bool fits = node.inputs.size() <= body.inputs.size() && node.outputs.size() <= body.outputs.size();
-  if (!fits || is_blocked(node)) {
-    build_opaque(node, by_request);
-    for (const auto* edges : {&body.inputs, &body.outputs}) {
-      for (const Declaration& edge : *edges) slots_.hold(slots_.of_values[edge.value], Hold::rule, by_request);
-    }
-    return;
-  }
-  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    const bool same = node.inputs[k] == no_value || type(node.inputs[k]) == type(body.inputs[k].value);
-    take(node, k, same ? slots_.of_values[body.inputs[k].value] : exact_type);
-  }
-  for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-    const ValueId inner = body.outputs[k].value;
-    if (node.outputs[k] == no_value) continue;
-    const SlotId outer = slots_.of_values[node.outputs[k]];
-    if (type(inner) == type(node.outputs[k])) {
-      slots_.unite(outer, slots_.of_values[inner]);
-    } else {
-      slots_.hold(outer, Hold::rule, unknown_operator);
-    }
-  }
-}
-
-// Floats that become sizes, indices or text stay exact: everything that computes them, back to the first operator that
-// computes something else.
-void SlotBuilder::hold_sizes(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
-    if (!node.domain.empty()) continue;
-    const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == no_value || !converts(node.inputs[i])) continue;
-      if ((to != nullptr && is_wide_integer(to->i)) || is_size_input(node.op_type, i)) hold_size(node.inputs[i]);
-    }
-  }
-}
-
-void SlotBuilder::hold_size(ValueId id) {
-  std::vector<ValueId> left = {id};
-  while (!left.empty()) {
-    const ValueId next = left.back();
-    left.pop_back();
-    if (walked_[next]) continue;
-    walked_[next] = true;
-    const Value& value = model_.values[next];
-    if (value.producer == nullptr) continue;
-    const Node& node = *value.producer;
-    if (!node.domain.empty() || !may_compute_sizes(node.op_type)) continue;
-    slots_.hold(slots_.of_values[next], Hold::rule, of_size);
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == no_value || !converts(node.inputs[i]) || node.op_type == "Cast") continue;
-      left.push_back(node.inputs[i]);
-    }
-  }
-}
-
-// ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a 16-bit tensor whose first axis a Transpose
-// has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose
-// that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
-void SlotBuilder::hold_crashing(const Graph& graph) {
-  const auto is_constant = [&](ValueId id) {
-    return id == no_value || model_.values[id].initializer != nullptr || folded_[id];
-  };
-  for (const Node& node : graph.nodes) {
-    if (!node.domain.empty()) continue;
-    const bool folds = node.inputs.empty() ? node.op_type == "Constant" : std::ranges::all_of(node.inputs, is_constant);
-    for (const ValueId output : node.outputs) {
-      if (output != no_value) folded_[output] = folds;
-    }
-  }
-  for (const Node& node : graph.nodes) {
-    if (!node.domain.empty() || node.op_type != "MatMul" || node.inputs.size() != 2) continue;
-    if (node.inputs[0] == no_value || node.inputs[1] == no_value) continue;
-    for (const std::size_t side : {0, 1}) {
-      if (is_constant(node.inputs[1 - side])) hold_rotations(node.inputs[side]);
-    }
-  }
-}
-
-// Holds the Transposes that make the value, if together they turn its axes in this way.
-void SlotBuilder::hold_rotations(ValueId id) {
-  std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
-  std::vector<ValueId> made;
-  for (int step = 0; step < max_chain; ++step) {
-    const Node* node = model_.values[id].producer;
-    if (node == nullptr || !node->domain.empty() || node->inputs.empty() || node->inputs[0] == no_value) break;
-    if (node->op_type == "Transpose") {
-      const Attribute* perm = node->attribute("perm");
-      if (perm == nullptr || (!made.empty() && !axes.empty() && perm->ints.size() != axes.size())) break;
-      if (axes.empty()) {
-        axes = perm->ints;
-      } else {
-        for (std::int64_t& axis : axes) {
-          if (axis < 0 || axis >= static_cast<std::int64_t>(perm->ints.size())) return;
-          axis = perm->ints[static_cast<std::size_t>(axis)];
-        }
+  void build_call(const Node& node, const Function& function) {
+    const Graph& body = function.body;
+    const bool fits = node.inputs.size() <= body.inputs.size() && node.outputs.size() <= body.outputs.size();
+    if (!fits || is_blocked(node)) {
+      build_opaque(node, by_request);
+      for (const auto* edges : {&body.inputs, &body.outputs}) {
+        for (const Declaration& edge : *edges) slots_.hold(slots_.of_values[edge.value], Hold::rule, by_request);
       }
-    } else if (node->op_type != "Identity" && node->op_type != "Cast") {
-      break;
+      return;
     }
-    // A Cast that a former conversion put there is no reason to convert the Transpose now.
-    if (node->op_type != "Cast") made.push_back(id);
-    id = node->inputs[0];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const bool same = node.inputs[k] == no_value || type(node.inputs[k]) == type(body.inputs[k].value);
+      take(node, k, same ? slots_.of_values[body.inputs[k].value] : exact_type);
+    }
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueId inner = body.outputs[k].value;
+      if (node.outputs[k] == no_value) continue;
+      const SlotId outer = slots_.of_values[node.outputs[k]];
+      if (type(inner) == type(node.outputs[k])) {
+        slots_.unite(outer, slots_.of_values[inner]);
+      } else {
+        slots_.hold(outer, Hold::rule, unknown_operator);
+      }
+    }
   }
-  const std::size_t rank = axes.size();
-  if (rank < 3) return;
-  for (std::size_t i = 0; i + 2 < rank; ++i) {
-    if (axes[i] != static_cast<std::int64_t>(i) + 1) return;
+
+  // Floats that become sizes, indices or text stay exact: everything that computes them, back to the first operator
+  // that computes something else.
+  void hold_sizes(const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      if (!node.domain.empty()) continue;
+      const bool makes_sizes = is_wide_integer(cast_target(node));
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!converts(node.inputs[i])) continue;
+        if (makes_sizes || is_size_input(node.op_type, i)) hold_size(node.inputs[i]);
+      }
+    }
   }
-  if (axes[rank - 2] != 0 && axes[rank - 1] != 0) return;
-  for (const ValueId value : made) slots_.hold(slots_.of_values[value], Hold::runtime, crashes);
-}
+
+  void hold_size(ValueId id) {
+    std::vector<ValueId> left = {id};
+    while (!left.empty()) {
+      const ValueId next = left.back();
+      left.pop_back();
+      if (walked_[next]) continue;
+      walked_[next] = true;
+      const Value& value = model_.values[next];
+      if (value.producer == nullptr) continue;
+      const Node& node = *value.producer;
+      if (!node.domain.empty() || !may_compute_sizes(node.op_type)) continue;
+      slots_.hold(slots_.of_values[next], Hold::rule, of_size);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!converts(node.inputs[i]) || node.op_type == "Cast") continue;
+        left.push_back(node.inputs[i]);
+      }
+    }
+  }
+
+  // ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a 16-bit tensor whose first axis a Transpose
+  // has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose
+  // that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
+  void hold_crashing(const Graph& graph) {
+    const auto is_constant = [&](ValueId id) {
+      return id == no_value || model_.values[id].initializer != nullptr || folded_[id];
+    };
+    for (const Node& node : graph.nodes) {
+      if (!node.domain.empty()) continue;
+      const bool folds =
+          node.inputs.empty() ? node.op_type == "Constant" : std::ranges::all_of(node.inputs, is_constant);
+      for (const ValueId output : node.outputs) {
+        if (output != no_value) folded_[output] = folds;
+      }
+    }
+    for (const Node& node : graph.nodes) {
+      if (!node.domain.empty() || node.op_type != "MatMul" || node.inputs.size() != 2) continue;
+      if (node.inputs[0] == no_value || node.inputs[1] == no_value) continue;
+      for (const std::size_t side : {0, 1}) {
+        if (is_constant(node.inputs[1 - side])) hold_rotations(node.inputs[side]);
+      }
+    }
+  }
+
+  // Holds the Transposes that make the value, if together they turn its axes in this way.
+  void hold_rotations(ValueId id) {
+    std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
+    std::vector<ValueId> made;
+    for (int step = 0; step < max_chain; ++step) {
+      const Node* node = model_.values[id].producer;
+      if (node == nullptr || !node->domain.empty() || node->inputs.empty() || node->inputs[0] == no_value) break;
+      if (node->op_type == "Transpose") {
+        const Attribute* perm = node->attribute("perm");
+        if (perm == nullptr || (!made.empty() && !axes.empty() && perm->ints.size() != axes.size())) break;
+        if (axes.empty()) {
+          axes = perm->ints;
+        } else {
+          for (std::int64_t& axis : axes) {
+            if (axis < 0 || axis >= static_cast<std::int64_t>(perm->ints.size())) return;
+            axis = perm->ints[static_cast<std::size_t>(axis)];
+          }
+        }
+      } else if (node->op_type != "Identity" && node->op_type != "Cast") {
+        break;
+      }
+      // A Cast that a former conversion put there is no reason to convert the Transpose now.
+      if (node->op_type != "Cast") made.push_back(id);
+      id = node->inputs[0];
+    }
+    const std::size_t rank = axes.size();
+    if (rank < 3) return;
+    for (std::size_t i = 0; i + 2 < rank; ++i) {
+      if (axes[i] != static_cast<std::int64_t>(i) + 1) return;
+    }
+    if (axes[rank - 2] != 0 && axes[rank - 1] != 0) return;
+    for (const ValueId value : made) slots_.hold(slots_.of_values[value], Hold::runtime, crashes);
+  }
+
+  const Model& model_;
+  const PrecisionSettings& settings_;
+  Slots slots_;
+  std::vector<bool> walked_;  // by value: hold_size() was there
+  std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
+};
 
 }  // namespace
 

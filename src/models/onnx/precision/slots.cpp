@@ -1,7 +1,8 @@
 #include "models/onnx/precision/slots.hpp"
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <utility>
+
+#include "dtype/lookup.hpp"
 
 namespace tensorcast::models::onnx {
 
@@ -40,8 +41,7 @@ bool keeps_edge(const Model& model, const PrecisionSettings& settings, const Dec
   if (const auto given = settings.io_elements.find(edge.name); given != settings.io_elements.end()) {
     return given->second == model.values[edge.value].type.element;
   }
-  const auto& names = request.keep_io_names;
-  if (std::find(names.begin(), names.end(), edge.name) != names.end()) return true;
+  if (contains(request.keep_io_names, edge.name)) return true;
   const Value& value = model.values[edge.value];
   if (value.is_input && value.initializer != nullptr && model.ir_version < 4) return false;
   return request.keep_io_types || request.weights_only;

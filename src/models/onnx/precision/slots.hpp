@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/onnx/ir/model_ir.hpp"
+#include "models/onnx/ir/schema.hpp"
 #include "models/onnx/precision/operator_types.hpp"
 #include "tensorcast/onnx.hpp"
 
@@ -15,15 +16,15 @@ namespace tensorcast::models::onnx {
 
 // What a conversion does.
 struct PrecisionSettings {
-  std::uint32_t to = 0;
-  std::uint64_t from = 0;  // bit N: TensorProto.DataType N
+  DType to = DType::undefined;
+  std::uint64_t from = 0;  // as has_type() takes it
   const ::tensorcast::onnx::ConvertRequest* request = nullptr;
   std::vector<bool> blocked = {};  // by node, or empty: the request keeps it
-  std::map<std::string, std::uint32_t, std::less<>> io_elements = {};
+  std::map<std::string, DType, std::less<>> io_elements = {};
   std::vector<OperatorTypes> operators = {};
   bool quantizes = false;  // weights become codes with scales, and all else keeps its type
   [[nodiscard]] bool converts(const ValueType& type) const noexcept {
-    return type.element != to && type.element < 64 && (from >> type.element & 1) != 0;
+    return type.element != to && has_type(from, type.element);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
@@ -92,13 +93,13 @@ Result<void> stream_tensor(const io::InputFile& file, formats::onnx::ByteRange t
 WireRope::Producer part_of(const std::shared_ptr<const Quantization>& quantization,
                            std::vector<std::byte> StoredWeight::*part) {
   return [quantization, part](io::OutputFile& target) -> Result<void> {
-    const Result<std::shared_ptr<const StoredWeight>> stored = quantization->stored();
-    return stored ? target.append(**stored.*part) : Result<void>(stored.error());
+    const std::shared_ptr<const StoredWeight> stored = TRY(quantization->stored());
+    return target.append((*stored).*part);
   };
 }
 
 std::string entry(std::string_view key, std::string_view value) {
-  return encode_field(static_cast<std::uint32_t>(Field::external_data), encode_field(1, key) + encode_field(2, value));
+  return encode_field(Field::external_data, encode_field(1, key) + encode_field(2, value));
 }
 
 // Adds a tensor's data to its message, or to `external`.
@@ -107,30 +108,20 @@ void put_data(WireRope& message, const std::string& tensor, const std::string& o
   if (external == nullptr || bytes == 0) {
     WireRope data;
     data.produce(bytes, std::move(producer));
-    message.message(static_cast<std::uint32_t>(Field::raw_data), std::move(data));
+    message.message(Field::raw_data, std::move(data));
     return;
   }
   const ExternalFiles::Place place = external->add(tensor, origin, bytes, std::move(producer));
   message.text(entry("location", place.location) + entry("offset", fmt::format("{}", place.offset)) +
                entry("length", fmt::format("{}", bytes)) +
-               encode_varint_field(static_cast<std::uint32_t>(Field::data_location), formats::onnx::external_location));
+               encode_varint_field(Field::data_location, formats::onnx::external_location));
 }
 
 bool holds_data(Field field) {
-  switch (field) {
-    case Field::float_data:
-    case Field::int32_data:
-    case Field::string_data:
-    case Field::int64_data:
-    case Field::raw_data:
-    case Field::double_data:
-    case Field::uint64_data:
-    case Field::external_data:
-    case Field::data_location:
-      return true;
-    default:
-      return false;
-  }
+  constexpr Field fields[] = {Field::float_data,  Field::int32_data,    Field::string_data,
+                              Field::int64_data,  Field::raw_data,      Field::double_data,
+                              Field::uint64_data, Field::external_data, Field::data_location};
+  return contains(fields, field);
 }
 
 Result<void> write_zeros(std::uint64_t bytes, io::OutputFile& target) {
@@ -260,7 +251,7 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
     const auto number = static_cast<Field>(field.number);
     if (holds_data(number)) return {};
     if (number == Field::data_type) {
-      into.text(encode_varint_field(field.number, element_of(to)));
+      into.text(encode_varint_field(field.number, to));
     } else if (number == Field::name && !change.name.empty()) {
       into.text(encode_field(field.number, change.name));
     } else {
@@ -284,11 +275,9 @@ Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRan
   const auto reader = TRY(TensorProtoReader::open(file, tensor));
   WireRope rope;
   for (const std::int64_t dimension : quantization->scales_shape()) {
-    rope.text(encode_varint_field(static_cast<std::uint32_t>(Field::dims), static_cast<std::uint64_t>(dimension)));
+    rope.text(encode_varint_field(Field::dims, static_cast<std::uint64_t>(dimension)));
   }
-  rope.text(
-      encode_varint_field(static_cast<std::uint32_t>(Field::data_type), element_of(quantization->scales_dtype())) +
-      encode_field(static_cast<std::uint32_t>(Field::name), name));
+  rope.text(encode_varint_field(Field::data_type, quantization->scales_dtype()) + encode_field(Field::name, name));
   put_data(rope, name, reader->outline().external.location, quantization->scales_bytes(),
            part_of(quantization, &StoredWeight::scales), external);
   return rope;

@@ -84,19 +84,17 @@ Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx
 
 Result<WeightRecipe> parse_weight_recipe(std::string_view text) {
   const std::string_view word = text.substr(0, text.find(':'));
-  const auto* const scheme = std::find_if(std::begin(schemes), std::end(schemes), [&](const WeightScheme& row) {
-    return row.word == word || row.scheme == word;
-  });
+  const auto* const scheme =
+      std::ranges::find_if(schemes, [&](const WeightScheme& row) { return row.word == word || row.scheme == word; });
   if (scheme == std::end(schemes)) {
     std::string known;
     for (const WeightScheme& row : schemes) known.append(known.empty() ? "" : ", ").append(row.word);
     return invalid(fmt::format("weights of a model cannot become \"{}\"", word), "schemes are " + known);
   }
   WeightRecipe made{.scheme = scheme, .recipe = std::string(text.substr(std::min(word.size() + 1, text.size())))};
-  const Result<block::Quantizer> quantizer =
-      block::Quantizer::make(DType::float32, {1, 1}, scheme->scheme, {.recipe = made.recipe});
-  if (!quantizer) return quantizer.error();
-  const QuantizedTensor& layout = quantizer->layout();
+  const block::Quantizer quantizer =
+      TRY(block::Quantizer::make(DType::float32, {1, 1}, scheme->scheme, {.recipe = made.recipe}));
+  const QuantizedTensor& layout = quantizer.layout();
   if (layout.coding.global == GlobalScale::divisor) {
     return invalid(fmt::format("{} of {} divides by the tensor's scale, and DequantizeLinear multiplies",
                                layout.recipe->recipe, word));
@@ -159,14 +157,13 @@ Result<StoredWeight> Quantization::quantized() const {
   const std::size_t rows = is_blocked ? outer_ * inner_ : length_;
   const std::size_t columns = is_blocked ? length_ : outer_ * inner_;
   const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
-  const Result<QuantizedTensor> quantized =
-      quantize(TensorView{source_.dtype, shape, numbers}, recipe_.scheme->scheme, {.recipe = recipe_.recipe});
-  if (!quantized) return quantized.error();
+  const QuantizedTensor quantized =
+      TRY(quantize(TensorView{source_.dtype, shape, numbers}, recipe_.scheme->scheme, {.recipe = recipe_.recipe}));
   numbers = {};
 
   StoredWeight made;
-  std::vector<std::byte> codes = TRY(element_codes(*quantized));
-  if (quantized->coding.positive_zero) {  // this layout's code of -0 means +0
+  std::vector<std::byte> codes = TRY(element_codes(quantized));
+  if (quantized.coding.positive_zero) {  // this layout's code of -0 means +0
     for (std::byte& code : codes) code = code == std::byte{8} ? std::byte{0} : code;
   }
   codes = is_blocked ? swapped(Swap::last, outer_, inner_, length_, 1, std::move(codes))
@@ -180,7 +177,7 @@ Result<StoredWeight> Quantization::quantized() const {
   }
 
   const std::size_t stored_width = recipe_.has_float_scales() ? sizeof(float) : 1;
-  made.scales = quantized->scales;
+  made.scales = quantized.scales;
   const std::size_t count = made.scales.size() / stored_width;
   if (is_blocked && rows != 0) {
     made.scales = swapped(Swap::last, outer_, inner_, count / rows, stored_width, std::move(made.scales));
@@ -192,12 +189,12 @@ Result<StoredWeight> Quantization::quantized() const {
     TRY(cast(TensorView{DType::float32, scales_shape, made.scales},
              MutableTensorView{source_.dtype, scales_shape, narrow}, {}, report));
     if (report.inexact != 0 || report.overflowed != 0) {
-      return unsupported(fmt::format("{} has no scales of {}", quantized->recipe->recipe, name(source_.dtype)),
+      return unsupported(fmt::format("{} has no scales of {}", quantized.recipe->recipe, name(source_.dtype)),
                          "take another recipe");
     }
     made.scales = std::move(narrow);
   }
-  if (quantized->global_scale) last_->tensor_scales[source_.tensor.offset] = *quantized->global_scale;
+  if (quantized.global_scale) last_->tensor_scales[source_.tensor.offset] = *quantized.global_scale;
   return made;
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 
@@ -42,7 +44,7 @@ class Check {
 
   Result<void> look(Graph& graph) {
     const auto sparse = [](const Initializer& initializer) { return initializer.sparse; };
-    if (std::any_of(graph.initializers.begin(), graph.initializers.end(), sparse)) {
+    if (std::ranges::any_of(graph.initializers, sparse)) {
       return unsupported("sparse initializers are not supported");
     }
     for (const Declaration& input : graph.inputs) {
@@ -73,38 +75,28 @@ class Check {
   }
 
   static std::string_view kind_of(const Declaration& declared) {
-    switch (declared.type_field) {
-      case type_field::sequence:
-        return "a sequence";
-      case type_field::map:
-        return "a map";
-      case type_field::opaque:
-        return "opaque";
-      case type_field::sparse_tensor:
-        return "a sparse tensor";
-      case type_field::optional:
-        return "optional";
-      default:
-        return {};
-    }
+    constexpr std::pair<std::uint32_t, std::string_view> kinds[] = {{type_field::sequence, "a sequence"},
+                                                                    {type_field::map, "a map"},
+                                                                    {type_field::opaque, "opaque"},
+                                                                    {type_field::sparse_tensor, "a sparse tensor"},
+                                                                    {type_field::optional, "optional"}};
+    const auto* found = find_row(
+        kinds, [](const auto& row) { return row.first; }, declared.type_field);
+    return found == nullptr ? std::string_view() : found->second;
   }
 
   static Result<void> look(const Declaration& declared, std::string_view role) {
     if (declared.name.empty()) return parse_error(fmt::format("an {} of a graph has no name", role));
-    const auto named = [&](std::string_view what) {
-      return fmt::format("{} \"{}\": {}", role, shown(declared.name), what);
-    };
+    const std::string place = fmt::format("{} \"{}\"", role, shown(declared.name));
     for (const std::int64_t length : declared.shape.value_or(std::vector<std::int64_t>())) {
-      if (length < -1) return parse_error(named(fmt::format("the shape has the dimension {}", length)));
+      if (length < -1) return parse_error(fmt::format("{}: the shape has the dimension {}", place, length));
     }
     if (const std::string_view kind = kind_of(declared); !kind.empty()) {
-      return unsupported(fmt::format("{} \"{}\" is {}; only tensors are run", role, shown(declared.name), kind));
+      return unsupported(fmt::format("{} is {}; only tensors are run", place, kind));
     }
-    if (declared.type.element == 0) return {};
-    Result<DType> dtype = formats::onnx::parse_data_type(declared.type.element);
-    if (dtype) return {};
-    dtype.error().message = named(dtype.error().message);
-    return std::move(dtype).error();
+    if (declared.type.element == DType::undefined) return {};
+    TRY(at(place, formats::onnx::parse_data_type(static_cast<std::uint32_t>(declared.type.element))));
+    return {};
   }
 
   io::MemoryBudget& budget_;
@@ -114,13 +106,12 @@ class Check {
 
 Result<void> check_runnable(Model& model, io::MemoryBudget& budget) {
   Check check(budget);
-  Result<void> right = check.look(*model.graph);
-  for (std::size_t k = 0; right && k < model.functions.size(); ++k) {
-    Function& function = *model.functions[k];
-    right = check.look(function.defaults);
-    if (right) right = check.look(function.body.nodes);
+  TRY(check.look(*model.graph));
+  for (const auto& function : model.functions) {
+    TRY(check.look(function->defaults));
+    TRY(check.look(function->body.nodes));
   }
-  return right;
+  return {};
 }
 
 }  // namespace tensorcast::models::onnx

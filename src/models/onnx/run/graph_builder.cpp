@@ -24,8 +24,12 @@ constexpr std::uint64_t max_inlined_nodes = std::uint64_t{1} << 17;
 constexpr std::uint64_t max_inlined_bytes = std::uint64_t{32} << 20;  // limit for inlined function calls
 constexpr std::size_t bytes_per_part = 64;                            // per input, output and attribute
 
+std::string operator_title(const Node& node) {
+  return shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
+}
+
 std::string node_title(const Node& node) {
-  const std::string op = shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type);
+  const std::string op = operator_title(node);
   if (!node.name.empty()) return fmt::format("node \"{}\" ({})", shown(node.name), op);
   return fmt::format("the {} node of \"{}\"", op, shown(node.output_names.empty() ? "" : node.output_names.front()));
 }
@@ -75,12 +79,11 @@ class GraphBuilder {
 
   Result<Built> build() {
     TRY(list_functions());
-    Result<int> opset = standard_opset(model_.opsets);
-    if (!opset) return std::move(opset).error();
+    int opset = TRY(standard_opset(model_.opsets));
     // Models before IR version 3 do not name their operator sets.
-    if (*opset == 0 && model_.ir_version < 3 && model_.opsets.empty()) opset = 1;
+    if (opset == 0 && model_.ir_version < 3 && model_.opsets.empty()) opset = 1;
     find_unused_prefix(*model_.graph);
-    const Frame frame{.opset = *opset};
+    const Frame frame{.opset = opset};
     return build_graph(*model_.graph, frame, Scope{}, true);
   }
 
@@ -115,7 +118,7 @@ class GraphBuilder {
   }
 
   static ValueInfo info_of(const Declaration& declared) {
-    return {.name = declared.name, .dtype = static_cast<DType>(declared.type.element), .shape = declared.shape};
+    return {.name = declared.name, .dtype = declared.type.element, .shape = declared.shape};
   }
 
   static Error too_large() { return unsupported("the model's functions grow too large when they are inlined"); }
@@ -249,8 +252,7 @@ class GraphBuilder {
     }
     const bool has_optional_input = node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear";
     if (has_optional_input && result.inputs.size() == 3 && result.inputs.back().empty()) result.inputs.pop_back();
-    if (const auto missing = std::find(result.inputs.begin(), result.inputs.end(), "");
-        missing != result.inputs.end()) {
+    if (const auto missing = std::ranges::find(result.inputs, ""); missing != result.inputs.end()) {
       return parse_error(fmt::format("input {} is left out, but is not optional", missing - result.inputs.begin()));
     }
     result.operation = TRY(standard_operation(node, attributes, frame, scope));
@@ -280,12 +282,9 @@ class GraphBuilder {
   }
 
   static Error no_conversion(const Node& node) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} is not an operator that is run here",
-                                        shown(node.domain.empty() ? node.op_type : node.domain + "." + node.op_type)),
-                 .hint =
-                     "Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Constant, "
-                     "Identity, If and the model's own functions of these are"};
+    return unsupported(fmt::format("{} is not an operator that is run here", operator_title(node)),
+                       "Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Constant, "
+                       "Identity, If and the model's own functions of these are");
   }
 
   Result<Operation> standard_operation(const Node& node, const Attributes& attributes, const Frame& frame,
@@ -323,27 +322,21 @@ class GraphBuilder {
   }
 
   static Result<Operation> linear_operation(bool quantizes, int opset, const Attributes& attributes) {
-    const Result<std::int64_t> axis = integer_attribute("axis", 1, attributes);
-    const Result<std::int64_t> block_size = integer_attribute("block_size", 0, attributes);
-    const Result<std::int64_t> saturate = integer_attribute("saturate", 1, attributes);
-    const Result<DType> output_dtype = type_attribute("output_dtype", attributes);
-    const Result<DType> precision = type_attribute("precision", attributes);
-    for (const Result<std::int64_t>* read : {&axis, &block_size, &saturate}) {
-      if (!*read) return read->error();
-    }
-    for (const Result<DType>* read : {&output_dtype, &precision}) {
-      if (!*read) return read->error();
-    }
+    const std::int64_t axis = TRY(integer_attribute("axis", 1, attributes));
+    const std::int64_t block_size = TRY(integer_attribute("block_size", 0, attributes));
+    const std::int64_t saturate = TRY(integer_attribute("saturate", 1, attributes));
+    const DType output_dtype = TRY(type_attribute("output_dtype", attributes));
+    const DType precision = TRY(type_attribute("precision", attributes));
     if (quantizes) {
       return Operation(QuantizeLinearOp{.opset = opset,
-                                        .axis = *axis,
-                                        .block_size = *block_size,
-                                        .saturate = *saturate != 0,
-                                        .output_dtype = *output_dtype,
-                                        .precision = *precision});
+                                        .axis = axis,
+                                        .block_size = block_size,
+                                        .saturate = saturate != 0,
+                                        .output_dtype = output_dtype,
+                                        .precision = precision});
     }
     return Operation(
-        DequantizeLinearOp{.opset = opset, .axis = *axis, .block_size = *block_size, .output_dtype = *output_dtype});
+        DequantizeLinearOp{.opset = opset, .axis = axis, .block_size = block_size, .output_dtype = output_dtype});
   }
 
   // A constant of a function is made once for all its calls.
@@ -362,7 +355,7 @@ class GraphBuilder {
          {std::pair("then_branch", &operation.then_branch), std::pair("else_branch", &operation.else_branch)}) {
       const Graph* tree = TRY(branch(name, attributes));
       // A branch passed as an attribute of the call would see the caller's values.
-      const bool is_own = std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& attribute) {
+      const bool is_own = std::ranges::any_of(node.attributes, [&](const Attribute& attribute) {
         return !attribute.graphs.empty() && attribute.graphs.front().get() == tree;
       });
       if (!is_own) return unsupported("branches passed to a function are not supported");

@@ -8,6 +8,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
+#include "models/onnx/wire/encode.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -17,31 +18,31 @@ struct AttributeRow {
   std::string_view attribute;
   int since;
 };
-constexpr std::array attribute_rows = {
-    AttributeRow{"Cast", "to", 1},
-    AttributeRow{"Cast", "saturate", 19},
-    AttributeRow{"Cast", "round_mode", 24},
-    AttributeRow{"CastLike", "saturate", 19},
-    AttributeRow{"CastLike", "round_mode", 24},
-    AttributeRow{"BitCast", "to", 26},
-    AttributeRow{"QuantizeLinear", "axis", 13},
-    AttributeRow{"QuantizeLinear", "saturate", 19},
-    AttributeRow{"QuantizeLinear", "block_size", 21},
-    AttributeRow{"QuantizeLinear", "output_dtype", 21},
-    AttributeRow{"QuantizeLinear", "precision", 23},
-    AttributeRow{"DequantizeLinear", "axis", 13},
-    AttributeRow{"DequantizeLinear", "block_size", 21},
-    AttributeRow{"DequantizeLinear", "output_dtype", 23},
-    AttributeRow{"Constant", "value", 1},
-    AttributeRow{"Constant", "sparse_value", 11},
-    AttributeRow{"Constant", "value_int", 12},
-    AttributeRow{"Constant", "value_ints", 12},
-    AttributeRow{"Constant", "value_float", 12},
-    AttributeRow{"Constant", "value_floats", 12},
-    AttributeRow{"Constant", "value_string", 12},
-    AttributeRow{"Constant", "value_strings", 12},
-    AttributeRow{"If", "then_branch", 1},
-    AttributeRow{"If", "else_branch", 1},
+constexpr AttributeRow attribute_rows[] = {
+    {"Cast", "to", 1},
+    {"Cast", "saturate", 19},
+    {"Cast", "round_mode", 24},
+    {"CastLike", "saturate", 19},
+    {"CastLike", "round_mode", 24},
+    {"BitCast", "to", 26},
+    {"QuantizeLinear", "axis", 13},
+    {"QuantizeLinear", "saturate", 19},
+    {"QuantizeLinear", "block_size", 21},
+    {"QuantizeLinear", "output_dtype", 21},
+    {"QuantizeLinear", "precision", 23},
+    {"DequantizeLinear", "axis", 13},
+    {"DequantizeLinear", "block_size", 21},
+    {"DequantizeLinear", "output_dtype", 23},
+    {"Constant", "value", 1},
+    {"Constant", "sparse_value", 11},
+    {"Constant", "value_int", 12},
+    {"Constant", "value_ints", 12},
+    {"Constant", "value_float", 12},
+    {"Constant", "value_floats", 12},
+    {"Constant", "value_string", 12},
+    {"Constant", "value_strings", 12},
+    {"If", "then_branch", 1},
+    {"If", "else_branch", 1},
 };
 
 Result<void> expect_type(const Attribute& attribute, AttributeType type, std::string_view words) {
@@ -54,27 +55,6 @@ const Attribute* find(const Attributes& attributes, std::string_view name) {
   return found == attributes.end() ? nullptr : found->second;
 }
 
-// The names of TensorProto.DataType, as in Cast before opset 6.
-constexpr std::array<std::pair<std::string_view, DType>, 13> old_type_names = {{{"FLOAT", DType::float32},
-                                                                                {"UINT8", DType::uint8},
-                                                                                {"INT8", DType::int8},
-                                                                                {"UINT16", DType::uint16},
-                                                                                {"INT16", DType::int16},
-                                                                                {"INT32", DType::int32},
-                                                                                {"INT64", DType::int64},
-                                                                                {"STRING", DType::string},
-                                                                                {"BOOL", DType::boolean},
-                                                                                {"FLOAT16", DType::float16},
-                                                                                {"DOUBLE", DType::float64},
-                                                                                {"UINT32", DType::uint32},
-                                                                                {"UINT64", DType::uint64}}};
-
-template <class T>
-Result<Tensor> numbers(DType dtype, std::vector<std::int64_t> shape, std::span<const T> values) {
-  const std::span<const std::byte> bytes = std::as_bytes(values);
-  return Tensor::own(dtype, std::move(shape), {bytes.begin(), bytes.end()});
-}
-
 Result<Tensor> texts(std::vector<std::int64_t> shape, std::span<const std::string> values) {
   StringBuffer buffer;
   buffer.offsets.push_back(0);
@@ -84,8 +64,6 @@ Result<Tensor> texts(std::vector<std::int64_t> shape, std::span<const std::strin
   }
   return Tensor::own(std::move(shape), std::move(buffer));
 }
-
-std::vector<std::int64_t> vector_shape(std::size_t count) { return {static_cast<std::int64_t>(count)}; }
 
 }  // namespace
 
@@ -113,10 +91,10 @@ Result<Attributes> resolve_attributes(const Node& node, const Attributes* outer)
 }
 
 int attribute_since(std::string_view op_type, std::string_view attribute) noexcept {
-  const auto row = std::find_if(attribute_rows.begin(), attribute_rows.end(), [&](const AttributeRow& candidate) {
+  const auto* row = std::ranges::find_if(attribute_rows, [&](const AttributeRow& candidate) {
     return candidate.op_type == op_type && candidate.attribute == attribute;
   });
-  return row == attribute_rows.end() ? 0 : row->since;
+  return row == std::end(attribute_rows) ? 0 : row->since;
 }
 
 Result<void> check_attributes(std::string_view op_type, int opset, const Attributes& attributes) {
@@ -156,9 +134,10 @@ Result<DType> cast_target(int opset, const Attributes& attributes) {
   if (to == nullptr) return parse_error("the attribute \"to\" is missing");
   if (opset < 6) {
     TRY(expect_type(*to, AttributeType::string, "a string, as before opset 6"));
-    const auto* const known =
-        std::find_if(old_type_names.begin(), old_type_names.end(), [&](const auto& row) { return row.first == to->s; });
-    if (known != old_type_names.end()) return known->second;
+    for (const DType dtype : all_dtypes()) {
+      const bool is_old = is_onnx(dtype) && since_opset(dtype) < 13;
+      if (is_old && cast_word(dtype) == to->s) return dtype;
+    }
     return unsupported(fmt::format("\"to\" is \"{}\", which is not a type of opset {}", to->s.substr(0, 40), opset));
   }
   TRY(expect_type(*to, AttributeType::int_, "an integer"));
@@ -196,19 +175,20 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   }
   if (name == "value_int") {
     TRY(is(AttributeType::int_, "an integer"));
-    return numbers(DType::int64, {}, std::span<const std::int64_t>(&attribute->i, 1));
+    return Tensor::own(std::vector{attribute->i}, Shape{});
   }
   if (name == "value_ints") {
     TRY(is(AttributeType::ints, "a list of integers"));
-    return numbers(DType::int64, vector_shape(attribute->ints.size()), std::span<const std::int64_t>(attribute->ints));
+    return Tensor::own(attribute->ints);
   }
   if (name == "value_float") {
     TRY(is(AttributeType::float_, "a float"));
-    return numbers(DType::float32, {}, std::span<const float>(attribute->floats).last(1));
+    const float value = attribute->floats.empty() ? 0.0f : attribute->floats.back();  // protobuf may leave out a zero
+    return Tensor::own(std::vector{value}, Shape{});
   }
   if (name == "value_floats") {
     TRY(is(AttributeType::floats, "a list of floats"));
-    return numbers(DType::float32, vector_shape(attribute->floats.size()), std::span<const float>(attribute->floats));
+    return Tensor::own(attribute->floats);
   }
   if (name == "value_string") {
     TRY(is(AttributeType::string, "a string"));
@@ -216,7 +196,7 @@ Result<Tensor> constant_value(const Attributes& attributes, TensorLoader& loader
   }
   if (name == "value_strings") {
     TRY(is(AttributeType::strings, "a list of strings"));
-    return texts(vector_shape(attribute->strings.size()), attribute->strings);
+    return texts({static_cast<std::int64_t>(attribute->strings.size())}, attribute->strings);
   }
   return unsupported("sparse tensors are not supported");
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
@@ -16,13 +17,8 @@ Result<NamedTensor> TensorLoader::load(formats::onnx::ByteRange message) {
   std::unique_ptr<TensorProtoReader> reader = TRY(TensorProtoReader::open(file_, message));
   const std::string& name = reader->outline().info.name;
   const bool external = reader->outline().storage == Outline::Storage::external;
-  Result<Tensor> tensor = external ? read_external(*reader) : read(*reader);
-  if (!tensor) {
-    tensor.error().file = file_.path();
-    tensor.error().tensor = name;
-    return std::move(tensor).error();
-  }
-  return by_offset_.emplace(message.offset, NamedTensor{.name = name, .tensor = std::move(*tensor)}).first->second;
+  Tensor tensor = TRY(of_tensor(name, in_file(file_.path(), external ? read_external(*reader) : read(*reader))));
+  return by_offset_.emplace(message.offset, NamedTensor{.name = name, .tensor = std::move(tensor)}).first->second;
 }
 
 Result<Tensor> TensorLoader::read(TensorProtoReader& reader) {

@@ -35,15 +35,10 @@ struct Side {
 };
 
 Result<Side> open_side(const std::string& path) {
-  Result<OpenModel> opened = open_model(path);
-  if (!opened) {
-    Error error = std::move(opened).error();
-    if (error.file.empty()) error.file = path;
-    return error;
-  }
-  infer_types(*opened->model);
-  Side side{.file = std::move(opened->file),
-            .model = std::move(opened->model),
+  OpenModel opened = TRY(in_file(path, open_model(path)));
+  infer_types(*opened.model);
+  Side side{.file = std::move(opened.file),
+            .model = std::move(opened.model),
             .scopes = {},
             .initializers = {},
             .initializer_names = {}};
@@ -172,21 +167,16 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
   return {};
 }
 
-DType castable(std::uint32_t element) {
-  const auto dtype = static_cast<DType>(element);
-  return is_onnx(dtype) ? dtype : DType::undefined;
-}
-
 Result<void> compare_initializers(const Side& a, const Side& b, bool headers_only, DiffOutcome& outcome) {
   for (const std::string& shown : a.initializer_names) {
     const Initializer& initializer = *a.initializers.at(shown);
     TensorDifference& result = outcome.initializers.emplace_back();
     result.name = shown;
-    result.from = castable(initializer.element);
+    result.from = known(initializer.element);
     const auto other = b.initializers.find(shown);
     result.in_b = other != b.initializers.end();
     if (!result.in_b) continue;
-    if (castable(initializer.element) == DType::undefined || castable(other->second->element) == DType::undefined) {
+    if (known(initializer.element) == DType::undefined || known(other->second->element) == DType::undefined) {
       result.equal = initializer.element == other->second->element && initializer.count == other->second->count;
       continue;
     }
@@ -202,7 +192,7 @@ Result<void> compare_initializers(const Side& a, const Side& b, bool headers_onl
     TensorDifference& result = outcome.initializers.emplace_back();
     result.name = shown;
     result.in_a = false;
-    result.to = castable(b.initializers.at(shown)->element);
+    result.to = known(b.initializers.at(shown)->element);
   }
   return {};
 }
@@ -222,11 +212,11 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   compare_values(a, b, outcome);
   compare_casts(a, b, outcome);
   TRY(compare_initializers(a, b, request.headers_only, outcome));
-  outcome.equal =
-      outcome.ir_version_a == outcome.ir_version_b && outcome.opsets.empty() && outcome.operators.empty() &&
-      outcome.values.empty() && outcome.casts_only_a.empty() && outcome.casts_only_b.empty() &&
-      std::all_of(outcome.initializers.begin(), outcome.initializers.end(),
-                  [](const TensorDifference& tensor) { return tensor.in_a && tensor.in_b && tensor.equal; });
+  outcome.equal = outcome.ir_version_a == outcome.ir_version_b && outcome.opsets.empty() && outcome.operators.empty() &&
+                  outcome.values.empty() && outcome.casts_only_a.empty() && outcome.casts_only_b.empty() &&
+                  std::ranges::all_of(outcome.initializers, [](const TensorDifference& tensor) {
+                    return tensor.in_a && tensor.in_b && tensor.equal;
+                  });
   return outcome;
 }
 

@@ -43,8 +43,8 @@ constexpr std::string_view cast_line = "#c62828";
 const Colours& colours_of(Shade shade) { return colours[static_cast<std::size_t>(shade)]; }
 
 Shade shade_of(const ValueType& type) {
-  const auto dtype = static_cast<DType>(type.element);
-  if (type.kind == ValueType::Kind::unknown || type.element == 0) return Shade::unknown;
+  const DType dtype = type.element;
+  if (type.kind == ValueType::Kind::unknown || dtype == DType::undefined) return Shade::unknown;
   if (!is_onnx(dtype) || family(dtype) != Family::floating) return Shade::other;
   switch (dtype) {
     case DType::float64:
@@ -108,9 +108,9 @@ class Drawing {
     size.edges += graph.outputs.size();
     for (const Node& node : graph.nodes) {
       size.edges += node.inputs.size();
-      for (const Attribute& attribute : node.attributes) {
-        size.vertices += attribute.graphs.size();  // their frames
-        for (const auto& inner : attribute.graphs) measure(*inner, size);
+      for (const Graph* inner : node.bodies()) {
+        ++size.vertices;  // its frame
+        measure(*inner, size);
       }
     }
   }
@@ -221,13 +221,11 @@ class Drawing {
     for (const ValueId input : node.inputs) {
       if (is_drawn(input)) edge(source_of(input), id, input);
     }
-    for (const Attribute& attribute : node.attributes) {
-      for (const auto& inner : attribute.graphs) {
-        add_cluster(*inner, depth);
-        if (inner->outputs.empty()) continue;
-        edge(fmt::format("o{}_0", inner->id), id, inner->outputs[0].value,
-             fmt::format(", style=dashed, ltail=cluster_{}", inner->id));
-      }
+    for (const Graph* inner : node.bodies()) {
+      add_cluster(*inner, depth);
+      if (inner->outputs.empty()) continue;
+      edge(fmt::format("o{}_0", inner->id), id, inner->outputs[0].value,
+           fmt::format(", style=dashed, ltail=cluster_{}", inner->id));
     }
   }
 

@@ -75,17 +75,14 @@ class CastExplainer {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != no_value) uses_[node.inputs[i]].push_back({&node, &graph, i});
       }
-      for (const Attribute& attribute : node.attributes) {
-        for (const auto& inner : attribute.graphs) collect(*inner);
-      }
+      for (const Graph* inner : node.bodies()) collect(*inner);
     }
     for (const Declaration& output : graph.outputs) uses_[output.value].push_back({nullptr, &graph, 0});
   }
 
   DType castable(ValueId id) const {
     const ValueType& type = model_.values[id].type;
-    const auto dtype = static_cast<DType>(type.element);
-    return type.is_tensor() && is_onnx(dtype) ? dtype : DType::undefined;
+    return type.is_tensor() ? known(type.element) : DType::undefined;
   }
 
   void decide(const Graph& graph, ValueId taken, ValueId result, CastInfo& info) const {
@@ -139,7 +136,7 @@ class CastExplainer {
     const Parameter* parameter = schema == nullptr ? nullptr : Schema::at(schema->inputs, use.input);
     if (parameter == nullptr) return fmt::format("{} takes {}", who, name(info.to));
     const std::uint64_t allowed = schema->variables[parameter->variable].tensors;
-    if ((allowed >> static_cast<int>(info.from) & 1) == 0) {
+    if (!has_type(allowed, info.from)) {
       return fmt::format("{} does not take {} in this opset", who, name(info.from));
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -1,6 +1,7 @@
 // tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/edit/external_locations.hpp"
@@ -25,12 +26,12 @@ struct ForeignType {
   std::uint64_t bytes = 0;  // of an element
 };
 
-ForeignType foreign_type(std::uint32_t element) {
+ForeignType foreign_type(std::uint32_t number) {
   constexpr std::uint32_t complex64 = 14;
   constexpr std::uint32_t complex128 = 15;
-  if (element == complex64) return {.name = "complex64", .bytes = 8};
-  if (element == complex128) return {.name = "complex128", .bytes = 16};
-  return {.name = fmt::format("type {}", element)};
+  if (number == complex64) return {.name = "complex64", .bytes = 8};
+  if (number == complex128) return {.name = "complex128", .bytes = 16};
+  return {.name = fmt::format("type {}", number)};
 }
 
 // Reads the dimensions in field `number` of a message, one by one or packed.
@@ -47,8 +48,8 @@ Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange
   TRY(each_field(wire, [&](const WireField& field) -> Result<void> {
     if (field.number != number) return {};
     if (field.type == protozero::pbf_wire_type::varint) {
-      const Result<std::uint64_t> value = wire.varint();
-      return value ? add(*value, field.offset) : value.error();
+      const std::uint64_t value = TRY(wire.varint());
+      return add(value, field.offset);
     }
     TRY(expect(field, protozero::pbf_wire_type::length_delimited));
     const std::uint64_t end = field.offset + field.length;
@@ -66,14 +67,13 @@ Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange
 Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& initializer, std::string shown) {
   constexpr std::uint32_t sparse_dims = 3;  // of SparseTensorProto
   const ByteRange whole{.offset = initializer.field.offset, .length = initializer.field.length};
-  Result<std::vector<std::int64_t>> shape =
-      initializer.sparse ? read_dims(file, whole, sparse_dims)
-                         : read_dims(file, whole, static_cast<std::uint32_t>(formats::onnx::Field::dims));
-  if (!shape) return std::move(shape).error();
-  TensorSummary summary{.name = std::move(shown), .shape = *std::move(shape)};
-  const auto dtype = static_cast<DType>(initializer.element);
+  constexpr auto dims = static_cast<std::uint32_t>(formats::onnx::Field::dims);
+  std::vector<std::int64_t> shape =
+      TRY(of_tensor(shown, read_dims(file, whole, initializer.sparse ? sparse_dims : dims)));
+  TensorSummary summary{.name = std::move(shown), .shape = std::move(shape)};
+  const DType dtype = initializer.element;
   if (!is_onnx(dtype)) {
-    ForeignType foreign = foreign_type(initializer.element);
+    ForeignType foreign = foreign_type(static_cast<std::uint32_t>(dtype));
     summary.foreign_dtype = std::move(foreign.name);
     summary.problem = "no type of tensorcast";
     const bool fits = foreign.bytes != 0 && initializer.count <= UINT64_MAX / foreign.bytes;
@@ -104,16 +104,15 @@ Result<FileSummary> list_initializers(const std::string& path) {
     for (const Initializer& initializer : graph.initializers) {
       if (!done) return;
       std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
-      Result<TensorSummary> summary = summary_of(opened.file, initializer, shown);
+      Result<TensorSummary> summary = summary_of(opened.file, initializer, std::move(shown));
       if (summary) {
         list.tensors.push_back(*std::move(summary));
       } else {
-        summary.error().tensor = std::move(shown);
         done = std::move(summary).error();
       }
     }
   });
-  if (!done) return std::move(done).error();
+  TRY(std::move(done));
   return list;
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
 
+}  // namespace
+
 Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes, io::OutputFile& target,
                         const std::function<bool()>& go_on) {
   std::vector<std::byte> block(std::min<std::uint64_t>(bytes, block_bytes));
@@ -26,8 +28,6 @@ Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::u
   }
   return {};
 }
-
-}  // namespace
 
 void WireRope::add(Piece piece) {
   if (piece.bytes == 0) return;
@@ -65,7 +65,7 @@ void WireRope::append(WireRope other) {
   for (Piece& piece : other.pieces_) add(std::move(piece));
 }
 
-void WireRope::message(std::uint32_t number, WireRope contents) {
+void WireRope::message(FieldNumber number, WireRope contents) {
   text(encode_head(number, contents.size()));
   append(std::move(contents));
 }
@@ -84,19 +84,17 @@ Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target
   for (const Piece& piece : pieces_) {
     if (go_on && !go_on()) return cancelled();
     const std::uint64_t before = target.size();
-    Result<void> done;
     switch (piece.kind) {
       case Piece::Kind::copy:
-        done = copy_range(source, piece.begin, piece.bytes, target, go_on);
+        TRY(copy_range(source, piece.begin, piece.bytes, target, go_on));
         break;
       case Piece::Kind::text:
-        done = target.append(std::as_bytes(std::span(piece.text)));
+        TRY(target.append(std::as_bytes(std::span(piece.text))));
         break;
       case Piece::Kind::produce:
-        done = (*piece.producer)(target);
+        TRY((*piece.producer)(target));
         break;
     }
-    if (!done) return done;
     if (target.size() - before != piece.bytes) {
       return Error{.code = ErrorCode::internal,
                    .message = "a part of the model did not get the size that it should have"};
@@ -106,9 +104,7 @@ Result<void> WireRope::write(const io::InputFile& source, io::OutputFile& target
 }
 
 void Splice::replace(const formats::onnx::WireField& part, WireRope contents) {
-  WireRope field;
-  field.message(part.number, std::move(contents));
-  replace_by_fields(part, std::move(field));
+  replace_by_fields(part, WireRope(part.number, std::move(contents)));
 }
 
 void Splice::replace_by_fields(const formats::onnx::WireField& part, WireRope fields) {
@@ -122,8 +118,8 @@ void Splice::insert(std::uint64_t at, WireRope fields) {
 WireRope Splice::finish() && {
   // What is inserted before a field precedes the field's own change.
   const auto earlier = [](const Edit& a, const Edit& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); };
-  if (!std::is_sorted(edits_.begin(), edits_.end(), earlier)) {
-    std::stable_sort(edits_.begin(), edits_.end(), earlier);
+  if (!std::ranges::is_sorted(edits_, earlier)) {
+    std::ranges::stable_sort(edits_, earlier);
   }
   WireRope rope;
   std::uint64_t position = begin_;

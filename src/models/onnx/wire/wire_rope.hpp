@@ -7,26 +7,37 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dtype/try.hpp"
 #include "formats/onnx/wire_reader.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 
 namespace tensorcast::models::onnx {
+
+// Appends bytes of `source`; stops between blocks when `go_on` returns false. Errors: io; cancelled.
+[[nodiscard]] Result<void> copy_range(const io::InputFile& source, std::uint64_t begin, std::uint64_t bytes,
+                                      io::OutputFile& target, const std::function<bool()>& go_on = {});
 
 class WireRope {
  public:
   // Appends exactly as many bytes to the file as were announced.
   using Producer = std::function<Result<void>(io::OutputFile&)>;
 
+  WireRope() = default;
+  explicit WireRope(std::string_view bytes) { text(bytes); }
+  // A field that is this message.
+  WireRope(FieldNumber number, WireRope contents) { message(number, std::move(contents)); }
+
   void copy(std::uint64_t begin, std::uint64_t end);  // bytes of the source
   void text(std::string_view bytes);
   void produce(std::uint64_t bytes, Producer producer);
   // Appends a field that is this message, with its key and length.
-  void message(std::uint32_t number, WireRope contents);
+  void message(FieldNumber number, WireRope contents);
   void append(WireRope other);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -64,6 +75,14 @@ class Splice {
   void replace_by_fields(const formats::onnx::WireField& part, WireRope fields);
   // Inserts whole fields before what begins at `at`, after those that were inserted there before.
   void insert(std::uint64_t at, WireRope fields);
+  // Lets change(splice) edit the message in `part`. Errors: those of change().
+  template <class Change>
+  [[nodiscard]] Result<void> edit(const formats::onnx::WireField& part, Change change) {
+    Splice inside(part);
+    TRY(change(inside));
+    if (inside.changed()) replace(part, std::move(inside).finish());
+    return {};
+  }
   [[nodiscard]] bool changed() const noexcept { return !edits_.empty(); }
   // Returns the new contents.
   [[nodiscard]] WireRope finish() &&;
@@ -95,6 +114,15 @@ template <class Take>
 template <class Take>
 [[nodiscard]] Result<WireRope> rewritten(const io::InputFile& file, const WireField& message, Take take) {
   return rewritten(file, message.offset, end_of(message), take);
+}
+
+// Makes the contents of a message without its fields `number`.
+[[nodiscard]] inline Result<WireRope> without_field(const io::InputFile& file, const WireField& message,
+                                                    std::uint32_t number) {
+  return rewritten(file, message, [&](const WireField& field, std::uint64_t end, WireRope& rope) -> Result<void> {
+    if (field.number != number) rope.copy(field.begin, end);
+    return {};
+  });
 }
 
 // Makes the contents of a message in which each field `number`, itself a message, has the contents become(field).
