@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "array_types.hpp"
 #include "dlpack.hpp"
+#include "dtype/try.hpp"
 #include "result_pool.hpp"
 #include "torch_cast.hpp"
 
@@ -37,9 +38,7 @@ Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DTyp
 // Calls `work`, without the GIL if that pays; it then gets a function to stop for signals.
 template <class Work>
 Result<void> released(std::span<const std::int64_t> shape, Work&& work) {
-  const Result<std::size_t> count = element_count(shape);
-  if (!count) return count.error();
-  const bool release = *count >= release_elements;
+  const bool release = TRY(element_count(shape)) >= release_elements;
   PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
   Result<void> done;
   try {

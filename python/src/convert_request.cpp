@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "convert/convert_options.hpp"
+#include "dtype/errors.hpp"
 #include "result_rows.hpp"
 
 namespace tensorcast::python {
@@ -29,8 +30,7 @@ void take_target(nb::handle given, Targets& targets) {
       targets.scheme = target->scheme;
       if (target->recipe.empty()) return;
       if (!targets.recipe.empty() && targets.recipe != target->recipe) {
-        checked(
-            Result<void>(Error{.code = ErrorCode::invalid_argument, .message = "`to` and `recipe` name two recipes"}));
+        checked(Result<void>(invalid("`to` and `recipe` name two recipes")));
       }
       targets.recipe = target->recipe;
       return;

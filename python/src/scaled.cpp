@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/try.hpp"
+
 namespace tensorcast::python {
 namespace {
 
@@ -50,7 +52,7 @@ class ScaledCast {
     std::vector<std::int64_t> index(outer_.size(), 0);
     Position at{src_.data, dst_.data, reinterpret_cast<const std::byte*>(scales.data), 0};
     while (true) {
-      if (Result<void> done = convert_plane(at); !done) return done;
+      TRY(convert_plane(at));
       std::size_t axis = outer_.size();
       do {
         if (axis == 0) return first_ ? Result<void>(*std::move(first_)) : Result<void>();
@@ -100,7 +102,7 @@ class ScaledCast {
     if (!direct) return convert_tiles(plane);
     for (std::int64_t row = 0; row < rows_.length; ++row) {
       const Position at = plane.moved(rows_, row);
-      if (Result<void> done = convert_row(at, at.src, at.dst, columns_.length); !done) return done;
+      TRY(convert_row(at, at.src, at.dst, columns_.length));
     }
     return {};
   }
@@ -118,7 +120,7 @@ class ScaledCast {
         const Position at = plane.moved(rows_, row).moved(columns_, column);
         const std::int64_t rows = std::min(height, rows_.length - row);
         const std::int64_t columns = std::min(width, columns_.length - column);
-        if (Result<void> done = convert_tile(at, rows, columns); !done) return done;
+        TRY(convert_tile(at, rows, columns));
       }
     }
     return {};
@@ -139,11 +141,9 @@ class ScaledCast {
     const std::int64_t dst_strides[2] = {rows_.dst_stride, columns_.dst_stride};
     const StridedArray src{at.src, shape, src_strides, src_.dtype, src_.one_per_byte, src_.swapped};
     const StridedArray dst{at.dst, shape, dst_strides, dst_.dtype, dst_.one_per_byte, dst_.swapped};
-    if (Result<void> copied = cast_strided(src, from, {}, nullptr, nullptr); !copied) return copied;
+    TRY(cast_strided(src, from, {}, nullptr, nullptr));
     for (std::int64_t row = 0; row < rows; ++row) {
-      Result<void> done =
-          convert_row(at.moved(rows_, row), from.data + row * from_strides[0], to.data + row * to_strides[0], columns);
-      if (!done) return done;
+      TRY(convert_row(at.moved(rows_, row), from.data + row * from_strides[0], to.data + row * to_strides[0], columns));
     }
     if (std::abs(rows_.dst_stride) >= std::abs(columns_.dst_stride)) {
       return cast_strided(to, dst, {}, nullptr, nullptr);
@@ -208,9 +208,7 @@ class ScaledCast {
 
 Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
                          const CastOptions& options, CastReport* report, bool (*stop)()) {
-  const Result<std::size_t> count = element_count(src.shape);
-  if (!count) return count.error();
-  if (*count == 0) return cast_strided(src, dst, options, report, stop);
+  if (TRY(element_count(src.shape)) == 0) return cast_strided(src, dst, options, report, stop);
   return ScaledCast(src, dst, options, report, stop).run(scales);
 }
 

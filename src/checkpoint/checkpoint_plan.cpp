@@ -16,6 +16,7 @@
 #include "convert/quantization_claim.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/tensor_selection.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
@@ -68,9 +69,7 @@ class Planning {
 
   Result<CheckpointPlan> run() {
     plan_.warnings = source_.warnings;
-    for (const SourceModel& model : source_.models) {
-      TRY(plan_model(model));
-    }
+    for (const SourceModel& model : source_.models) TRY(plan_model(model));
     if (request_.raw_codes && !claimed_.empty()) {
       plan_.warnings.push_back(
           "codes become plain numbers, and the configuration stays: a loader that applies it gets "
@@ -79,10 +78,9 @@ class Planning {
     TRY(planner_.check_all_matched());
     TRY(check_claims());
     if (plan_.shards.empty()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "no tensor is left to write",
-                   .hint = "`drop` and `only` choose tensors by their names, which `tcast inspect` lists",
-                   .file = source_.folder};
+      return in_file(source_.folder,
+                     invalid("no tensor is left to write",
+                             "`drop` and `only` choose tensors by their names, which `tcast inspect` lists"));
     }
     for (PlannedShard& shard : plan_.shards) {
       TRY(lay_out(shard));
@@ -168,12 +166,11 @@ class Planning {
                                            beside.size() > 1 ? fmt::format(" and {} more", beside.size() - 1) : ""));
     }
     if (folder.decoded.empty() || !folder.stays || layers.method.empty() || names_modules(layers.method)) return {};
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("some layers would be decoded and some not, and the configuration of \"{}\" "
-                                        "cannot name the ones that are",
-                                        layers.method),
-                 .hint = "decode all of them, or none",
-                 .file = source_.folder};
+    return in_file(source_.folder,
+                   unsupported(fmt::format("some layers would be decoded and some not, and the configuration of \"{}\" "
+                                           "cannot name the ones that are",
+                                           layers.method),
+                               "decode all of them, or none"));
   }
 
   // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
@@ -327,11 +324,7 @@ class Planning {
     }
     shard.tensors = std::move(ordered);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
-    if (!header) {
-      Error error = header.error();
-      error.file = shard.name;
-      return error;
-    }
+    if (!header) return in_file(shard.name, header.error());
     shard.bytes = header->size() + shard.tensor_bytes();
     return {};
   }
@@ -412,17 +405,11 @@ class Planning {
 
   // Opens what finish will read, so that a damaged config or a link that leads out is known before the work.
   [[nodiscard]] Result<void> check_others() const {
-    for (const ListedFile& file : plan_.copies) {
-      TRY(check_source(plan_.source, file.name));
-    }
+    for (const ListedFile& file : plan_.copies) TRY(check_source(plan_.source, file.name));
     for (const PlannedConfig& config : plan_.configs) {
       const auto source = TRY(open_source(plan_.source, config.name));
       const std::string text = TRY(read_text(*source, max_config_bytes));
-      if (const Result<std::string> rewritten = rewritten_config(text, config); !rewritten) {
-        Error error = rewritten.error();
-        error.file = source->path();
-        return error;
-      }
+      TRY(in_file(source->path(), rewritten_config(text, config)));
     }
     return {};
   }
@@ -518,24 +505,18 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
                                             std::vector<file_conversion::MadeChoice> known) {
   TRY(check_request(request));
   TRY(io::check_path(request.output));
-  if (!is_folder(request.input) && !is_file(request.input)) {
-    TRY(read_source(request.input));
-  }
+  if (!is_folder(request.input) && !is_file(request.input)) TRY(read_source(request.input));
   const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
   TRY(check_apart({.path = request.output, .noun = "output", .folder = true}, input));
   if (!is_utf8(request.input)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "the path of the folder is not UTF-8, so no plan can name it",
-                 .hint = "rename the folder",
-                 .file = request.input};
+    return in_file(request.input,
+                   unsupported("the path of the folder is not UTF-8, so no plan can name it", "rename the folder"));
   }
   // Patterns are checked first, so that a typing error costs nothing.
-  Result<file_conversion::TensorPlanner> planner =
-      file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format);
-  if (!planner) return std::move(planner).error();
+  file_conversion::TensorPlanner planner =
+      TRY(file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
-  Result<CheckpointPlan> plan =
-      Planning(request, std::move(source), std::move(planner).value(), std::move(known)).run();
+  Result<CheckpointPlan> plan = Planning(request, std::move(source), std::move(planner), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;
 }

@@ -133,8 +133,7 @@ class Comparison {
       if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
       const std::string& name = expected.reader->tensors()[i].name;
       if (!written_.writes(name)) continue;
-      std::string new_name = TRY(written_.new_name(name));
-      expected.by_name.emplace(std::move(new_name), i);
+      expected.by_name.emplace(TRY(written_.new_name(name)), i);
     }
     return expected;
   }

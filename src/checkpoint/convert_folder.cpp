@@ -14,6 +14,8 @@
 #include "checkpoint/run_shard.hpp"
 #include "checkpoint/to_file.hpp"
 #include "checkpoint/work_folder.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -38,9 +40,7 @@ Error exists_already(const std::string& output) {
 
 Result<void> check_place(const ConvertRequest& request, const std::string& output) {
   if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output) != UINT64_MAX) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "a checkpoint is written to a folder, and this is a file",
-                 .file = output};
+    return in_file(output, invalid("a checkpoint is written to a folder, and this is a file"));
   }
   if (!request.parents && !checkpoint::has_folder_above(output)) {
     return Error{.code = ErrorCode::io,
@@ -77,11 +77,8 @@ Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& p
   const auto moving = TRY(folder.find(checkpoint::moving_name));
   if (moving.has_value()) return {};
   // A crash may have left it beside a complete checkpoint.
-  if (!request.dry_run) {
-    TRY(WorkFolder::remove_finished(folder));
-  }
-  const bool empty = TRY(WorkFolder::is_empty(folder));
-  if (stateless && !empty && !request.overwrite) return exists_already(output);
+  if (!request.dry_run) TRY(WorkFolder::remove_finished(folder));
+  if (stateless && !TRY(WorkFolder::is_empty(folder)) && !request.overwrite) return exists_already(output);
   TRY(checkpoint::check_old_files(plan, folder));
   return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
 }
@@ -122,20 +119,14 @@ Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& pla
     if (!request.overwrite) return exists_already(output);
     folder = TRY(WorkFolder::create(output));
   } else if (has_plan && !same && !request.overwrite) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "the folder has an unfinished conversion of another source or with other options",
-                 .hint = "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit",
-                 .file = output};
+    return in_file(output,
+                   invalid("the folder has an unfinished conversion of another source or with other options",
+                           "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit"));
   }
-  if (!has_plan && !request.overwrite) {
-    const bool empty = TRY(WorkFolder::is_empty(folder.files()));
-    if (!empty) return exists_already(output);
-  }
+  if (!has_plan && !request.overwrite && !TRY(WorkFolder::is_empty(folder.files()))) return exists_already(output);
   TRY(checkpoint::check_old_files(plan, folder.files()));
   TRY(check_space(plan, folder));
-  if (!same) {
-    TRY(folder.begin(plan));
-  }
+  if (!same) TRY(folder.begin(plan));
   return same;
 }
 
@@ -232,11 +223,9 @@ Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
     }
   }
   if (!missing.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} of {} shards are not converted yet: {}", missing.size(), plan.shards.size(),
-                                        missing_shards(missing)),
-                 .hint = "`tcast run-shard` converts them",
-                 .file = folder.output()};
+    return in_file(folder.output(), invalid(fmt::format("{} of {} shards are not converted yet: {}", missing.size(),
+                                                        plan.shards.size(), missing_shards(missing)),
+                                            "`tcast run-shard` converts them"));
   }
   return checkpoint::finish(plan, all, folder);
 }
@@ -268,8 +257,7 @@ Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
   }
   Begun begun = TRY(begin(request, plan));
   outcome.resumed = begun.resumed;
-  Result<void> ran = run_shards(plan, all_shards(plan), begun.folder, request.execution, request.on_progress, outcome);
-  if (!ran) return std::move(ran).error();
+  TRY(run_shards(plan, all_shards(plan), begun.folder, request.execution, request.on_progress, outcome));
   TRY(finish_plan(plan, begun.folder));
   outcome.verified = request.verify;
   return outcome;
@@ -293,9 +281,7 @@ void keep_shards(ConvertOutcome& outcome, const std::vector<std::size_t>& chosen
 }
 
 Result<std::vector<std::size_t>> choose_shards(const ShardRequest& request, const CheckpointPlan& plan) {
-  const auto fail = [&](std::string message) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .file = request.output};
-  };
+  const auto fail = [&](std::string message) { return in_file(request.output, invalid(std::move(message))); };
   if (request.step == 0 || request.first >= request.step) {
     return fail(fmt::format("there is no part {} of {}; parts are counted from 0", request.first, request.step));
   }
@@ -331,16 +317,13 @@ Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
 Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
   return guarded(request.input, [&]() -> Result<ConvertOutcome> {
     if (checkpoint::is_file_output(request)) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "a plan is for a folder, and this is the name of a file",
-                   .hint = "a name that ends in / is a folder's",
-                   .file = request.output};
+      return in_file(request.output, unsupported("a plan is for a folder, and this is the name of a file",
+                                                 "a name that ends in / is a folder's"));
     }
     CheckpointPlan plan = TRY(plan_for(request));
     ConvertOutcome outcome = outcome_of(plan);
     outcome.warnings = plan.warnings;
-    const Begun begun = TRY(begin(request, plan));
-    outcome.resumed = begun.resumed;
+    outcome.resumed = TRY(begin(request, plan)).resumed;
     return outcome;
   });
 }
@@ -368,10 +351,9 @@ Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
 
 Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
   return guarded(output, [&]() -> Result<ConvertOutcome> {
-    const Result<std::unique_ptr<checkpoint::Folder>> files =
-        checkpoint::Folder::open(WorkFolder::folder_of_output(output));
-    if (!files) return files.error();
-    TRY(WorkFolder::remove_finished(**files));
+    const std::unique_ptr<checkpoint::Folder> files =
+        TRY(checkpoint::Folder::open(WorkFolder::folder_of_output(output)));
+    TRY(WorkFolder::remove_finished(*files));
     WorkFolder folder = TRY(WorkFolder::open(output, io::LockKind::exclusive));
     const CheckpointPlan plan = TRY(folder.load_plan());
     ConvertOutcome outcome = TRY(outcome_so_far(plan, folder));

@@ -16,6 +16,8 @@
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/quantized/quantizing.hpp"
 #include "convert/quantized/recipe_trials.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 
@@ -49,12 +51,7 @@ class Detection {
     file_conversion::ProgressMeter meter(request_.on_progress, bytes);
     for (std::size_t i = 0; i < input_.layers.size(); ++i) {
       if (!found_[i].problem.empty()) continue;
-      Result<void> done = try_layer(i, originals[i], meter);
-      if (done) continue;
-      Error error = std::move(done).error();
-      if (error.file.empty()) error.file = request_.input;
-      if (error.tensor.empty()) error.tensor = found_[i].name;
-      return error;
+      TRY(in_file(request_.input, at_tensor(found_[i].name, try_layer(i, originals[i], meter))));
     }
     return std::move(found_);
   }
@@ -114,8 +111,7 @@ class Detection {
     if (known != maxima_.end()) return known->second;
     float largest = 0.0f;
     for (const std::size_t tensor : joined_[key]) {
-      const float one = TRY(maximum_of(tensor, dtype));
-      largest = std::max(largest, one);
+      largest = std::max(largest, TRY(maximum_of(tensor, dtype)));
     }
     return maxima_[{key, dtype}] = largest;
   }
@@ -184,9 +180,8 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
     OpenedLayers input = TRY(checkpoint::open_layers(request.input));
     if (input.layers.empty()) {
       const bool known = !input.refusal.empty();
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = known ? input.refusal : "there are no quantized layers whose recipe could be found",
-                   .file = request.input};
+      return in_file(request.input,
+                     invalid(known ? input.refusal : "there are no quantized layers whose recipe could be found"));
     }
     OpenedLayers original = TRY(checkpoint::open_layers(request.original, request.skip_files));
     const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));

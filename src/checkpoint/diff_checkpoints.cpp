@@ -15,6 +15,7 @@
 #include "convert/progress_meter.hpp"
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
@@ -30,11 +31,11 @@ using formats::TensorInfo;
 // The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names.
 struct TensorSet {
   std::string path;
-  std::unique_ptr<io::InputFile> file;       // of a file; the reader refers to it
-  std::unique_ptr<formats::Reader> encoded;  // what `reader` decodes, if it has quantized layers
-  std::unique_ptr<formats::Reader> reader;
-  std::vector<std::string> names;
-  std::vector<bool> written;  // false: a conversion would leave the tensor out, so it is not compared
+  std::unique_ptr<io::InputFile> file = {};       // of a file; the reader refers to it
+  std::unique_ptr<formats::Reader> encoded = {};  // what `reader` decodes, if it has quantized layers
+  std::unique_ptr<formats::Reader> reader = {};
+  std::vector<std::string> names = {};
+  std::vector<bool> written = {};  // false: a conversion would leave the tensor out, so it is not compared
 
   std::vector<quantized::Layer> layers = {};  // their weights are the last tensors
 
@@ -47,8 +48,7 @@ struct TensorSet {
 Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
                       file_conversion::OutputNames& output) {
   set.written.push_back(output.writes(name));
-  std::string new_name = TRY(set.written.back() ? output.new_name(name) : name);
-  set.names.push_back(prefix + new_name);
+  set.names.push_back(prefix + TRY(set.written.back() ? output.new_name(name) : name));
   return {};
 }
 
@@ -67,9 +67,7 @@ void add_layers(TensorSet& set, std::vector<std::string>& prefixes, quantized::F
 Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefixes,
                            file_conversion::OutputNames& output) {
   if (set.layers.empty()) return {};
-  for (std::size_t i = 0; i < set.layers.size(); ++i) {
-    TRY(add_name(set, prefixes[i], set.layers[i].name, output));
-  }
+  for (std::size_t i = 0; i < set.layers.size(); ++i) TRY(add_name(set, prefixes[i], set.layers[i].name, output));
   set.encoded = std::move(set.reader);
   set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
   return {};
@@ -78,7 +76,7 @@ Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefi
 Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
                                   file_conversion::OutputNames& output) {
   SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
-  TensorSet set{.path = path, .file = {}, .encoded = {}, .reader = {}, .names = {}, .written = {}};
+  TensorSet set{.path = path};
   auto reader = std::make_unique<ShardReader>();
   std::vector<std::string> prefixes;  // of layers
   for (const SourceModel& model : checkpoint.models) {
@@ -100,15 +98,8 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
 Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
   file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
   quantized::FoundLayers found = file_conversion::layers_of(input);
-  TensorSet set{.path = path,
-                .file = std::move(input.file),
-                .encoded = {},
-                .reader = std::move(input.reader),
-                .names = {},
-                .written = {}};
-  for (const TensorInfo& tensor : set.reader->tensors()) {
-    TRY(add_name(set, "", tensor.name, output));
-  }
+  TensorSet set{.path = path, .file = std::move(input.file), .reader = std::move(input.reader)};
+  for (const TensorInfo& tensor : set.reader->tensors()) TRY(add_name(set, "", tensor.name, output));
   if (!input.format->many_tensors) return set;
   std::vector<std::string> prefixes;
   add_layers(set, prefixes, std::move(found), 0, "");
@@ -295,13 +286,9 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   Comparison comparison(a, b, meter);
   for (std::size_t i = 0; i < common; ++i) {
     if (!outcome.tensors[i].in_b) continue;
-    const Result<bool> compared = comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i]);
-    if (!compared) {
-      Error error = compared.error();
-      if (error.tensor.empty()) error.tensor = outcome.tensors[i].name;
-      return error;
-    }
-    if (!*compared) return Error{.code = ErrorCode::cancelled, .message = "cancelled", .file = request.a};
+    const bool compared =
+        TRY(at_tensor(outcome.tensors[i].name, comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i])));
+    if (!compared) return Error{.code = ErrorCode::cancelled, .message = "cancelled", .file = request.a};
   }
   return outcome;
 }

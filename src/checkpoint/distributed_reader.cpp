@@ -10,6 +10,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "formats/pytorch/distributed_metadata.hpp"
@@ -109,15 +110,8 @@ class DistributedReader final : public formats::Reader {
     const io::InputFile file = TRY(open_local(folder_, prefix_ + std::string(distributed_metadata)));
     source_ = TRY(formats::pytorch::read_distributed_metadata(file));
     TRY(measure_files(file, version));
-    for (const DistributedTensor& tensor : source_.tensors) {
-      if (Result<void> added = add_tensor(tensor, check_all); !added) {
-        added.error().tensor = tensor.name;
-        return added;
-      }
-    }
-    for (const auto& data : source_.data) {
-      TRY(add_data(data));
-    }
+    for (const DistributedTensor& tensor : source_.tensors) TRY(of_tensor(tensor.name, add_tensor(tensor, check_all)));
+    for (const auto& data : source_.data) TRY(add_data(data));
     other_data_ += other_data_.empty() ? "" : "}";
     return {};
   }
@@ -228,8 +222,7 @@ class DistributedReader final : public formats::Reader {
       items_.splice(items_.begin(), items_, found);
       return items_.front().second->reader.get();
     }
-    const io::InputFile* file = TRY(open_file(item.file));
-    auto opened = std::make_unique<OpenItem>(*file, item);
+    auto opened = std::make_unique<OpenItem>(*TRY(open_file(item.file)), item);
     std::unique_ptr<formats::Reader> reader = TRY(formats::pytorch_format.open(opened->part, {}));
     opened->reader = std::move(reader);
     items_.emplace_front(key, std::move(opened));

@@ -7,6 +7,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+
 namespace tensorcast::checkpoint {
 namespace {
 
@@ -67,9 +70,7 @@ Result<void> check_file_name(std::string_view name, const std::string& where) {
   constexpr std::size_t longest = 4096;
   constexpr std::size_t longest_component = 255;
   const auto fail = [&](std::string_view why) {
-    return Error{.code = ErrorCode::parse,
-                 .message = fmt::format("the file name \"{}\" {}", name.substr(0, longest_component), why),
-                 .file = where};
+    return in_file(where, parse_error(fmt::format("the file name \"{}\" {}", name.substr(0, longest_component), why)));
   };
   if (name.empty()) return fail("is empty");
   if (name.size() > longest) return fail("is too long");

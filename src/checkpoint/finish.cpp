@@ -10,6 +10,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
@@ -22,10 +23,7 @@ class Finishing {
       : plan_(plan), done_(done), folder_(folder) {}
 
   Result<void> run() {
-    const bool moving = TRY(folder_.is_moving());
-    if (!moving) {
-      TRY(stage_all());
-    }
+    if (!TRY(folder_.is_moving())) TRY(stage_all());
     return carry_out(folder_);
   }
 
@@ -39,15 +37,9 @@ class Finishing {
                               .bytes = done_[i].bytes,
                               .sha256 = done_[i].sha256});
     }
-    for (const ListedFile& file : plan_.copies) {
-      TRY(copy(file.name));
-    }
-    for (const PlannedConfig& config : plan_.configs) {
-      TRY(write_config(config));
-    }
-    for (const PlannedText& file : plan_.texts) {
-      TRY(stage(file.name, file.text));
-    }
+    for (const ListedFile& file : plan_.copies) TRY(copy(file.name));
+    for (const PlannedConfig& config : plan_.configs) TRY(write_config(config));
+    for (const PlannedText& file : plan_.texts) TRY(stage(file.name, file.text));
     for (const PlannedModel& model : plan_.models) {
       if (model.index.empty()) continue;
       TRY(write_index(model));
@@ -62,20 +54,14 @@ class Finishing {
                 moves_.moves.end());
     // Again, as somebody may have written to the folder since the plan was made.
     moves_.old = TRY(check_old_files(plan_, folder_.files()));
-    for (const std::string& synced : synced_) {
-      TRY(folder_.files().sync_folder(synced));
-    }
-    for (const std::string& empty : plan_.empty_folders) {
-      TRY(folder_.files().create_folder(empty));
-    }
+    for (const std::string& synced : synced_) TRY(folder_.files().sync_folder(synced));
+    for (const std::string& empty : plan_.empty_folders) TRY(folder_.files().create_folder(empty));
     return begin_moves(moves_, folder_);
   }
 
   [[nodiscard]] Error no_record(const PlannedShard& shard) const {
-    return Error{.code = ErrorCode::io,
-                 .message = "the record of this shard is missing",
-                 .hint = "the same conversion again converts the shard",
-                 .file = folder_.files().path_of(shard.name)};
+    return in_file(folder_.files().path_of(shard.name),
+                   io_failure("the record of this shard is missing", "the same conversion again converts the shard"));
   }
 
   void add(const std::string& name, std::uint64_t bytes, std::string sha256) {
@@ -87,9 +73,7 @@ class Finishing {
     const std::string staged = folder_.staged(name);
     std::string inside = folder_of(staged);
     inside.pop_back();
-    if (synced_.insert(inside).second) {
-      TRY(folder_.files().create_folder(inside));
-    }
+    if (synced_.insert(inside).second) TRY(folder_.files().create_folder(inside));
     return folder_.files().create_file(staged, bytes);
   }
 
@@ -124,13 +108,7 @@ class Finishing {
   Result<void> write_config(const PlannedConfig& config) {
     unsigned mode = 0;
     const std::string text = TRY(read_source_text(config.name, max_config_bytes, mode));
-    const Result<std::string> rewritten = rewritten_config(text, config);
-    if (!rewritten) {
-      Error error = rewritten.error();
-      error.file = plan_.source + "/" + config.name;
-      return error;
-    }
-    return stage(config.name, *rewritten, mode);
+    return stage(config.name, TRY(in_file(plan_.source + "/" + config.name, rewritten_config(text, config))), mode);
   }
 
   Result<void> write_index(const PlannedModel& model) {
@@ -139,10 +117,7 @@ class Finishing {
     if (!model.source_index.empty()) {
       std::string text = TRY(read_source_text(model.source_index, max_index_bytes, mode));
       if (io::sha256_of(text) != model.source_index_sha256) {
-        return Error{.code = ErrorCode::io,
-                     .message = "the index has changed since the conversion was planned",
-                     .hint = "plan the conversion again; `overwrite` replaces the old plan",
-                     .file = plan_.source + "/" + model.source_index};
+        return changed_since_planned(plan_.source + "/" + model.source_index, "index");
       }
       old = std::move(text);
     }
@@ -156,8 +131,7 @@ class Finishing {
         map.emplace(tensor.planned.target.name, last_component(shard.name));
       }
     }
-    const std::string text = TRY(rewritten_index(old, total_size, map));
-    return stage(model.index, text, mode);
+    return stage(model.index, TRY(rewritten_index(old, total_size, map)), mode);
   }
 
   const CheckpointPlan& plan_;

@@ -9,6 +9,8 @@
 #include "checkpoint/local_folder.hpp"
 #include "checkpoint/remote_folder.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
@@ -24,8 +26,7 @@ Result<std::unique_ptr<Folder>> Folder::create(const std::string& path) {
 }
 
 Result<std::string> Folder::read_text(const std::string& name, std::uint64_t max_bytes) const {
-  const std::unique_ptr<StoredFile> file = TRY(open_file(name));
-  return checkpoint::read_text(*file, max_bytes);
+  return checkpoint::read_text(*TRY(open_file(name)), max_bytes);
 }
 
 Result<void> Folder::write_text(const std::string& name, const std::string& text) const {
@@ -102,9 +103,8 @@ bool is_hidden_output(std::string_view name) noexcept {
 
 Result<std::string> read_text(const StoredFile& file, std::uint64_t max_bytes) {
   if (file.size() > max_bytes) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("the file has {} bytes; {} are allowed", file.size(), max_bytes),
-                 .file = file.path()};
+    return in_file(file.path(),
+                   unsupported(fmt::format("the file has {} bytes; {} are allowed", file.size(), max_bytes)));
   }
   std::string text(file.size(), '\0');
   TRY(file.read(0, std::as_writable_bytes(std::span(text))));

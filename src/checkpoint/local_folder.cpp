@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
@@ -122,8 +124,7 @@ class LocalFolder final : public Folder {
   }
 
   Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
-    io::InputFile file = TRY(folder_.open_file(name));
-    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file), path_of(name)));
+    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(TRY(folder_.open_file(name)), path_of(name)));
   }
 
   Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t bytes) const override {
@@ -168,8 +169,7 @@ class LocalFolder final : public Folder {
     io::FolderLock lock = TRY(io::FolderLock::take(folder, lock_name, kind, busy));
     LockedFolder locked(folder_, name, std::move(folder), std::move(lock));
     // Whoever had the lock before may have removed the folder.
-    const bool still = TRY(locked.is_still());
-    if (!still) return busy;
+    if (!TRY(locked.is_still())) return busy;
     return std::optional(std::move(locked));
   }
 
@@ -211,10 +211,8 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
   const std::string path = folder + "/" + name;
   TRY(check_file_name(name, folder));
   if (!is_local(folder)) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "files of PyTorch are read from local folders only",
-                 .hint = "fetch the checkpoint first",
-                 .file = path};
+    return in_file(path,
+                   unsupported("files of PyTorch are read from local folders only", "fetch the checkpoint first"));
   }
   std::error_code status;
   const std::string root = fs::canonical(folder, status).string();
@@ -224,10 +222,8 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
   const std::string blobs = blobs_of_snapshot(root);
   const std::string& base = is_below(real, root) || blobs.empty() ? root : blobs;
   if (!is_below(real, base)) {
-    return Error{.code = ErrorCode::parse,
-                 .message = "this is a symbolic link that leads out of the checkpoint's folder",
-                 .hint = "replace it by the file, as `cp -L` does",
-                 .file = path};
+    return in_file(path, parse_error("this is a symbolic link that leads out of the checkpoint's folder",
+                                     "replace it by the file, as `cp -L` does"));
   }
   // Follows no links, so a link that is put there meanwhile is an error.
   Result<io::InputFile> file = io::InputFile::open_below(base, below(base, real));
@@ -238,13 +234,11 @@ Result<io::InputFile> open_local(const std::string& folder, const std::string& n
 namespace local {
 
 Result<std::unique_ptr<Folder>> open_folder(const std::string& path) {
-  io::Folder folder = TRY(io::Folder::open(path));
-  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(std::move(folder)));
+  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(TRY(io::Folder::open(path))));
 }
 
 Result<std::unique_ptr<Folder>> create_folder(const std::string& path) {
-  io::ParentFolders created = TRY(io::ParentFolders::create(path + "/"));
-  created.keep();
+  TRY(io::ParentFolders::create(path + "/")).keep();
   return open_folder(path);
 }
 

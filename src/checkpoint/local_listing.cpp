@@ -8,6 +8,8 @@
 #include <system_error>
 
 #include "checkpoint/file_name.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/system_error.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -94,10 +96,8 @@ class LocalListing {
     if (is_hidden_output(file_name)) return {};
     if (link && fs::is_directory(entry.path(), status)) {
       if (hidden) return {};
-      return Error{.code = ErrorCode::parse,
-                   .message = "this is a symbolic link to a folder, which is not followed",
-                   .hint = "replace it by the folder, as `cp -rL` does",
-                   .file = path};
+      return in_file(path, parse_error("this is a symbolic link to a folder, which is not followed",
+                                       "replace it by the folder, as `cp -rL` does"));
     }
     return add_file(entry, name);
   }
@@ -111,10 +111,7 @@ class LocalListing {
       return {};
     }
     if (depth == deepest) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "folders are nested too deep",
-                   .hint = "`skip_files` leaves them out",
-                   .file = entry.path().string()};
+      return in_file(entry.path().string(), unsupported("folders are nested too deep", "`skip_files` leaves them out"));
     }
     TRY(check_file_name(name, folder_));
     if (folders_.size() == most_files) return too_many();
@@ -126,25 +123,18 @@ class LocalListing {
     std::error_code missing;
     const std::string path = entry.path().string();
     if (fs::is_other(entry.path(), missing)) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "pipes, sockets and devices are not copied",
-                   .hint = "`skip_files` leaves it out",
-                   .file = path};
+      return in_file(path, unsupported("pipes, sockets and devices are not copied", "`skip_files` leaves it out"));
     }
     const std::uint64_t bytes = fs::file_size(entry.path(), missing);
     if (missing) return io_error("open", path, missing);
-    if (!fs::is_regular_file(entry.path(), missing)) {
-      return Error{.code = ErrorCode::unsupported, .message = "this is not a regular file", .file = path};
-    }
+    if (!fs::is_regular_file(entry.path(), missing)) return in_file(path, unsupported("this is not a regular file"));
     if (listing_.files.size() == most_files) return too_many();
     TRY(check_file_name(name, folder_));
     listing_.files.push_back({.name = name, .bytes = bytes});
     return {};
   }
 
-  [[nodiscard]] Error too_many() const {
-    return Error{.code = ErrorCode::unsupported, .message = "the folder has too many files", .file = folder_};
-  }
+  [[nodiscard]] Error too_many() const { return in_file(folder_, unsupported("the folder has too many files")); }
 
   const std::string& folder_;
   FileGlobs* skip_;
@@ -164,10 +154,8 @@ Result<void> check_not_hub_cache(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, status)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("models--") || !is_folder(entry.path().string() + "/snapshots")) continue;
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("this is Hugging Face's cache, which has the model \"{}\"", name),
-                 .hint = "name one of its models: FOLDER/models--ORG--NAME",
-                 .file = folder};
+    return in_file(folder, unsupported(fmt::format("this is Hugging Face's cache, which has the model \"{}\"", name),
+                                       "name one of its models: FOLDER/models--ORG--NAME"));
   }
   return {};
 }
@@ -194,14 +182,13 @@ Result<std::string> snapshot_of(const std::string& folder) {
   constexpr std::size_t most_named = 5;
   const std::size_t named = std::min(snapshots.size(), most_named);
   const auto last = snapshots.begin() + static_cast<std::ptrdiff_t>(named);
-  return Error{.code = ErrorCode::unsupported,
-               .message = snapshots.empty()
+  return in_file(
+      folder, unsupported(snapshots.empty()
                               ? std::string("this is a model of Hugging Face's cache without a snapshot")
                               : fmt::format("this is a model of Hugging Face's cache, which has {} snapshots: {}{}",
                                             snapshots.size(), fmt::join(snapshots.begin(), last, ", "),
                                             named < snapshots.size() ? ", ..." : ""),
-               .hint = snapshots.empty() ? "fetch the model again" : "name one of them: FOLDER/snapshots/REVISION",
-               .file = folder};
+                          snapshots.empty() ? "fetch the model again" : "name one of them: FOLDER/snapshots/REVISION"));
 }
 
 }  // namespace local

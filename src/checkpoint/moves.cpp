@@ -6,6 +6,7 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/index_file.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
@@ -78,8 +79,7 @@ class Carrier {
     // First, so that the old files stay if a new one is damaged.
     std::vector<const Move*> left;
     for (const Move& move : moves_.moves) {
-      const bool staged = TRY(is_staged(move));
-      if (staged) left.push_back(&move);
+      if (TRY(is_staged(move))) left.push_back(&move);
       note_folders(move.name);
     }
     TRY(remove_old());
@@ -89,9 +89,7 @@ class Carrier {
       TRY(folder_.create_folder(inside));
       TRY(folder_.move(move->from, move->name));
     }
-    for (const std::string& folder : folders_) {
-      TRY(folder_.sync_folder(folder));
-    }
+    for (const std::string& folder : folders_) TRY(folder_.sync_folder(folder));
     TRY(write_record());
     return work_.finish_state();
   }
@@ -115,8 +113,7 @@ class Carrier {
       for (const io::WrittenFile& file : moves_.old) {
         if (!stem_of_index(last_component(file.name)).empty() != indexes) continue;
         if (from_.contains(file.name) && !is_weight_file(file.name)) continue;  // is replaced in one step
-        const bool goes = TRY(is_old(file));
-        if (!goes) continue;
+        if (!TRY(is_old(file))) continue;
         TRY(folder_.remove(file.name));
         if (const std::string inside = folder_of(file.name); !inside.empty()) {
           emptied.insert(inside.substr(0, inside.size() - 1));
@@ -124,12 +121,8 @@ class Carrier {
       }
       TRY(folder_.sync_folder(""));
     }
-    for (const std::string& inside : emptied) {
-      TRY(folder_.sync_folder(inside));
-    }
-    for (auto inside = emptied.rbegin(); inside != emptied.rend(); ++inside) {
-      TRY(folder_.remove_empty_folder(*inside));
-    }
+    for (const std::string& inside : emptied) TRY(folder_.sync_folder(inside));
+    for (auto inside = emptied.rbegin(); inside != emptied.rend(); ++inside) TRY(folder_.remove_empty_folder(*inside));
     return {};
   }
 
@@ -140,8 +133,7 @@ class Carrier {
   // Reports whether the place still has the old file: not another one, and not the new one.
   Result<bool> is_old(const io::WrittenFile& file) const {
     if (const auto from = from_.find(file.name); from != from_.end()) {
-      const std::optional<Folder::Entry> staged = TRY(folder_.find(from->second));
-      if (!staged.has_value()) return false;
+      if (!TRY(folder_.find(from->second)).has_value()) return false;
     }
     return folder_.is_as_written(file);
   }
@@ -169,15 +161,12 @@ class Carrier {
     io::WrittenFile wanted{.name = move.name, .bytes = move.bytes, .version = {}, .sha256 = move.sha256};
     const auto written = written_.find(move.name);
     if (written != written_.end() && written->second.sha256 == move.sha256) wanted.version = written->second.version;
-    const bool there = TRY(folder_.is_as_written(wanted));
-    return there ? Result<void>() : damaged(move.name);
+    return TRY(folder_.is_as_written(wanted)) ? Result<void>() : damaged(move.name);
   }
 
   [[nodiscard]] Error damaged(const std::string& name) const {
-    return Error{.code = ErrorCode::io,
-                 .message = "the file was converted, and has disappeared or was changed since",
-                 .hint = "to convert again, remove the output's .tcast and its new files",
-                 .file = folder_.path_of(name)};
+    return in_file(folder_.path_of(name), io_failure("the file was converted, and has disappeared or was changed since",
+                                                     "to convert again, remove the output's .tcast and its new files"));
   }
 
   Result<void> write_record() {

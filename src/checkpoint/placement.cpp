@@ -9,6 +9,8 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/work_folder.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
@@ -48,24 +50,17 @@ class OldFiles {
       for (io::WrittenFile& file : record->files) written_.insert_or_assign(file.name, file);
     }
     std::vector<std::string> names = output_names(plan_);
-    for (const std::string& name : names) {
-      TRY(check_free(name));
-    }
-    for (const std::string& folder : plan_.empty_folders) {
-      TRY(check_folders_of(folder + "/"));
-    }
+    for (const std::string& name : names) TRY(check_free(name));
+    for (const std::string& folder : plan_.empty_folders) TRY(check_folders_of(folder + "/"));
     new_.insert(names.begin(), names.end());
-    for (const std::string& inside : plan_.folders()) {
-      TRY(check_weights(inside));
-    }
+    for (const std::string& inside : plan_.folders()) TRY(check_weights(inside));
     if (!in_the_way_.empty())
       return refuse("is in the way: tensorcast did not write it, or it was changed since", in_the_way_);
     if (!weights_.empty())
       return refuse("would be mixed with the output: tensorcast did not write it, or it was changed since", weights_);
     std::vector<io::WrittenFile> old;
     for (const auto& [name, file] : written_) {
-      const bool ours = TRY(is_ours(name));
-      if (ours) old.push_back(file);
+      if (TRY(is_ours(name))) old.push_back(file);
     }
     return old;
   }
@@ -102,8 +97,7 @@ class OldFiles {
     if (!in_the_way_.empty() && name.starts_with(in_the_way_.back() + "/")) return {};
     const std::optional<Folder::Entry> found = TRY(folder_.find(name));
     if (!found.has_value()) return {};
-    const bool ours = TRY(is_ours(name));
-    if (!ours) in_the_way_.push_back(name);
+    if (!TRY(is_ours(name))) in_the_way_.push_back(name);
     return {};
   }
 
@@ -115,17 +109,14 @@ class OldFiles {
     const std::vector<std::string> names = TRY(folder_.names_in(inside));
     for (const std::string& name : names) {
       if (!is_weights(name) || new_.contains(name)) continue;
-      const bool ours = TRY(is_ours(name));
-      if (!ours) weights_.push_back(name);
+      if (!TRY(is_ours(name))) weights_.push_back(name);
     }
     return {};
   }
 
   [[nodiscard]] Error refuse(std::string_view why, const std::vector<std::string>& names) const {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("{} {}", listed(names), why),
-                 .hint = "write to another folder, or move these files away",
-                 .file = folder_.path()};
+    return in_file(folder_.path(), invalid(fmt::format("{} {}", listed(names), why),
+                                           "write to another folder, or move these files away"));
   }
 
   const CheckpointPlan& plan_;

@@ -9,6 +9,8 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/json_text.hpp"
 #include "convert/convert_options.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "io/sha256.hpp"
@@ -95,10 +97,7 @@ void append_shard(std::string& text, const PlannedShard& shard, const Conversion
 }
 
 Error damaged(const std::string& path, std::string why) {
-  return Error{.code = ErrorCode::parse,
-               .message = "the plan is damaged: " + std::move(why),
-               .hint = "`overwrite` plans anew",
-               .file = path};
+  return in_file(path, parse_error("the plan is damaged: " + std::move(why), "`overwrite` plans anew"));
 }
 
 // Thrown and caught in this file only.

@@ -8,6 +8,8 @@
 #include "checkpoint/opened_layers.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/quantized/decoded_reader.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 
@@ -26,10 +28,8 @@ struct QuantizedFile::State {
 
   Result<void> check_layer(std::size_t layer) const {
     if (layer < opened.layers.size()) return {};
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = fmt::format("there are {} quantized layers, and so none of index {}", opened.layers.size(), layer),
-        .file = path};
+    return in_file(path, invalid(fmt::format("there are {} quantized layers, and so none of index {}",
+                                             opened.layers.size(), layer)));
   }
 
   Result<void> check_range(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype) const {
@@ -102,8 +102,7 @@ QuantizedFile::~QuantizedFile() = default;
 
 Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
   return guarded(path, [&]() -> Result<QuantizedFile> {
-    checkpoint::OpenedLayers opened = TRY(checkpoint::open_layers(path));
-    return QuantizedFile(std::make_unique<State>(path, std::move(opened)));
+    return QuantizedFile(std::make_unique<State>(path, TRY(checkpoint::open_layers(path))));
   });
 }
 
@@ -151,10 +150,8 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
     const std::size_t count = TRY(element_count(out.shape));
     TRY(state_->check_range(layer, first, count, out.dtype));
     if (storage_bytes(out.dtype, count) != out.bytes.size()) {
-      return Error{
-          .code = ErrorCode::invalid_argument,
-          .message = fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype), out.bytes.size()),
-          .file = state_->path};
+      return in_file(state_->path, invalid(fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype),
+                                                       out.bytes.size())));
     }
     return state_->dequantize(layer, first, count, out.dtype, out.bytes, options, execution);
   });

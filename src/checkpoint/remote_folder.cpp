@@ -10,6 +10,8 @@
 
 #include "checkpoint/file_name.hpp"
 #include "convert/aligned_buffer.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/remote_store.hpp"
 
@@ -54,14 +56,12 @@ class RemoteStoredFile final : public StoredFile {
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > file_.bytes || out.size() > file_.bytes - offset) {
-      return Error{.code = ErrorCode::parse, .message = "the file ends too early", .file = file_.url};
+      return in_file(file_.url, parse_error("the file ends too early"));
     }
     if (out.size() >= window_bytes) return store_->read(file_.url, offset, out);
     const std::scoped_lock lock(mutex_);
     while (!out.empty()) {
-      if (offset < window_begin_ || offset >= window_begin_ + window_size_) {
-        TRY(fill(offset));
-      }
+      if (offset < window_begin_ || offset >= window_begin_ + window_size_) TRY(fill(offset));
       const std::size_t at = offset - window_begin_;
       const std::size_t bytes = std::min(out.size(), window_size_ - at);
       std::ranges::copy(window_->span().subspan(at, bytes), out.begin());
@@ -187,8 +187,7 @@ class RemoteFolder final : public Folder {
     const std::optional<Entry> found = TRY(find(file.name));
     if (!found.has_value() || found->bytes != file.bytes) return false;
     if (!file.version.empty() && found->version == file.version) return true;
-    const std::unique_ptr<StoredFile> stored = TRY(open_file(file.name));
-    const std::string sha256 = TRY(sha256_of_file(*stored));
+    const std::string sha256 = TRY(sha256_of_file(*TRY(open_file(file.name))));
     return sha256 == file.sha256;
   }
 
@@ -200,10 +199,7 @@ Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
   CurrentStore& current = current_store();
   const std::scoped_lock lock(current.mutex);
   if (current.store != nullptr) return current.store;
-  return Error{.code = ErrorCode::unsupported,
-               .message = "URLs are not read here",
-               .hint = "in Python, tensorcast.convert() takes them, by fsspec",
-               .file = url};
+  return in_file(url, unsupported("URLs are not read here", "in Python, tensorcast.convert() takes them, by fsspec"));
 }
 
 }  // namespace
@@ -211,14 +207,10 @@ Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
 namespace remote {
 
 Result<std::unique_ptr<Folder>> open_folder(const std::string& url) {
-  std::shared_ptr<RemoteStore> store = TRY(store_of(url));
-  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(std::move(store), url));
+  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(TRY(store_of(url)), url));
 }
 
-Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) {
-  std::shared_ptr<RemoteStore> store = TRY(store_of(url));
-  return open_in(std::move(store), url);
-}
+Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) { return open_in(TRY(store_of(url)), url); }
 
 bool is_folder(const std::string& url) noexcept {
   const Result<std::shared_ptr<RemoteStore>> store = store_of(url);
@@ -233,8 +225,7 @@ std::uint64_t file_bytes(const std::string& url) noexcept {
 }
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {
-  const std::shared_ptr<RemoteStore> store = TRY(store_of(folder));
-  std::vector<RemoteFile> found = TRY(list(*store, folder));
+  std::vector<RemoteFile> found = TRY(list(*TRY(store_of(folder)), folder));
   Listing listing;
   for (const RemoteFile& file : found) {
     std::string name = file.url.substr(folder.size() + 1);

@@ -13,6 +13,7 @@
 #include "convert/quantized_losses.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
+#include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {
@@ -50,7 +51,7 @@ class ShardRun {
   }
 
   Result<std::optional<DoneShard>> run() {
-    if (Result<void> opened = open_inputs(); !opened) return std::move(opened).error();
+    TRY(open_inputs());
     Result<std::unique_ptr<NewFile>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
     (*sink)->set_mode(mode_);
@@ -78,15 +79,15 @@ class ShardRun {
       if (!verified) return at_output(std::move(verified).error());
       if (!*verified) return std::optional<DoneShard>();
     }
-    if (Result<void> same = check_inputs(); !same) return std::move(same).error();
-    if (Result<void> same = folder_.check_identity(); !same) return std::move(same).error();
+    TRY(check_inputs());
+    TRY(folder_.check_identity());
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
     DoneShard done{.sha256 = hash.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       done.tensors.push_back({.name = tensors_[i]->name()});
       moved->move_to(done.tensors.back(), i);
     }
-    if (Result<void> recorded = folder_.set_done(shard_, done); !recorded) return std::move(recorded).error();
+    TRY(folder_.set_done(shard_, done));
     return std::optional(std::move(done));
   }
 
@@ -104,7 +105,7 @@ class ShardRun {
           for (quantized::Part& part : layer.parts) {
             const LayerPart& place = read->parts[part.tensor];
             part.tensor = reader_.tensors().size();
-            if (Result<void> added = add_range(place.info, place.input, place.begin); !added) return added;
+            TRY(add_range(place.info, place.input, place.begin));
           }
         }
         if (tensor.written != nullptr) {
@@ -118,7 +119,7 @@ class ShardRun {
       if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
       info.bytes = tensor.planned.bytes_in;
       work_[i].source = reader_.tensors().size();
-      if (Result<void> added = add_range(std::move(info), tensor.input, tensor.begin); !added) return added;
+      TRY(add_range(std::move(info), tensor.input, tensor.begin));
     }
     if (!decoded.empty()) {
       std::size_t source = reader_.tensors().size();
@@ -143,9 +144,7 @@ class ShardRun {
 
   Result<void> add_range(formats::TensorInfo info, std::size_t input, std::uint64_t begin) {
     if (!files_.contains(input)) {
-      Result<std::size_t> file = open_input(plan_.inputs[input]);
-      if (!file) return std::move(file).error();
-      files_.emplace(input, *file);
+      files_.emplace(input, TRY(open_input(plan_.inputs[input])));
     }
     reader_.add_tensor(std::move(info), files_.at(input), begin);
     return {};
@@ -157,18 +156,13 @@ class ShardRun {
   }
 
   Result<std::size_t> open_input(const PlannedInput& input) {
-    Result<std::unique_ptr<StoredFile>> source = reopen(plan_.source, input.name, input.bytes, input.version);
-    if (!source) return std::move(source).error();
+    std::unique_ptr<StoredFile> source = TRY(reopen(plan_.source, input.name, input.bytes, input.version));
     const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
-        (*source)->size(),
-        [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
+        source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
     if (!header || io::sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
-      return Error{.code = ErrorCode::io,
-                   .message = "the file has changed since the conversion was planned",
-                   .hint = "plan the conversion again; `overwrite` replaces the old plan",
-                   .file = (*source)->path()};
+      return changed_since_planned(source->path());
     }
-    const unsigned mode = (*source)->mode();
+    const unsigned mode = source->mode();
     mode_ = files_.empty() ? mode : mode_ & mode;  // nobody may read who could not read all of it before
     return reader_.add_file(
         {.folder = plan_.source, .name = input.name, .bytes = input.bytes, .version = input.version});
@@ -178,17 +172,15 @@ class ShardRun {
   Result<void> check_inputs() const {
     for (const auto& [input, file] : files_) {
       const PlannedInput& planned = plan_.inputs[input];
-      const auto source = reopen(plan_.source, planned.name, planned.bytes, planned.version);
-      if (!source) return source.error();
+      const auto source = TRY(reopen(plan_.source, planned.name, planned.bytes, planned.version));
     }
     return {};
   }
 
   Result<bool> verify(NewFile& sink, std::uint64_t header_bytes, file_conversion::ProgressMeter& meter) {
-    Result<std::unique_ptr<StoredFile>> written = sink.read_back();
-    if (!written) return std::move(written).error();
+    std::unique_ptr<StoredFile> written = TRY(sink.read_back());
     ShardReader output;
-    const std::size_t file = output.add_open_file(std::move(written).value());
+    const std::size_t file = output.add_open_file(std::move(written));
     std::uint64_t begin = header_bytes;
     for (const ShardTensor& tensor : shard_.tensors) {
       output.add_tensor(tensor.planned.target, file, begin);

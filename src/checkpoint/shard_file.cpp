@@ -9,6 +9,8 @@
 #include "checkpoint/distributed_reader.hpp"
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/local_folder.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -37,8 +39,7 @@ class SafetensorsView final : public StoredFile {
     std::uint64_t end = header_.size();
     for (const formats::TensorInfo& tensor : tensors) {
       if (__builtin_add_overflow(end, tensor.bytes, &end)) {
-        return Error{
-            .code = ErrorCode::parse, .message = "the tensors have more bytes than can be counted", .file = path_};
+        return in_file(path_, parse_error("the tensors have more bytes than can be counted"));
       }
       ends_.push_back(end);
     }
@@ -47,7 +48,7 @@ class SafetensorsView final : public StoredFile {
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size() || out.size() > size() - offset) {
-      return Error{.code = ErrorCode::parse, .message = "the file ends before its data does", .file = path_};
+      return in_file(path_, parse_error("the file ends before its data does"));
     }
     const std::lock_guard guard(lock_);  // a reader has a position
     if (offset < header_.size()) {
@@ -79,13 +80,11 @@ class SafetensorsView final : public StoredFile {
                           ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
                           : formats::safetensors_format.can_hold(tensor.dtype);
     if (held) return {};
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("safetensors cannot hold {}", tensor.dtype == DType::undefined
-                                                                          ? tensor.foreign_dtype
-                                                                          : std::string(name(tensor.dtype))),
-                 .hint = "save the checkpoint without this tensor",
-                 .tensor = tensor.name,
-                 .file = path_};
+    return in_file(path_, of_tensor(tensor.name, unsupported(fmt::format("safetensors cannot hold {}",
+                                                                         tensor.dtype == DType::undefined
+                                                                             ? tensor.foreign_dtype
+                                                                             : std::string(name(tensor.dtype))),
+                                                             "save the checkpoint without this tensor")));
   }
   // Readers know the real path; messages have the one that was given.
   Error at_file(Error error) const {
@@ -186,8 +185,7 @@ Result<ShardFile> open_shard_file(const std::string& folder, const std::string& 
 }
 
 Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name) {
-  ShardFile shard = TRY(open_any(folder, name, false));
-  return std::move(shard.source);
+  return std::move(TRY(open_any(folder, name, false)).source);
 }
 
 }  // namespace tensorcast::checkpoint

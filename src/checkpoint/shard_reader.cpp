@@ -28,10 +28,9 @@ Result<void> ShardReader::open(std::size_t index) {
     files_[open_.back()].open.reset();
     open_.pop_back();
   }
-  Result<std::unique_ptr<StoredFile>> source =
-      reopen(file.file.folder, file.file.name, file.file.bytes, file.file.version);
-  if (!source) return std::move(source).error();
-  file.open = std::move(source).value();
+  std::unique_ptr<StoredFile> source =
+      TRY(reopen(file.file.folder, file.file.name, file.file.bytes, file.file.version));
+  file.open = std::move(source);
   open_.push_front(index);
   return {};
 }

@@ -10,6 +10,8 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/shard_file.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "formats/other_kinds.hpp"
@@ -90,24 +92,19 @@ class Reading {
     }
     TRY(add_files_without_index(files, is_shard));
     TRY(add_distributed(files, has_safetensors));
-    if (checkpoint_.models.empty() && reads_torch()) {
-      TRY(add_saved_files(files));
-    }
+    if (checkpoint_.models.empty() && reads_torch()) TRY(add_saved_files(files));
     if (checkpoint_.models.empty()) {
       if (!reads_torch() && std::ranges::any_of(files, [](const ListedFile& file) {
             const std::string name = last_component(file.name);
             return is_torch_weights_name(file.name) || name == ".metadata" || name.ends_with(".distcp");
           })) {
-        return Error{
-            .code = ErrorCode::unsupported,
-            .message = "the folder has files of PyTorch, which are not read behind URLs",
-            .hint = "copy the folder to this machine; of URLs, safetensors files and single .pt files are read",
-            .file = checkpoint_.folder};
+        return in_file(
+            checkpoint_.folder,
+            unsupported("the folder has files of PyTorch, which are not read behind URLs",
+                        "copy the folder to this machine; of URLs, safetensors files and single .pt files are read"));
       }
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "the folder has no .safetensors files, and none of PyTorch",
-                   .hint = "a checkpoint is a folder with files of weights and their index",
-                   .file = checkpoint_.folder};
+      return in_file(checkpoint_.folder, unsupported("the folder has no .safetensors files, and none of PyTorch",
+                                                     "a checkpoint is a folder with files of weights and their index"));
     }
     return finish(files);
   }
@@ -150,11 +147,9 @@ class Reading {
 
   Result<std::size_t> add_shard(const std::string& name) {
     if (!taken_.insert(name).second) {
-      return Error{
-          .code = ErrorCode::parse, .message = "two indexes name this file", .file = checkpoint_.folder + "/" + name};
+      return in_file(checkpoint_.folder + "/" + name, parse_error("two indexes name this file"));
     }
-    SourceShard shard = TRY(read_shard(checkpoint_.folder, name, checkpoint_.warnings));
-    checkpoint_.shards.push_back(std::move(shard));
+    checkpoint_.shards.push_back(TRY(read_shard(checkpoint_.folder, name, checkpoint_.warnings)));
     return checkpoint_.shards.size() - 1;
   }
 
@@ -169,24 +164,20 @@ class Reading {
                       .stem = stem_of_any_index(name),
                       .index = name,
                       .output_index = name,
-                      .index_text = std::move(text),
-                      .shards = {}};
+                      .index_text = std::move(text)};
     std::unordered_map<std::string, std::size_t> shard_of_file;
     for (const auto& [tensor, file] : map) {
       if (shard_of_file.contains(file)) continue;
       const std::string shard_name = model.folder + file;
       if (skip_.match(shard_name)) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = fmt::format("the index names the file \"{}\", which `skip_files` leaves out", file),
-                     .hint = "`drop` leaves out tensors; leave out the index to leave out its model",
-                     .file = path};
+        return in_file(path,
+                       invalid(fmt::format("the index names the file \"{}\", which `skip_files` leaves out", file),
+                               "`drop` leaves out tensors; leave out the index to leave out its model"));
       }
       if (!is_file(checkpoint_.folder + "/" + shard_name)) {
-        return Error{.code = ErrorCode::io,
-                     .message = fmt::format("the index names the file \"{}\", which is not there", file),
-                     .hint = "fetch the missing file",
-                     .tensor = tensor,
-                     .file = path};
+        return in_file(
+            path, of_tensor(tensor, io_failure(fmt::format("the index names the file \"{}\", which is not there", file),
+                                               "fetch the missing file")));
       }
       std::size_t shard = TRY(add_shard(shard_name));
       shard_of_file.emplace(file, shard);
@@ -216,11 +207,11 @@ class Reading {
     }
     for (const auto& [tensor, file] : map) {
       if (names[shard_of_file.at(file)].contains(tensor)) continue;
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("the index says that the tensor is in \"{}\", which does not have it", file),
-                   .hint = "the index and the shards are of different checkpoints; fetch them again",
-                   .tensor = tensor,
-                   .file = path};
+      return in_file(
+          path, of_tensor(tensor,
+                          parse_error(
+                              fmt::format("the index says that the tensor is in \"{}\", which does not have it", file),
+                              "the index and the shards are of different checkpoints; fetch them again")));
     }
     return {};
   }
@@ -232,12 +223,11 @@ class Reading {
       for (const formats::TensorInfo& tensor : checkpoint_.shards[shard].header.tensors) {
         const auto [known, added] = shard_of_tensor.emplace(tensor.name, shard);
         if (added) continue;
-        return Error{.code = ErrorCode::parse,
-                     .message = fmt::format("the tensor is in two shards: this one and \"{}\"",
-                                            last_component(checkpoint_.shards[known->second].name)),
-                     .hint = "remove one of them",
-                     .tensor = tensor.name,
-                     .file = checkpoint_.folder + "/" + checkpoint_.shards[shard].name};
+        return in_file(
+            checkpoint_.folder + "/" + checkpoint_.shards[shard].name,
+            of_tensor(tensor.name, parse_error(fmt::format("the tensor is in two shards: this one and \"{}\"",
+                                                           last_component(checkpoint_.shards[known->second].name)),
+                                               "remove one of them")));
       }
     }
     return {};
@@ -248,16 +238,10 @@ class Reading {
   Result<void> add_model_of(const std::vector<std::string>& names, const std::string& first_name) {
     const std::string first = output_file(first_name);
     ShardName shard;
-    SourceModel model{.folder = folder_of(first_name),
-                      .stem = first.substr(0, first.rfind('.')),
-                      .index = {},
-                      .output_index = {},
-                      .index_text = {},
-                      .shards = {}};
+    SourceModel model{.folder = folder_of(first_name), .stem = first.substr(0, first.rfind('.'))};
     if (names.size() > 1 && parse_shard_name(first, shard)) model.stem = shard.stem;
     for (const std::string& name : names) {
-      std::size_t added = TRY(add_shard(name));
-      model.shards.push_back(added);
+      model.shards.push_back(TRY(add_shard(name)));
     }
     TRY(check_names_once(model));
     checkpoint_.models.push_back(std::move(model));
@@ -282,11 +266,10 @@ class Reading {
       for (std::size_t i = 0; i < names.size() && parse_shard_name(output_file(names[i]), shard); ++i) {
         if (shard.number == i + 1 && names.size() == shard.count) continue;
         const std::size_t missing = shard.number == i + 1 ? names.size() + 1 : i + 1;
-        return Error{
-            .code = ErrorCode::io,
-            .message = fmt::format("shard {} of {} is not there, and no index names its shards", missing, shard.count),
-            .hint = "fetch the missing files",
-            .file = checkpoint_.folder + "/" + folder_of(names[i]) + missing_name(names[i], shard, missing)};
+        return in_file(
+            checkpoint_.folder + "/" + folder_of(names[i]) + missing_name(names[i], shard, missing),
+            io_failure(fmt::format("shard {} of {} is not there, and no index names its shards", missing, shard.count),
+                       "fetch the missing files"));
       }
       TRY(add_model_of(names, names.front()));
     }
@@ -352,10 +335,8 @@ std::string source_folder(const std::string& path) {
 Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<std::string>& skip_files) {
   FileGlobs skip = TRY(FileGlobs::compile(skip_files));
   if (is_file(source_folder(path) + "/.tcast/moving.json")) {
-    return Error{.code = ErrorCode::io,
-                 .message = "the folder is not complete: its files are getting their places",
-                 .hint = "`tcast finish` completes it",
-                 .file = path};
+    return in_file(path, io_failure("the folder is not complete: its files are getting their places",
+                                    "`tcast finish` completes it"));
   }
   std::string real = TRY(real_path(path));
   if (is_folder(real)) {
@@ -367,21 +348,20 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   }
   // A link to a file is the user's own; its name counts, and its folder.
   const std::string name = last_component(path);
-  std::string folder = TRY(real_path(source_folder(path)));
-  Reading reading(std::move(folder), std::move(skip));
+  Reading reading(TRY(real_path(source_folder(path))), std::move(skip));
   return stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
 }
 
 Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
                                            const std::string& version) {
   std::unique_ptr<StoredFile> source = TRY(open_shard(folder, name));
-  if (source->size() != bytes || source->version() != version) {
-    return Error{.code = ErrorCode::io,
-                 .message = "the file has changed since the conversion was planned",
-                 .hint = "plan the conversion again; `overwrite` replaces the old plan",
-                 .file = source->path()};
-  }
+  if (source->size() != bytes || source->version() != version) return changed_since_planned(source->path());
   return source;
+}
+
+Error changed_since_planned(const std::string& path, std::string_view noun) {
+  return in_file(path, io_failure(fmt::format("the {} has changed since the conversion was planned", noun),
+                                  "plan the conversion again; `overwrite` replaces the old plan"));
 }
 
 }  // namespace tensorcast::checkpoint

@@ -24,12 +24,12 @@ struct SourceShard {
 
 // Tensors with one namespace: the shards of an index, or a file alone.
 struct SourceModel {
-  std::string folder;               // "", "unet/"
-  std::string stem;                 // "model", "model.fp16"
-  std::string index;                // name of its index; "" if it has none
-  std::string output_index;         // the name of the index of its safetensors files; "" if it has no index
-  std::string index_text;           //
-  std::vector<std::size_t> shards;  // in the order of their names
+  std::string folder;                    // "", "unet/"
+  std::string stem;                      // "model", "model.fp16"
+  std::string index = {};                // name of its index; "" if it has none
+  std::string output_index = {};         // the name of the index of its safetensors files; "" if it has no index
+  std::string index_text = {};           //
+  std::vector<std::size_t> shards = {};  // in the order of their names
 };
 
 struct SourceCheckpoint {
@@ -54,5 +54,7 @@ struct SourceCheckpoint {
 // Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
 [[nodiscard]] Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name,
                                                          std::uint64_t bytes, const std::string& version);
+// The error of a file that is not the one that was planned.
+[[nodiscard]] Error changed_since_planned(const std::string& path, std::string_view noun = "file");
 
 }  // namespace tensorcast::checkpoint

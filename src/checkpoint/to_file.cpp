@@ -11,6 +11,8 @@
 #include "convert/file_plan.hpp"
 #include "convert/quantized/layer_summary.hpp"
 #include "convert/tensor_selection.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -28,13 +30,10 @@ Result<const Format*> format_of(const ConvertRequest& request) {
 
 Result<void> check_request(const ConvertRequest& request, const Format& format) {
   const auto fail = [&](std::string message, std::string hint) {
-    return Error{
-        .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .file = request.output};
+    return in_file(request.output, unsupported(std::move(message), std::move(hint)));
   };
   if (!is_local(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
-  if (request.max_shard_bytes != 0) {
-    return fail("a file has no shards", "a name that ends in / is a folder's");
-  }
+  if (request.max_shard_bytes != 0) return fail("a file has no shards", "a name that ends in / is a folder's");
   const bool gguf = request.respell == "gguf" && format.name == std::string_view("gguf");
   if (format.many_tensors && &format != &safetensors_format && !gguf) {
     return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
@@ -54,11 +53,6 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   return check_apart({.path = request.output, .noun = "output"}, input);
 }
 
-Error at_input(Error error, const ConvertRequest& request) {
-  if (error.file.empty()) error.file = request.input;
-  return error;
-}
-
 // Returns the models that have a tensor to write.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
@@ -68,22 +62,21 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
     named.to = DType::bfloat16;
     named.preset = Preset::weights_only;
   }
-  Result<file_conversion::TensorPlanner> planner =
-      file_conversion::TensorPlanner::create(named, safetensors_format, format);
-  if (!planner) return std::move(planner).error();
+  file_conversion::TensorPlanner planner =
+      TRY(file_conversion::TensorPlanner::create(named, safetensors_format, format));
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
     quantized::FoundLayers layers = layers_of(claims, model, reader);
-    const Result<quantized::Respelling> respelling = planner->new_spelling(layers, claims.texts_of(model), reader);
-    if (!respelling) return at_input(respelling.error(), request);
+    const Result<quantized::Respelling> respelling = planner.new_spelling(layers, claims.texts_of(model), reader);
+    if (!respelling) return in_file(request.input, respelling.error());
     const Result<std::vector<file_conversion::PlannedTensor>> planned =
-        planner->plan(reader.tensors(), claims.of(model), layers, *respelling);
-    if (!planned) return at_input(planned.error(), request);
+        planner.plan(reader.tensors(), claims.of(model), layers, *respelling);
+    if (!planned) return in_file(request.input, planned.error());
     if (!planned->empty()) chosen.push_back(&model);
   }
-  TRY(planner->check_all_matched());
+  TRY(planner.check_all_matched());
   return chosen;
 }
 

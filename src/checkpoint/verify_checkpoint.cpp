@@ -12,6 +12,8 @@
 #include "checkpoint/verify_quantized.hpp"
 #include "convert/output_names.hpp"
 #include "convert/progress_meter.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
@@ -42,11 +44,7 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
     if (escaped) line.remove_prefix(1);
     const bool valid =
         line.size() > digits + 2 && line[digits] == ' ' && (line[digits + 1] == ' ' || line[digits + 1] == '*');
-    if (!valid) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("line {} is not a hash and a name", sums.size() + 1),
-                   .file = path};
-    }
+    if (!valid) return in_file(path, parse_error(fmt::format("line {} is not a hash and a name", sums.size() + 1)));
     Sum sum{.sha256 = std::string(line.substr(0, digits)), .name = {}};
     const std::string_view name = line.substr(digits + 2);
     for (std::size_t i = 0; i < name.size(); ++i) {
@@ -82,17 +80,12 @@ class Verification {
     const std::string sums_path = output_.folder + "/SHA256SUMS";
     const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
     if (!has_sums && request_.against.empty()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "the folder has no SHA256SUMS to compare with",
-                   .hint = "`against` compares its tensors with the checkpoint that it was converted from",
-                   .file = output_.folder};
+      return in_file(output_.folder,
+                     invalid("the folder has no SHA256SUMS to compare with",
+                             "`against` compares its tensors with the checkpoint that it was converted from"));
     }
-    if (has_sums) {
-      TRY(check_hashes(sums_path));
-    }
-    if (!request_.against.empty()) {
-      TRY(check_tensors());
-    }
+    if (has_sums) TRY(check_hashes(sums_path));
+    if (!request_.against.empty()) TRY(check_tensors());
     for (const SourceModel& model : output_.models) {
       OpenedModel opened = opened_model(output_, model);
       add_warnings(opened, name_prefix(model));
@@ -103,10 +96,9 @@ class Verification {
   // A GGUF file, whose original is a file or a model of a checkpoint.
   Result<VerifyOutcome> run_file() {
     if (request_.against.empty()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "a GGUF file has no hashes to compare with",
-                   .hint = "`against` compares its tensors with those that it was converted from",
-                   .file = request_.checkpoint};
+      return in_file(request_.checkpoint,
+                     invalid("a GGUF file has no hashes to compare with",
+                             "`against` compares its tensors with those that it was converted from"));
     }
     OpenedModel output = TRY(open_model(request_.checkpoint));
     file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
@@ -133,8 +125,7 @@ class Verification {
   }
 
   Result<void> check_hashes(const std::string& path) {
-    const std::unique_ptr<StoredFile> file = TRY(open_source(output_.folder, "SHA256SUMS"));
-    const std::string text = TRY(read_text(*file, max_sums_bytes));
+    const std::string text = TRY(read_text(*TRY(open_source(output_.folder, "SHA256SUMS")), max_sums_bytes));
     const std::vector<Sum> sums = TRY(parse_sums(text, path));
     std::uint64_t total = 0;
     std::map<std::string_view, bool> listed;
@@ -145,15 +136,12 @@ class Verification {
     }
     for (const std::string& name : files_of(output_)) {
       if (listed.contains(name)) continue;
-      return Error{.code = ErrorCode::parse,
-                   .message = "SHA256SUMS does not have this file",
-                   .hint = "the conversion did not write it: remove it, or add what `sha256sum` prints for it",
-                   .file = output_.folder + "/" + name};
+      return in_file(output_.folder + "/" + name,
+                     parse_error("SHA256SUMS does not have this file",
+                                 "the conversion did not write it: remove it, or add what `sha256sum` prints for it"));
     }
     file_conversion::ProgressMeter meter(request_.on_progress, total);
-    for (const Sum& sum : sums) {
-      TRY(check_hash(sum, meter));
-    }
+    for (const Sum& sum : sums) TRY(check_hash(sum, meter));
     return {};
   }
 
@@ -166,9 +154,8 @@ class Verification {
     }));
     outcome_.bytes_read += source->size();
     if (hash.digest() != sum.sha256) {
-      return Error{.code = ErrorCode::internal,
-                   .message = "the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed",
-                   .file = source->path()};
+      return in_file(source->path(),
+                     internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed"));
     }
     ++outcome_.files;
     return {};
@@ -180,18 +167,15 @@ class Verification {
     for (const SourceModel& model : source_.models) {
       const bool wanted = is_empty(model) || has_tensors(source_, model, written);
       if (wanted && find_model(output_, model) == nullptr) {
-        return Error{.code = ErrorCode::internal,
-                     .message = fmt::format("the model \"{}{}\" of \"{}\" is not there", model.folder, model.stem,
-                                            source_.folder),
-                     .file = output_.folder};
+        return in_file(output_.folder, internal_error(fmt::format("the model \"{}{}\" of \"{}\" is not there",
+                                                                  model.folder, model.stem, source_.folder)));
       }
     }
     for (const SourceModel& model : output_.models) {
       const SourceModel* of = find_model(source_, model);
       if (of == nullptr) {
-        return Error{.code = ErrorCode::internal,
-                     .message = fmt::format("\"{}\" has no model \"{}{}\"", source_.folder, model.folder, model.stem),
-                     .file = output_.folder};
+        return in_file(output_.folder, internal_error(fmt::format("\"{}\" has no model \"{}{}\"", source_.folder,
+                                                                  model.folder, model.stem)));
       }
       TRY(check_model(model, *of, written));
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/detect_recipes.hpp"
 
@@ -32,7 +33,7 @@ Error differs(const LayerRecipes& layer, bool is_weighed) {
   std::string hint =
       "the weight was changed, or was made of another one; `tcast inspect OUT --against IN` shows all recipes";
   if (!is_weighed) hint = "if it was made with a file of importance, pass `--importance FILE`; else " + hint;
-  return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint), .tensor = layer.name};
+  return of_tensor(layer.name, internal_error(std::move(message), std::move(hint)));
 }
 
 }  // namespace
@@ -61,8 +62,7 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
     const Recipes& shared = common.at(layer.scheme);
     ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.ways() : shared, " or "))];
   }
-  if (found != weights.size())
-    return Error{.code = ErrorCode::internal, .message = "weights of the output are not found"};
+  if (found != weights.size()) return internal_error("weights of the output are not found");
   std::vector<std::string> sentences;
   for (const auto& [what, count] : counts) {
     sentences.push_back(fmt::format("{} {} {}", count, count == 1 ? "weight is" : "weights are", what));

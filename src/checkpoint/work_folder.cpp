@@ -7,6 +7,8 @@
 
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/shard_record.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
 
@@ -30,18 +32,14 @@ Error busy(const std::string& output) {
 }
 
 Error no_plan(const std::string& output, bool complete) {
-  return Error{.code = ErrorCode::invalid_argument,
-               .message = complete ? "the folder has no plan: the conversion is complete"
-                                   : "the folder has no plan of a conversion",
-               .hint = "`tcast plan` makes one",
-               .file = output};
+  return in_file(output, invalid(complete ? "the folder has no plan: the conversion is complete"
+                                          : "the folder has no plan of a conversion",
+                                 "`tcast plan` makes one"));
 }
 
 Error disappeared(const std::string& path) {
-  return Error{.code = ErrorCode::io,
-               .message = "the state of the conversion was removed or replaced by somebody else meanwhile",
-               .hint = "start the conversion again",
-               .file = path};
+  return in_file(path, io_failure("the state of the conversion was removed or replaced by somebody else meanwhile",
+                                  "start the conversion again"));
 }
 
 // Reports whether a run of ours makes a file of this name, relative to its state.
@@ -66,17 +64,14 @@ Result<std::optional<io::WrittenFiles>> read_record(const Folder& folder) {
   const std::optional<Folder::Entry> found = TRY(folder.find(record_name));
   if (!found.has_value()) return std::optional<io::WrittenFiles>();
   if (found->kind != io::Found::Kind::file) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "this name is kept for the record of what tensorcast wrote, and is a folder or a link",
-                 .hint = "remove it, or write to another folder",
-                 .file = folder.path_of(record_name)};
+    return in_file(folder.path_of(record_name),
+                   invalid("this name is kept for the record of what tensorcast wrote, and is a folder or a link",
+                           "remove it, or write to another folder"));
   }
   const std::string text = TRY(folder.read_text(record_name, max_record_bytes));
   const std::string path = folder.path_of(record_name);
   io::WrittenFiles written = TRY(io::parse_written_files(text, path));
-  for (const io::WrittenFile& file : written.files) {
-    TRY(check_file_name(file.name, path));
-  }
+  for (const io::WrittenFile& file : written.files) TRY(check_file_name(file.name, path));
   return std::optional(std::move(written));
 }
 
@@ -99,8 +94,7 @@ std::string WorkFolder::folder_of_output(const std::string& output) {
 
 Result<WorkFolder> WorkFolder::create(const std::string& output) {
   const std::string path = folder_of_output(output);
-  std::unique_ptr<Folder> folder = TRY(Folder::create(path));
-  WorkFolder work(std::move(folder));
+  WorkFolder work(TRY(Folder::create(path)));
   TRY(check_state(*work.folder_));
   TRY(work.folder_->create_folder(state_name));
   TRY(work.lock(io::LockKind::exclusive));
@@ -110,16 +104,12 @@ Result<WorkFolder> WorkFolder::create(const std::string& output) {
 
 Result<WorkFolder> WorkFolder::open(const std::string& output, std::optional<io::LockKind> kind) {
   const std::string path = folder_of_output(output);
-  std::unique_ptr<Folder> folder = TRY(Folder::open(path));
-  WorkFolder work(std::move(folder));
+  WorkFolder work(TRY(Folder::open(path)));
   const std::optional<Folder::Entry> identity = TRY(work.folder_->find(identity_name));
   if (!identity.has_value()) {
-    const std::optional<Folder::Entry> sums = TRY(work.folder_->find(sums_name));
-    return no_plan(path, sums.has_value());
+    return no_plan(path, TRY(work.folder_->find(sums_name)).has_value());
   }
-  if (kind) {
-    TRY(work.lock(*kind));
-  }
+  if (kind) TRY(work.lock(*kind));
   return work;
 }
 
@@ -133,10 +123,9 @@ Result<void> WorkFolder::check_state(const Folder& folder) {
     const std::vector<std::string> names = TRY(folder.names_below(state));
     for (const std::string& name : names) {
       if (is_state_file(name.substr(state.size() + 1))) continue;
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "this file is not part of the state of a conversion, which is kept in this folder",
-                   .hint = "remove it, or write to another folder",
-                   .file = folder.path_of(name)};
+      return in_file(folder.path_of(name),
+                     invalid("this file is not part of the state of a conversion, which is kept in this folder",
+                             "remove it, or write to another folder"));
     }
   }
   return {};
@@ -148,17 +137,14 @@ std::string WorkFolder::staged(const std::string& name) const {
 }
 
 Result<std::optional<CheckpointPlan>> WorkFolder::find_plan() {
-  const std::optional<Folder::Entry> found = TRY(folder_->find(identity_name));
-  if (!found.has_value()) return std::optional<CheckpointPlan>();
+  if (!TRY(folder_->find(identity_name)).has_value()) return std::optional<CheckpointPlan>();
   std::string identity = TRY(folder_->read_text(identity_name, max_identity_bytes));
   if (identity.ends_with('\n')) identity.pop_back();
   const std::string text = TRY(folder_->read_text(plan_name, max_plan_bytes));
   CheckpointPlan plan = TRY(parse_plan(text, folder_->path_of(plan_name)));
   if (io::sha256_of(text) != identity) {
-    return Error{.code = ErrorCode::parse,
-                 .message = "the plan is damaged: it is not the one that was written",
-                 .hint = "`overwrite` plans anew",
-                 .file = folder_->path_of(plan_name)};
+    return in_file(folder_->path_of(plan_name),
+                   parse_error("the plan is damaged: it is not the one that was written", "`overwrite` plans anew"));
   }
   identity_ = std::move(identity);
   return std::optional(std::move(plan));
@@ -172,9 +158,7 @@ Result<CheckpointPlan> WorkFolder::load_plan() {
 
 Result<void> WorkFolder::begin(const CheckpointPlan& plan) {
   TRY(folder_->remove(identity_name));
-  for (const char* name : {".tcast/shards", ".tcast/files"}) {
-    TRY(folder_->create_folder(name));
-  }
+  for (const char* name : {".tcast/shards", ".tcast/files"}) TRY(folder_->create_folder(name));
   TRY(remove_strangers(plan));
   const std::string text = plan_text(plan);
   TRY(folder_->write_text(plan_name, text));
@@ -198,21 +182,14 @@ Result<void> WorkFolder::remove_strangers(const CheckpointPlan& plan) const {
 }
 
 Result<void> WorkFolder::check_identity() const {
-  if (state_) {
-    const bool still = TRY(state_->is_still());
-    if (!still) return disappeared(folder_->path_of(state_name));
-  }
-  const std::optional<Folder::Entry> found = TRY(folder_->find(identity_name));
-  if (!found.has_value()) return disappeared(folder_->path_of(state_name));
+  if (state_ && !TRY(state_->is_still())) return disappeared(folder_->path_of(state_name));
+  if (!TRY(folder_->find(identity_name)).has_value()) return disappeared(folder_->path_of(state_name));
   const std::string identity = TRY(folder_->read_text(identity_name, max_identity_bytes));
   if (identity_.empty() || identity != identity_ + "\n") return disappeared(folder_->path_of(state_name));
   return {};
 }
 
-Result<bool> WorkFolder::is_moving() const {
-  const std::optional<Folder::Entry> found = TRY(folder_->find(moving_name));
-  return found.has_value();
-}
+Result<bool> WorkFolder::is_moving() const { return TRY(folder_->find(moving_name)).has_value(); }
 
 Result<bool> WorkFolder::is_empty(const Folder& folder) {
   const std::vector<std::string> names = TRY(folder.names_in(""));
@@ -223,8 +200,7 @@ Result<bool> WorkFolder::is_empty(const Folder& folder) {
 
 Result<bool> WorkFolder::has_no_state(const Folder& folder) {
   for (const char* name : {state_name, identity_name}) {  // in a store, only files have names
-    const std::optional<Folder::Entry> found = TRY(folder.find(name));
-    if (found.has_value()) return false;
+    if (TRY(folder.find(name)).has_value()) return false;
   }
   return true;
 }
@@ -253,15 +229,12 @@ Result<void> WorkFolder::finish_state() {
 }
 
 Result<void> WorkFolder::remove_finished(const Folder& folder) {
-  const std::optional<Folder::Entry> found = TRY(folder.find(finished_name));
-  return found.has_value() ? remove_state(folder, finished_name) : Result<void>();
+  return TRY(folder.find(finished_name)).has_value() ? remove_state(folder, finished_name) : Result<void>();
 }
 
 Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) const {
-  const std::optional<Folder::Entry> record = TRY(folder_->find(this->record(shard)));
-  if (!record.has_value()) return std::optional<DoneShard>();
-  const std::string text = TRY(folder_->read_text(this->record(shard), max_done_bytes));
-  std::optional<DoneShard> done = parse_shard_record(text);
+  if (!TRY(folder_->find(this->record(shard))).has_value()) return std::optional<DoneShard>();
+  std::optional<DoneShard> done = parse_shard_record(TRY(folder_->read_text(this->record(shard), max_done_bytes)));
   const bool fits = done && done->fingerprint == shard.fingerprint && done->bytes == shard.bytes &&
                     done->tensors.size() == shard.tensors.size();
   if (!fits) return std::optional<DoneShard>();  // it is converted again
@@ -271,8 +244,7 @@ Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) con
     return whole ? std::move(done) : std::optional<DoneShard>();
   }
   // While files get their places, a shard may have its place already; the mover compares its hash.
-  const bool moving = TRY(is_moving());
-  return moving ? std::move(done) : std::optional<DoneShard>();
+  return TRY(is_moving()) ? std::move(done) : std::optional<DoneShard>();
 }
 
 Result<void> WorkFolder::set_done(const PlannedShard& shard, const DoneShard& done) const {

@@ -22,6 +22,8 @@
 #include "convert/scale_record.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/output_file.hpp"
@@ -39,16 +41,6 @@ using file_conversion::Plan;
 using file_conversion::PlannedTensor;
 using file_conversion::ProgressMeter;
 using formats::Format;
-
-// Sets the file of an error that names none.
-Error at_file(Error error, const std::string& path) {
-  if (error.file.empty()) error.file = path;
-  return error;
-}
-
-Error cancelled(const ConvertRequest& request) {
-  return {.code = ErrorCode::cancelled, .message = "cancelled; nothing was written", .file = request.output};
-}
 
 ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& output) {
   ConvertOutcome outcome;
@@ -93,11 +85,9 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
   ProgressMeter progress(request.on_progress, request.verify ? 2 * bytes : bytes);
   // Before anything is created, so that the caller can be ready to cancel.
-  if (!progress.report()) return cancelled(request);
+  if (!progress.report()) return in_file(request.output, cancelled());
   io::ParentFolders folders;
-  if (request.parents) {
-    folders = TRY(io::ParentFolders::create(request.output));
-  }
+  if (request.parents) folders = TRY(io::ParentFolders::create(request.output));
   Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
   if (!output) {
     if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
@@ -128,31 +118,29 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   std::vector<formats::TensorInfo> targets;
   for (const PlannedTensor* tensor : ordered) targets.push_back(tensor->target);
   Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
-  if (!writer) return at_file(std::move(writer).error(), request.output);
+  if (!writer) return in_file(request.output, std::move(writer).error());
 
   Result<file_conversion::TransferOutcome> transferred =
       file_conversion::transfer(request, ordered, *input.reader, **writer, progress);
-  if (!transferred) return at_file(std::move(transferred).error(), request.input);
-  if (transferred->cancelled) return cancelled(request);
+  if (!transferred) return in_file(request.input, std::move(transferred).error());
+  if (transferred->cancelled) return in_file(request.output, cancelled());
   if (respelled != nullptr) {
     Result<void> measured = file_conversion::add_quantized_losses(request, ordered, *respelled, *transferred);
-    if (!measured) return at_file(std::move(measured).error(), request.input);
+    if (!measured) return in_file(request.input, std::move(measured).error());
   }
-  if (auto finished = (*writer)->finish(); !finished) return at_file(std::move(finished).error(), request.output);
+  if (auto finished = (*writer)->finish(); !finished) return in_file(request.output, std::move(finished).error());
 
   if (request.verify) {
     const Result<bool> verified = verify_output(request, plan, input, format, *output, progress);
-    if (!verified) return at_file(verified.error(), request.output);
-    if (!*verified) return cancelled(request);
+    if (!verified) return in_file(request.output, verified.error());
+    if (!*verified) return in_file(request.output, cancelled());
     outcome.verified = true;
   }
   TRY(output->sync());  // may take long
-  if (!progress.report()) return cancelled(request);
+  if (!progress.report()) return in_file(request.output, cancelled());
   std::error_code ignored;
   const bool replaced = other_data && std::filesystem::exists(outcome.other_data, ignored);
-  if (other_data) {
-    TRY(other_data->commit());
-  }
+  if (other_data) TRY(other_data->commit());
   if (auto committed = output->commit(); !committed) {
     if (other_data && !replaced) std::filesystem::remove(outcome.other_data, ignored);
     return std::move(committed).error();
@@ -166,14 +154,11 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
 
 Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   if (!request.filter.skip_files.empty()) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "`skip_files` is for checkpoints, and the input is a file",
-                 .file = request.input};
+    return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
-  Result<OpenedInput> input =
-      file_conversion::open_model_file(request.input, request.input_format, {.raw = request.raw, .from = request.from});
-  if (!input) return std::move(input).error();
-  return file_conversion::convert_reader(request, *input);
+  OpenedInput input = TRY(file_conversion::open_model_file(request.input, request.input_format,
+                                                           {.raw = request.raw, .from = request.from}));
+  return file_conversion::convert_reader(request, input);
 }
 
 }  // namespace
@@ -230,7 +215,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
                                                            : output_format(request.output, request.output_format));
   const quantized::FoundLayers layers = layers_of(input);
   Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
-  if (!plan) return at_file(plan.error(), request.input);
+  if (!plan) return in_file(request.input, plan.error());
   quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();

@@ -20,6 +20,7 @@
 #include "convert/respelled_plan.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/system_calls.hpp"
@@ -53,17 +54,13 @@ Result<void> check_holds(const Format& output, const Format& input, const Tensor
   if (!tensor.foreign_dtype.empty()) {
     if (&input == &output) return {};
     if (output.can_hold_foreign != nullptr && output.can_hold_foreign(tensor.foreign_dtype)) return {};
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("{} cannot hold {}", output.name, tensor.foreign_dtype),
-                 .hint = input.create == nullptr ? "`include` takes other tensors out, one by one"
-                                                 : fmt::format("only {} can", input.name),
-                 .tensor = tensor.name};
+    return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, tensor.foreign_dtype),
+                                              input.create == nullptr ? "`include` takes other tensors out, one by one"
+                                                                      : fmt::format("only {} can", input.name)));
   }
   if (output.can_hold(tensor.dtype)) return {};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} cannot hold {}", output.name, name(tensor.dtype)),
-               .hint = formats_holding(tensor.dtype),
-               .tensor = tensor.name};
+  return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, name(tensor.dtype)),
+                                            formats_holding(tensor.dtype)));
 }
 
 // Returns the name of an unnamed array: that of its file.
@@ -79,9 +76,7 @@ bool extracts(const ConvertRequest& request, const Format& input, const Format& 
 }
 
 Error not_quantized(const std::string& tensor) {
-  return Error{.code = ErrorCode::unsupported,
-               .message = "it cannot be quantized here, only in files and folders of tensors with names",
-               .tensor = tensor};
+  return of_tensor(tensor, unsupported("it cannot be quantized here, only in files and folders of tensors with names"));
 }
 
 // `tensors` is the number of tensors to write.
@@ -112,10 +107,8 @@ Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
   planned.target.dtype = decision.to;
   planned.target.bytes = decision.to == DType::string ? 0 : storage_bytes(decision.to, source.count);
   if (planned.target.bytes == std::numeric_limits<std::size_t>::max()) {
-    return Error{.code = ErrorCode::out_of_range,
-                 .message = fmt::format("{} elements of {} have more bytes than can be counted", source.count,
-                                        name(decision.to)),
-                 .tensor = source.name};
+    return of_tensor(source.name, out_of_range(fmt::format("{} elements of {} have more bytes than can be counted",
+                                                           source.count, name(decision.to))));
   }
   return planned;
 }
@@ -308,21 +301,18 @@ class TensorPlanner::Implementation {
       const quantized::Layer& layer = layers.layers[i];
       if (!layer.is_quantized()) continue;  // a weight that was chosen
       TensorInfo weight = quantized::decoded_info(layer);
-      Result<Decision> decision = selection_.decide(request_, weight, input_, false);
-      if (!decision) return std::move(decision).error();
+      Decision decision = TRY(selection_.decide(request_, weight, input_, false));
       // A pattern may name the tensors that are there.
       for (const quantized::Part& part : layer.parts) {
         if (selection_.excludes(tensors[part.tensor].name))
-          *decision = {.reason = {TypeReason::excluded}, .included = false};
+          decision = {.reason = {TypeReason::excluded}, .included = false};
       }
-      if (decision->changes() && !layer.problem.empty()) {
-        return Error{
-            .code = ErrorCode::unsupported,
-            .message = layer.problem,
-            .hint = fmt::format("`exclude` '{}' leaves this kind of layer as it is", pattern_of_layer(layer.name)),
-            .tensor = layer.problem_tensor};
+      if (decision.changes() && !layer.problem.empty()) {
+        return of_tensor(layer.problem_tensor,
+                         unsupported(layer.problem, fmt::format("`exclude` '{}' leaves this kind of layer as it is",
+                                                                pattern_of_layer(layer.name))));
       }
-      decisions[i] = std::move(decision).value();
+      decisions[i] = std::move(decision);
     }
     return decisions;
   }
@@ -345,7 +335,7 @@ class TensorPlanner::Implementation {
         plan.push_back(std::move(planned));
         return {};
       }
-      return Error{.code = ErrorCode::unsupported, .message = planned.reason.text(), .tensor = layer.name};
+      return of_tensor(layer.name, unsupported(planned.reason.text()));
     }
     PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
     planned.source = index;
@@ -379,9 +369,7 @@ class TensorPlanner::Implementation {
     }
     PlannedTensor planned = TRY(plan_tensor(source, std::move(decision)));
     TensorInfo& target = planned.target;
-    if (planned.converts) {
-      TRY(check_options(source, planned));
-    }
+    if (planned.converts) TRY(check_options(source, planned));
     if (planned.converts && output_.objection != nullptr && !request_.allow_odd) {
       if (std::string objection = output_.objection(target); !objection.empty()) {
         target = source;
@@ -406,10 +394,10 @@ class TensorPlanner::Implementation {
     const bool in_layer = layers.any() && layers.layer_of[planned.source] != SIZE_MAX;
     if (planned.reason.why == TypeReason::not_floating && !claim.empty() && !in_layer && layers.refusal.empty() &&
         !request_.raw_codes && is_weight_of_integers(source)) {
-      return Error{.code = ErrorCode::parse,
-                   .message = fmt::format("{}, and these codes have no scales", claim),
-                   .hint = "the scales are missing or are of another type; `exclude` leaves the codes as they are",
-                   .tensor = source.name};
+      return of_tensor(
+          source.name,
+          parse_error(fmt::format("{}, and these codes have no scales", claim),
+                      "the scales are missing or are of another type; `exclude` leaves the codes as they are"));
     }
     if (!planned.converts || part.role == QuantizedRole::none) return {};
     if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
@@ -436,16 +424,13 @@ class TensorPlanner::Implementation {
         fmt::format("`exclude` '{}' leaves what is quantized as it is", pattern_of_quantized(tensors, parts));
     if (!layers.refusal.empty()) message = layers.refusal;
     hint += "; `raw_codes` converts the codes alone";
-    return Error{
-        .code = ErrorCode::unsupported, .message = std::move(message), .hint = std::move(hint), .tensor = source.name};
+    return of_tensor(source.name, unsupported(std::move(message), std::move(hint)));
   }
 
   Result<void> check_options(const TensorInfo& source, const PlannedTensor& planned) {
     const DType to = planned.target.dtype;
     if (!checked_.emplace(source.dtype, to, planned.scale).second) return {};
-    Result<void> fits = check_pair(source.dtype, to, options_of(request_, planned));
-    if (!fits) fits.error().tensor = source.name;
-    return fits;
+    return of_tensor(source.name, check_pair(source.dtype, to, options_of(request_, planned)));
   }
 
   const ConvertRequest& request_;
@@ -468,9 +453,7 @@ TensorPlanner::~TensorPlanner() = default;
 
 Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
                                             const Format& output_format) {
-  if (request.to != DType::undefined) {
-    TRY(check_castable(request.to));
-  }
+  if (request.to != DType::undefined) TRY(check_castable(request.to));
   Selection selection = TRY(Selection::compile(request));
   OutputNames written = TRY(OutputNames::compile(request.filter));
   auto implementation =
@@ -503,9 +486,7 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
   std::vector<TensorInfo> targets;
   targets.reserve(tensors.size());
   for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
-  if (output.check != nullptr) {
-    TRY(output.check(targets));
-  }
+  if (output.check != nullptr) TRY(output.check(targets));
   if (output.layout != nullptr) return output.layout(targets);
   std::vector<std::size_t> layout(targets.size());
   std::iota(layout.begin(), layout.end(), std::size_t{0});

@@ -29,13 +29,12 @@ inline namespace TENSORCAST_ABI {
 
 Result<FileSummary> inspect(const InspectRequest& request) {
   return guarded(request.input, [&]() -> Result<FileSummary> {
-    const Result<file_conversion::OpenedInput> input = file_conversion::open_model_file(
-        request.input, request.input_format, {.raw = request.raw, .from = request.from});
-    if (!input) return input.error();
-    FileSummary summary = file_conversion::summary_of(*input);
-    const quantized::FoundLayers found = file_conversion::layers_of(*input);
-    summary.layers = quantized::summary_of(found, input->reader->tensors());
-    summary.warnings = quantized::scale_warnings(found, *input->reader);
+    const file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(
+        request.input, request.input_format, {.raw = request.raw, .from = request.from}));
+    FileSummary summary = file_conversion::summary_of(input);
+    const quantized::FoundLayers found = file_conversion::layers_of(input);
+    summary.layers = quantized::summary_of(found, input.reader->tensors());
+    summary.warnings = quantized::scale_warnings(found, *input.reader);
     return summary;
   });
 }

@@ -6,6 +6,7 @@
 
 #include "convert/quantization_claim.hpp"
 #include "convert/quantized/layer_summary.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
@@ -49,16 +50,8 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
   io::InputFile file = TRY(io::InputFile::open(path));
   OpenedInput input{.file = std::make_unique<io::InputFile>(std::move(file)), .format = nullptr, .reader = nullptr};
   input.format = TRY(choose_format(*input.file, format_name, options.raw.has_value()));
-  Result<std::unique_ptr<formats::Reader>> reader = input.format->open(*input.file, options);
-  if (!reader) {
-    if (reader.error().file.empty()) reader.error().file = path;
-    return std::move(reader).error();
-  }
-  input.reader = std::move(reader).value();
-  if (Result<void> known = check_names(*input.reader, options.from); !known) {
-    known.error().file = path;
-    return std::move(known).error();
-  }
+  input.reader = TRY(in_file(path, input.format->open(*input.file, options)));
+  TRY(in_file(path, check_names(*input.reader, options.from)));
   return input;
 }
 

@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
@@ -36,8 +37,7 @@ Result<OutputNames> OutputNames::compile(const OutputFilter& filter) {
     *list = TRY(PatternList::compile(*texts));
   }
   for (const Rename& rename : filter.rename) {
-    Renaming compiled = TRY(compile_renaming(rename));
-    names.renames_.push_back(std::move(compiled));
+    names.renames_.push_back(TRY(compile_renaming(rename)));
   }
   return names;
 }
@@ -64,9 +64,7 @@ bool OutputNames::writes(const std::string& name) {
 }
 
 Result<std::string> OutputNames::new_name(const std::string& name) {
-  const auto fail = [&](std::string message) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .tensor = name};
-  };
+  const auto fail = [&](std::string message) { return of_tensor(name, invalid(std::move(message))); };
   std::string renamed = name;
   for (Renaming& renaming : renames_) {
     if (re2::RE2::GlobalReplace(&renamed, *renaming.regex, renaming.replacement) > 0) renaming.matched = true;
@@ -107,11 +105,9 @@ Result<void> check_names_differ(const std::vector<std::string>& old_names, const
   for (std::size_t i = 0; i < new_names.size(); ++i) {
     const auto [first, added] = known.emplace(new_names[i], i);
     if (added) continue;
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("\"{}\" and this one would both be named \"{}\"", old_names[first->second],
-                                        new_names[i]),
-                 .hint = "change `rename`, or leave one of them out by `drop`",
-                 .tensor = old_names[i]};
+    return of_tensor(old_names[i], invalid(fmt::format("\"{}\" and this one would both be named \"{}\"",
+                                                       old_names[first->second], new_names[i]),
+                                           "change `rename`, or leave one of them out by `drop`"));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // Plans tensors that are not in a file.
 #include "convert/file_plan.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
@@ -13,18 +14,13 @@ Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary>
   std::vector<formats::TensorInfo> infos;
   infos.reserve(tensors.size());
   for (const TensorSummary& tensor : tensors) {
-    const Result<std::size_t> count = element_count(tensor.shape);
-    if (!count) {
-      Error error = count.error();
-      error.tensor = tensor.name;
-      return error;
-    }
+    const std::size_t count = TRY(of_tensor(tensor.name, element_count(tensor.shape)));
     const bool sized = is_castable(tensor.dtype) && tensor.dtype != DType::string;
     infos.push_back({.name = tensor.name,
                      .dtype = tensor.dtype,
                      .shape = tensor.shape,
-                     .count = *count,
-                     .bytes = sized ? storage_bytes(tensor.dtype, *count) : 0,
+                     .count = count,
+                     .bytes = sized ? storage_bytes(tensor.dtype, count) : 0,
                      .foreign_dtype = tensor.foreign_dtype});
   }
   return infos;
@@ -36,11 +32,10 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
   return guarded([&]() -> Result<std::vector<TensorOutcome>> {
     const std::vector<formats::TensorInfo> infos = TRY(infos_of(tensors));
     // npz holds many tensors of every type.
-    Result<file_conversion::TensorPlanner> planner =
-        file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format);
-    if (!planner) return std::move(planner).error();
-    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner->plan(infos, "", {}));
-    TRY(planner->check_all_matched());
+    file_conversion::TensorPlanner planner =
+        TRY(file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format));
+    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner.plan(infos, "", {}));
+    TRY(planner.check_all_matched());
     std::vector<TensorOutcome> outcomes;
     outcomes.reserve(planned.size());
     for (const file_conversion::PlannedTensor& tensor : planned)

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "dtype/error_places.hpp"
+
 namespace tensorcast::file_conversion {
 
 bool measures_losses(const ConversionSettings& settings) noexcept {
@@ -20,10 +22,7 @@ Result<void> add_quantized_losses(const ConversionSettings& settings, std::span<
     if (settings.on_loss == OnLoss::ignore) continue;
     std::optional<Damage> damage = find_quantizing_damage(loss->report, loss->nonzero);
     if (damage && settings.on_loss == OnLoss::fail) {
-      return Error{.code = ErrorCode::out_of_range,
-                   .message = std::move(damage->what),
-                   .hint = std::move(damage->remedy),
-                   .tensor = tensor.name()};
+      return of_tensor(tensor.name(), out_of_range(std::move(damage->what), std::move(damage->remedy)));
     }
     outcome.damages[i] = std::move(damage);
   }

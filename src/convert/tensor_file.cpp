@@ -10,6 +10,7 @@
 
 #include "convert/aligned_buffer.hpp"
 #include "convert/open_input.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
@@ -24,11 +25,6 @@ namespace {
 using file_conversion::OpenedInput;
 using formats::Format;
 using formats::TensorInfo;
-
-Error at_file(Error error, const std::string& path) {
-  if (error.file.empty()) error.file = path;
-  return error;
-}
 
 Result<OpenedInput> open(const std::string& path, const ReadTensorOptions& options) {
   Result<OpenedInput> input = file_conversion::open_input(path, options.format, {});
@@ -45,16 +41,14 @@ Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::stri
   const auto found =
       std::find_if(tensors.begin(), tensors.end(), [&](const TensorInfo& info) { return info.name == wanted; });
   if (found != tensors.end()) return static_cast<std::size_t>(found - tensors.begin());
-  return Error{.code = ErrorCode::invalid_argument, .message = "the file has no such tensor", .tensor = wanted};
+  return of_tensor(wanted, invalid("the file has no such tensor"));
 }
 
 // Fails for tensors whose elements this library cannot hold.
 Result<void> check_readable(const TensorInfo& info) {
   if (info.problem) return *info.problem;
   if (info.dtype != DType::undefined) return {};
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("elements of type {} are not supported", info.foreign_dtype),
-               .tensor = info.name};
+  return of_tensor(info.name, unsupported(fmt::format("elements of type {} are not supported", info.foreign_dtype)));
 }
 
 Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
@@ -62,8 +56,7 @@ Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
   const TensorInfo& info = reader.tensors()[index];
   TRY(check_readable(info));
   if (info.dtype == DType::string) {
-    StringBuffer strings = TRY(formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size())));
-    return Tensor::own(info.shape, std::move(strings));
+    return Tensor::own(info.shape, TRY(formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size()))));
   }
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(info.bytes);
   TRY(reader.read(index, 0, buffer->span()));
@@ -75,10 +68,8 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
   TRY(check_readable(info));
   const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
   if (info.dtype == DType::string || !whole_bytes || first > info.count || count > info.count - first) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = fmt::format("elements {} to {} cannot be read from {} of {}", first, first + count,
-                                        info.count, name(info.dtype)),
-                 .tensor = info.name};
+    return of_tensor(info.name, invalid(fmt::format("elements {} to {} cannot be read from {} of {}", first,
+                                                    first + count, info.count, name(info.dtype))));
   }
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
   TRY(input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()));
@@ -87,25 +78,20 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
 
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
   OpenedInput input = TRY(open(path, options));
-  const Result<std::size_t> index = choose_tensor(*input.reader, options.tensor);
-  if (!index) return at_file(index.error(), path);
-  Result<Tensor> tensor = read_elements(input, *index);
-  if (!tensor) return at_file(std::move(tensor).error(), path);
-  return NamedTensor{.name = input.reader->tensors()[*index].name, .tensor = std::move(*tensor)};
+  const std::size_t index = TRY(in_file(path, choose_tensor(*input.reader, options.tensor)));
+  Tensor tensor = TRY(in_file(path, read_elements(input, index)));
+  return NamedTensor{.name = input.reader->tensors()[index].name, .tensor = std::move(tensor)};
 }
 
 Result<std::vector<TensorInfo>> infos_of(std::span<const NamedTensor> tensors, const Format& format) {
   std::vector<TensorInfo> infos;
   infos.reserve(tensors.size());
   for (const auto& [tensor_name, tensor] : tensors) {
-    if (!tensor.defined()) {
-      return Error{.code = ErrorCode::invalid_argument, .message = "the tensor is undefined", .tensor = tensor_name};
-    }
+    if (!tensor.defined()) return of_tensor(tensor_name, invalid("the tensor is undefined"));
     if (!format.can_hold(tensor.dtype())) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("{} cannot hold {}", format.name, name(tensor.dtype())),
-                   .hint = fmt::format("{} can", fmt::join(file_formats_for(tensor.dtype()), ", ")),
-                   .tensor = tensor_name};
+      return of_tensor(tensor_name,
+                       unsupported(fmt::format("{} cannot hold {}", format.name, name(tensor.dtype())),
+                                   fmt::format("{} can", fmt::join(file_formats_for(tensor.dtype()), ", "))));
     }
     TensorInfo& info = infos.emplace_back();
     info.name = tensor_name;
@@ -125,36 +111,29 @@ StringBuffer copy_of(StringView strings) {
 }
 
 Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings) {
-  if (writer.measures_strings()) {
-    TRY(writer.measure_strings(strings));
-  }
+  if (writer.measures_strings()) TRY(writer.measure_strings(strings));
   return writer.append_strings(strings);
 }
 
 Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
-  const Result<const Format*> format =
-      options.format.empty() ? formats::format_for_output(path) : file_conversion::output_format(path, options.format);
-  if (!format) return format.error();
-  const std::vector<TensorInfo> infos = TRY(infos_of(tensors, **format));
-  if ((*format)->check != nullptr) {
-    TRY((*format)->check(infos));
-  }
+  const Format& format = *TRY(options.format.empty() ? formats::format_for_output(path)
+                                                     : file_conversion::output_format(path, options.format));
+  const std::vector<TensorInfo> infos = TRY(infos_of(tensors, format));
+  if (format.check != nullptr) TRY(format.check(infos));
   std::vector<std::size_t> order(infos.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if ((*format)->layout != nullptr) order = (*format)->layout(infos);
+  if (format.layout != nullptr) order = format.layout(infos);
   std::vector<TensorInfo> ordered;
   for (const std::size_t index : order) ordered.push_back(infos[index]);
 
   io::ParentFolders folders;
-  if (options.parents) {
-    folders = TRY(io::ParentFolders::create(path));
-  }
+  if (options.parents) folders = TRY(io::ParentFolders::create(path));
   Result<io::OutputFile> file = io::OutputFile::create(path, options.overwrite);
   if (!file) {
     if (file.error().system_error == ENOENT) file.error().hint = "create its folder first";
     return std::move(file).error();
   }
-  std::unique_ptr<formats::Writer> writer = TRY((*format)->create(*file, ordered, {.metadata = options.metadata}));
+  std::unique_ptr<formats::Writer> writer = TRY(format.create(*file, ordered, {.metadata = options.metadata}));
   for (const std::size_t index : order) {
     const Tensor& tensor = tensors[index].tensor;
     if (tensor.count() == 0) continue;
@@ -175,9 +154,7 @@ Result<NamedTensor> read_tensor(const std::string& path, const ReadTensorOptions
 
 Result<void> write_tensors(const std::string& path, std::span<const NamedTensor> tensors,
                            const WriteTensorsOptions& options) {
-  Result<void> written = guarded(path, [&] { return write(path, tensors, options); });
-  if (!written) return at_file(std::move(written).error(), path);
-  return written;
+  return in_file(path, guarded(path, [&] { return write(path, tensors, options); }));
 }
 
 Result<void> write_tensor(const std::string& path, const Tensor& tensor, const WriteTensorOptions& options) {
@@ -200,11 +177,10 @@ TensorFile::~TensorFile() = default;
 
 Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
   return guarded(path, [&]() -> Result<TensorFile> {
-    Result<OpenedInput> input =
-        file_conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from});
-    if (!input) return std::move(input).error();
-    FileSummary summary = file_conversion::summary_of(*input);
-    return TensorFile(std::make_unique<State>(State{std::move(*input), std::move(summary)}));
+    OpenedInput input =
+        TRY(file_conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from}));
+    FileSummary summary = file_conversion::summary_of(input);
+    return TensorFile(std::make_unique<State>(State{std::move(input), std::move(summary)}));
   });
 }
 
@@ -215,14 +191,10 @@ Result<Tensor> TensorFile::read_with(std::size_t index, const Read& read) {
   return guarded([&]() -> Result<Tensor> {
     const std::vector<TensorInfo>& tensors = state_->input.reader->tensors();
     if (index >= tensors.size()) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = fmt::format("the file has {} tensors, and so none of index {}", tensors.size(), index),
-                   .file = state_->input.file->path()};
+      return in_file(state_->input.file->path(),
+                     invalid(fmt::format("the file has {} tensors, and so none of index {}", tensors.size(), index)));
     }
-    Result<Tensor> tensor = read(state_->input);
-    if (tensor) return tensor;
-    if (tensor.error().tensor.empty()) tensor.error().tensor = tensors[index].name;
-    return at_file(std::move(tensor).error(), state_->input.file->path());
+    return in_file(state_->input.file->path(), at_tensor(tensors[index].name, read(state_->input)));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/tensor.hpp"
@@ -20,10 +21,9 @@ using formats::TensorInfo;
 Error cannot_convert(const TensorInfo& tensor, const Format& input) {
   if (tensor.problem) return *tensor.problem;
   const std::string kind = input.foreign_kind.empty() ? "" : fmt::format("is {}: it ", input.foreign_kind);
-  return Error{.code = ErrorCode::unsupported,
-               .message = fmt::format("{} {}cannot be converted, only copied", tensor.foreign_dtype, kind),
-               .hint = "exclude the tensor",
-               .tensor = tensor.name};
+  return of_tensor(tensor.name,
+                   unsupported(fmt::format("{} {}cannot be converted, only copied", tensor.foreign_dtype, kind),
+                               "exclude the tensor"));
 }
 
 // Towers of multimodal models, which loaders of quantized models expect as they are.

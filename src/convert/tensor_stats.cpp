@@ -13,6 +13,7 @@
 #include "convert/open_input.hpp"
 #include "convert/quantized/importance.hpp"
 #include "convert/scheme_fit.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
@@ -108,13 +109,8 @@ Result<std::vector<TensorStats>> sum_up_all(formats::Reader& reader, const Stats
     const auto found = places.find(name);
     const bool is_the_only_one = name.empty() && reader.tensors().size() == 1;
     if (found == places.end() && !is_the_only_one) return no_such_tensor(name);
-    Result<TensorStats> stats =
-        sum_up(reader, is_the_only_one ? 0 : found->second, request, importance ? &*importance : nullptr);
-    if (!stats) {
-      stats.error().tensor = name;
-      return std::move(stats).error();
-    }
-    all.push_back(std::move(*stats));
+    const std::size_t place = is_the_only_one ? 0 : found->second;
+    all.push_back(TRY(of_tensor(name, sum_up(reader, place, request, importance ? &*importance : nullptr))));
   }
   return all;
 }
@@ -139,12 +135,9 @@ inline namespace TENSORCAST_ABI {
 Result<std::vector<TensorStats>> tensor_stats(const StatsRequest& request) {
   return guarded(request.input, [&]() -> Result<std::vector<TensorStats>> {
     TRY(check_execution(request.execution));
-    const Result<file_conversion::OpenedInput> input =
-        file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from});
-    if (!input) return input.error();
-    Result<std::vector<TensorStats>> stats = sum_up_all(*input->reader, request);
-    if (!stats && stats.error().file.empty()) stats.error().file = request.input;
-    return stats;
+    const file_conversion::OpenedInput input = TRY(
+        file_conversion::open_input(request.input, request.input_format, {.raw = request.raw, .from = request.from}));
+    return in_file(request.input, sum_up_all(*input.reader, request));
   });
 }
 

@@ -7,6 +7,8 @@
 #include "convert/damage.hpp"
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
@@ -37,13 +39,10 @@ class Transfer {
   Result<TransferOutcome> run() {
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
       const PlannedTensor& tensor = *tensors_[index];
-      if (Result<void> moved = move(index, tensor); !moved) {
-        if (moved.error().tensor.empty()) moved.error().tensor = tensor.name();
-        return std::move(moved).error();
-      }
+      TRY(at_tensor(tensor.name(), move(index, tensor)));
       if (outcome_.cancelled) return std::move(outcome_);
     }
-    if (Result<void> drained = blocks_.drain(); !drained) return std::move(drained).error();
+    TRY(blocks_.drain());
     return std::move(outcome_);
   }
 
@@ -57,10 +56,9 @@ class Transfer {
 
   Result<void> copy(const PlannedTensor& tensor, std::size_t source, std::uint64_t all_bytes) {
     for (std::uint64_t offset = 0; offset < all_bytes && !outcome_.cancelled;) {
-      Result<std::span<std::byte>> block = blocks_.acquire();
-      if (!block) return std::move(block).error();
-      const std::size_t bytes = std::min<std::uint64_t>({block->size(), block_bytes, all_bytes - offset});
-      if (auto got = reader_.read(source, offset, block->first(bytes)); !got) return got;
+      std::span<std::byte> block = TRY(blocks_.acquire());
+      const std::size_t bytes = std::min<std::uint64_t>({block.size(), block_bytes, all_bytes - offset});
+      TRY(reader_.read(source, offset, block.first(bytes)));
       blocks_.push(bytes);
       const std::uint64_t before = share(tensor, offset, all_bytes);
       offset += bytes;
@@ -86,7 +84,7 @@ class Transfer {
   }
 
   Result<void> copy_rounded(std::size_t index, const PlannedTensor& tensor) {
-    if (Result<void> done = copy(tensor, tensor.rounded, tensor.target.bytes); !done) return done;
+    TRY(copy(tensor, tensor.rounded, tensor.target.bytes));
     const CastOptions options = options_for(tensor);
     if (outcome_.cancelled || !is_judged(tensor, options)) return {};
     const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(tensor.rounded);
@@ -97,8 +95,7 @@ class Transfer {
   // `count` numbers from `first` on, until the next block is read.
   Result<std::span<std::byte>> read_block(const PlannedTensor& tensor, std::uint64_t first, std::size_t count) {
     const std::span<std::byte> source = source_.span().first(storage_bytes(tensor.from, count));
-    Result<void> got = reader_.read(tensor.source, storage_bytes(tensor.from, first), source);
-    if (!got) return std::move(got).error();
+    TRY(reader_.read(tensor.source, storage_bytes(tensor.from, first), source));
     return source;
   }
 
@@ -112,12 +109,11 @@ class Transfer {
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      Result<std::span<std::byte>> source = read_block(tensor, first, count);
-      if (!source) return std::move(source).error();
+      std::span<std::byte> source = TRY(read_block(tensor, first, count));
       const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
-      Result<void> done = cast({from, shape, *source}, {to, shape, target}, options, report, run_.execution);
+      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, run_.execution);
       if (!done) return located(std::move(done).error(), first, from);
-      nonzero.before += count_nonzero(from, *source, count);
+      nonzero.before += count_nonzero(from, source, count);
       nonzero.after += count_nonzero(to, target, count);
       advance(0, tensor);
     }
@@ -137,21 +133,19 @@ class Transfer {
     for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      Result<std::span<std::byte>> source = read_block(tensor, first, count);
-      if (!source) return std::move(source).error();
-      Result<std::span<std::byte>> block = blocks_.acquire();
-      if (!block) return std::move(block).error();
-      const MutableTensorView target{to, shape, block->first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, *source}, target, options, *report, run_.execution)
-                                 : cast({from, shape, *source}, target, options, run_.execution);
+      std::span<std::byte> source = TRY(read_block(tensor, first, count));
+      std::span<std::byte> block = TRY(blocks_.acquire());
+      const MutableTensorView target{to, shape, block.first(storage_bytes(to, count))};
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, run_.execution)
+                                 : cast({from, shape, source}, target, options, run_.execution);
       if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
-        nonzero.before += count_nonzero(from, *source, count);
+        nonzero.before += count_nonzero(from, source, count);
         nonzero.after += count_nonzero(to, target.bytes, count);
       }
       blocks_.push(target.bytes.size());
       advance(
-          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source->size() + target.bytes.size(),
+          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
           tensor);
     }
     if (reported) outcome_.reports[index] = report;
@@ -173,10 +167,10 @@ class Transfer {
   }
 
   Result<void> move_strings(const PlannedTensor& tensor) {
-    if (Result<void> drained = blocks_.drain(); !drained) return drained;
+    TRY(blocks_.drain());
     if (writer_.measures_strings()) {
       const auto measure = [&](const StringBuffer& block) { return writer_.measure_strings(block); };
-      if (Result<void> measured = each_block(tensor, measure); !measured) return measured;
+      TRY(each_block(tensor, measure));
     }
     std::uint64_t appended = 0;
     return each_block(tensor, [&](const StringBuffer& block) {
@@ -192,9 +186,7 @@ class Transfer {
   Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
     for (StringBlocks blocks(options_of(run_, tensor), tensor, reader_, block_bytes_);
          !blocks.at_end() && !outcome_.cancelled;) {
-      const Result<StringBuffer> block = blocks.next();
-      if (!block) return block.error();
-      if (Result<void> taken = take(*block); !taken) return taken;
+      TRY(take(TRY(blocks.next())));
       advance(0, tensor);
     }
     return {};
@@ -204,11 +196,8 @@ class Transfer {
     for (NumberBlocks numbers(options_for(tensor), tensor, reader_, block_bytes_);
          !numbers.at_end() && !outcome_.cancelled;) {
       const std::uint64_t before = share(tensor, numbers.done());
-      const Result<std::span<std::byte>> block = blocks_.acquire();
-      if (!block) return block.error();
-      const Result<std::span<std::byte>> parsed = numbers.next(*block);
-      if (!parsed) return parsed.error();
-      blocks_.push(parsed->size());
+      const std::span<std::byte> parsed = TRY(numbers.next(TRY(blocks_.acquire())));
+      blocks_.push(parsed.size());
       advance(share(tensor, numbers.done()) - before, tensor);
     }
     return {};

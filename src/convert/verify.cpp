@@ -12,6 +12,7 @@
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::file_conversion {
@@ -58,12 +59,8 @@ class Verification {
     }
     for (std::size_t place = 0; place < tensors_.size() && !cancelled_; ++place) {
       const PlannedTensor& tensor = *tensors_[place];
-      Result<void> checked = check_header(tensor, output_.tensors()[place]);
-      if (checked) checked = check_data(tensor, place);
-      if (!checked) {
-        if (checked.error().tensor.empty()) checked.error().tensor = tensor.name();
-        return std::move(checked).error();
-      }
+      TRY(at_tensor(tensor.name(), check_header(tensor, output_.tensors()[place])));
+      TRY(at_tensor(tensor.name(), check_data(tensor, place)));
     }
     return !cancelled_;
   }
@@ -177,8 +174,7 @@ class Verification {
     for (StringBlocks wanted(options_of(run_, tensor), tensor, input_, threaded_block_bytes);
          !wanted.at_end() && !cancelled_;) {
       const std::uint64_t first = wanted.done();
-      const StringBuffer block = TRY(wanted.next());
-      const std::size_t equal = TRY(found.count_equal(block));
+      const std::size_t equal = TRY(found.count_equal(TRY(wanted.next())));
       if (first + equal != wanted.done()) return differs("the strings differ", first + equal);
       advance(0, tensor);
     }

@@ -14,6 +14,7 @@
 #include "convert/quantized/decoded_reader.hpp"
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/scheme_fit.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
@@ -51,12 +52,7 @@ class BudgetChoice {
     for (const SchemeCandidate& candidate : candidates_) schemes.push_back(candidate.scheme);
     writer_ = TRY(quantized::choose_spelling(schemes, request_));
     for (const ChosenWeight& weight : weights_) total_ += element_bytes(weight);
-    for (const ChosenWeight& weight : weights_) {
-      if (Result<void> measured = measure(weight); !measured) {
-        if (measured.error().tensor.empty()) measured.error().tensor = found_.layers[weight.layer].name;
-        return measured;
-      }
-    }
+    for (const ChosenWeight& weight : weights_) TRY(at_tensor(found_.layers[weight.layer].name, measure(weight)));
     const std::vector<std::size_t> chosen = TRY(choose_within_budget(measured_, request_.targets.budget));
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       if (!weights_[i].scheme.empty()) continue;
@@ -74,8 +70,7 @@ class BudgetChoice {
     const QuantizeTargets& targets = request_.targets;
     if (targets.candidates.empty()) candidates_ = default_scheme_candidates();
     for (const std::string& text : targets.candidates) {
-      SchemeCandidate candidate = TRY(parse_scheme_candidate(text));
-      candidates_.push_back(std::move(candidate));
+      candidates_.push_back(TRY(parse_scheme_candidate(text)));
     }
     offered_ = candidates_.size();
     const auto is_any = [&](auto holds) { return std::ranges::any_of(candidates_, holds); };

@@ -5,6 +5,8 @@
 #include <span>
 
 #include "convert/open_input.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/input_file.hpp"
@@ -17,9 +19,7 @@ Result<std::string> read_whole_file(const std::string& path, std::uint64_t max_b
   return guarded(path, [&]() -> Result<std::string> {
     const io::InputFile file = TRY(io::InputFile::open(path));
     if (file.size() > max_bytes) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("the file has {} bytes; {} are allowed", file.size(), max_bytes),
-                   .file = path};
+      return in_file(path, unsupported(fmt::format("the file has {} bytes; {} are allowed", file.size(), max_bytes)));
     }
     std::string bytes(file.size(), '\0');
     TRY(file.read(0, std::as_writable_bytes(std::span(bytes))));

@@ -1,4 +1,4 @@
-// Adds to errors, or to those of Results, where they happened.
+// The errors of places: less usual ones by name, and what adds to errors, or to those of Results, where they happened.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -9,6 +9,18 @@
 #include "tensorcast/error.hpp"
 
 namespace tensorcast {
+
+[[nodiscard]] inline Error io_failure(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::io, .message = std::move(message), .hint = std::move(hint)};
+}
+
+[[nodiscard]] inline Error out_of_range(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::out_of_range, .message = std::move(message), .hint = std::move(hint)};
+}
+
+[[nodiscard]] inline Error internal_error(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint)};
+}
 
 // Puts `where` and a colon in front of the message.
 [[nodiscard]] inline Error at(std::string_view where, Error error) {
@@ -32,7 +44,18 @@ template <class T>
   return result;
 }
 
-// Names the tensor.
+// Names the tensor, unless the error names one.
+[[nodiscard]] inline Error at_tensor(const std::string& name, Error error) {
+  if (error.tensor.empty()) error.tensor = name;
+  return error;
+}
+template <class T>
+[[nodiscard]] Result<T> at_tensor(const std::string& name, Result<T> result) {
+  if (!result && result.error().tensor.empty()) result.error().tensor = name;
+  return result;
+}
+
+// Names the tensor in any case.
 [[nodiscard]] inline Error of_tensor(const std::string& name, Error error) {
   error.tensor = name;
   return error;

@@ -110,9 +110,7 @@ Result<void> check_paths(const ConvertArguments& arguments) {
   const std::vector<PathUse> paths = paths_of(arguments);
   const std::span<const PathUse> rules = std::span(paths).subspan(2);
   // In a folder, the library leaves files of others alone.
-  if (!paths[0].folder) {
-    TRY(tensorcast::check_apart(paths[1], rules));
-  }
+  if (!paths[0].folder) TRY(tensorcast::check_apart(paths[1], rules));
   if (arguments.report_path.empty()) return {};
   const PathUse report{.path = arguments.report_path, .noun = "report"};
   TRY(tensorcast::check_apart(report, paths));
@@ -174,9 +172,7 @@ Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& o
       return tensorcast::unsupported("only npy is written to standard output", "-o FILE");
     request.output = TRY(output.create());
   }
-  if (request.input == standard_stream) {
-    request.input = TRY(standard_input_as_file());
-  }
+  if (request.input == standard_stream) request.input = TRY(standard_input_as_file());
   return {};
 }
 

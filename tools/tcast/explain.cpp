@@ -61,8 +61,7 @@ Result<ExplainedValue> explain_value(const ExplainArguments& arguments, const st
     value.source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
   }
   for (const DType to : arguments.to) {
-    Explanation target = TRY(tensorcast::explain(literal, arguments.from, to, arguments.options));
-    value.targets.push_back(std::move(target));
+    value.targets.push_back(TRY(tensorcast::explain(literal, arguments.from, to, arguments.options)));
   }
   return value;
 }

@@ -15,6 +15,8 @@
 #include "command.hpp"
 #include "convert_rules.hpp"
 #include "difference_text.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
@@ -268,18 +270,16 @@ Result<void> measure(const InspectArguments& arguments, std::span<const DType> c
   for (const auto& [path, measured] : by_file) {
     std::vector<std::string> names;
     for (const Inspected* tensor : measured) names.push_back(tensor->summary.name);
-    Result<std::vector<TensorStats>> stats =
-        tensorcast::tensor_stats({.input = path,
-                                  .tensors = names,
-                                  .candidates = {candidates.begin(), candidates.end()},
-                                  .schemes = arguments.candidates.schemes,
-                                  .importance = arguments.importance,
-                                  .options = arguments.options,
-                                  .execution = arguments.execution,
-                                  .raw = arguments.raw,
-                                  .from = arguments.layout.from});
-    if (!stats) return std::move(stats).error();
-    for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move((*stats)[i]);
+    std::vector<TensorStats> stats = TRY(tensorcast::tensor_stats({.input = path,
+                                                                   .tensors = names,
+                                                                   .candidates = {candidates.begin(), candidates.end()},
+                                                                   .schemes = arguments.candidates.schemes,
+                                                                   .importance = arguments.importance,
+                                                                   .options = arguments.options,
+                                                                   .execution = arguments.execution,
+                                                                   .raw = arguments.raw,
+                                                                   .from = arguments.layout.from}));
+    for (std::size_t i = 0; i < measured.size(); ++i) measured[i]->stats = std::move(stats[i]);
   }
   return {};
 }
@@ -299,9 +299,7 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
                                                const std::vector<std::string>& files) {
   std::vector<std::size_t> chosen(file.tensors.size());
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-  if (!arguments.include.empty()) {
-    chosen = TRY(tensorcast::matching_tensors(file, arguments.include));
-  }
+  if (!arguments.include.empty()) chosen = TRY(tensorcast::matching_tensors(file, arguments.include));
   std::vector<Inspected> tensors;
   for (const std::size_t index : chosen) {
     tensors.push_back({.summary = file.tensors[index],
@@ -385,9 +383,7 @@ Result<BudgetPlan> write_ranking(const InspectArguments& arguments, const std::v
   if (arguments.budget == 0.0) return plan;
   Result<BudgetPlan> planned = plan_budget(tensors, arguments.budget);
   if (!planned || arguments.plan.empty()) return planned;
-  Result<void> written =
-      write_report(arguments.plan, inputs_of(arguments), plan_rules(*planned), arguments.overwrite, "plan");
-  if (!written) return std::move(written).error();
+  TRY(write_report(arguments.plan, inputs_of(arguments), plan_rules(*planned), arguments.overwrite, "plan"));
   return planned;
 }
 
@@ -403,10 +399,7 @@ bool is_onnx_model(const InspectArguments& arguments) {
 // Initializers of a model are listed only; `tcast onnx` has what reads and changes them.
 Result<FileSummary> inspect_model(const InspectArguments& arguments) {
   const auto refuse = [&](std::string message, std::string hint) {
-    return tensorcast::Error{.code = tensorcast::ErrorCode::unsupported,
-                             .message = std::move(message),
-                             .hint = std::move(hint),
-                             .file = arguments.path};
+    return tensorcast::in_file(arguments.path, tensorcast::unsupported(std::move(message), std::move(hint)));
   };
   if (arguments.stats) {
     return refuse("--stats does not read ONNX models",

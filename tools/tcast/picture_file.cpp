@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "options.hpp"
 #include "printable.hpp"
@@ -23,7 +25,7 @@ using tensorcast::Result;
 bool is_svg(const std::string& path) { return path.ends_with(".svg"); }
 
 Error failed(std::string what, const std::string& path) {
-  return Error{.code = ErrorCode::io, .message = std::move(what), .file = path};
+  return tensorcast::in_file(path, tensorcast::io_failure(std::move(what)));
 }
 
 // Runs `dot -Tsvg`. `path`: where the picture goes.
@@ -61,10 +63,10 @@ Result<void> check_picture(const std::string& path, const std::string& model,
   for (const std::string& file : external) data.push_back({.path = file, .noun = "external data of the model"});
   TRY(check_report_path(path, data, overwrite, "picture"));
   if (is_svg(path) && find_program("dot").empty()) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = "an SVG picture needs the program dot of Graphviz, which is not in PATH",
-                 .hint = "install Graphviz, such as with `apt install graphviz`; a name that ends in .dot needs none",
-                 .file = path};
+    return tensorcast::in_file(
+        path, tensorcast::unsupported(
+                  "an SVG picture needs the program dot of Graphviz, which is not in PATH",
+                  "install Graphviz, such as with `apt install graphviz`; a name that ends in .dot needs none"));
   }
   const Result<std::string> drawn = tensorcast::onnx::draw({.input = model});
   return drawn ? Result<void>() : drawn.error();

@@ -12,6 +12,8 @@
 
 #include "convert/convert_options.hpp"
 #include "convert_rules.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
 #include "printable.hpp"
 
@@ -221,9 +223,7 @@ void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::N
 
 tensorcast::Result<void> add_yaml_rules(const std::string& text, const std::string& path, ConvertRequest& request) {
   const auto fail = [&](const std::string& message, const YAML::Mark& mark) {
-    return tensorcast::Error{.code = tensorcast::ErrorCode::parse,
-                             .message = fmt::format("line {}: {}", mark.line + 1, message),
-                             .file = path};
+    return tensorcast::in_file(path, tensorcast::parse_error(fmt::format("line {}: {}", mark.line + 1, message)));
   };
   try {
     const YAML::Node document = YAML::Load(text);

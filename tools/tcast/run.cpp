@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "command.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "failure.hpp"
@@ -115,12 +116,11 @@ Result<NamedTensor> read_input(const Program& program, const std::string& argume
   }
   if (input == nullptr) input = find_input(program, tensor->name);
   if (input == nullptr) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = "cannot tell which model input this file is for",
-                 .hint = program.inputs().empty()
-                             ? "the model has no inputs"
-                             : fmt::format("--input NAME=FILE, where NAME is one of {}", names_of(program.inputs())),
-                 .file = file};
+    return tensorcast::in_file(
+        file, tensorcast::invalid("cannot tell which model input this file is for",
+                                  program.inputs().empty() ? "the model has no inputs"
+                                                           : fmt::format("--input NAME=FILE, where NAME is one of {}",
+                                                                         names_of(program.inputs()))));
   }
   tensor->name = input->name;
   return tensor;
@@ -139,11 +139,10 @@ Result<std::vector<NamedTensor>> read_inputs(const Program& program, const RunAr
   for (const ValueInfo& input : program.inputs()) {
     const auto is_it = [&](const NamedTensor& tensor) { return tensor.name == input.name; };
     if (input.default_value || std::any_of(tensors.begin(), tensors.end(), is_it)) continue;
-    return Error{
-        .code = ErrorCode::invalid_argument,
-        .message = fmt::format("input \"{}\" of the model is missing", input.name),
-        .hint = fmt::format("--input {}=FILE; the model has the inputs {}", input.name, names_of(program.inputs())),
-        .file = arguments.model};
+    return tensorcast::in_file(
+        arguments.model, tensorcast::invalid(fmt::format("input \"{}\" of the model is missing", input.name),
+                                             fmt::format("--input {}=FILE; the model has the inputs {}", input.name,
+                                                         names_of(program.inputs()))));
   }
   return tensors;
 }
@@ -168,9 +167,8 @@ class OutputFolder {
     }
     std::filesystem::create_directories(name, problem);
     if (!problem) return {};
-    return Error{.code = ErrorCode::io,
-                 .message = fmt::format("the folder cannot be created: {}", problem.message()),
-                 .file = name};
+    return tensorcast::in_file(
+        name, tensorcast::io_failure(fmt::format("the folder cannot be created: {}", problem.message())));
   }
 
  private:
@@ -201,10 +199,7 @@ Result<std::vector<OutputPlace>> place_outputs(const Program& program, const Run
   for (std::size_t i = 0; i < files.size(); ++i) {
     OutputPlace place{.name = names[i], .path = (std::filesystem::path(arguments.output_dir) / files[i]).string()};
     if (!arguments.overwrite && std::filesystem::exists(place.path, problem)) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = "the file exists already",
-                   .hint = "--force overwrites it",
-                   .file = place.path};
+      return tensorcast::in_file(place.path, tensorcast::invalid("the file exists already", "--force overwrites it"));
     }
     if (std::filesystem::exists(place.path, problem)) {  // what is read exists, too
       const tensorcast::PathUse output{.path = place.path, .noun = "output"};

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
@@ -27,8 +28,7 @@ using tensorcast::Result;
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
 
 Error failure(std::string_view doing) {
-  return Error{.code = ErrorCode::io,
-               .message = fmt::format("cannot {}: {}", doing, std::generic_category().message(errno))};
+  return tensorcast::io_failure(fmt::format("cannot {}: {}", doing, std::generic_category().message(errno)));
 }
 
 bool is_regular(int fd) {

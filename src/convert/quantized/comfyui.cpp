@@ -11,35 +11,24 @@ namespace {
 
 constexpr std::string_view marker = "scaled_fp8";
 
-void complete_float8(const ModelTensors& tensors, std::size_t scales, LayerBuilder& builder) {
+// One scale for the tensor or for each row. `kind`: "fp8" or "int8".
+void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string_view kind, LayerBuilder& builder) {
   Layer& layer = builder.layer();
-  layer.scheme = "fp8-tensor";
-  const bool wide = builder.codes().dtype == DType::float8_e5m2;
-  layer.coding = {.element = wide ? Element::e5m2 : Element::e4m3};
-  builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
+  layer.scheme = fmt::format("{}-tensor", kind);
   layer.shape = builder.codes().shape;
+  if (kind == "int8") {
+    layer.coding = {.element = Element::integer, .is_signed = true};
+    builder.need_codes_of({DType::int8});
+  } else {
+    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
+  }
   if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
-    layer.scheme = "fp8-channel";
+    layer.scheme = fmt::format("{}-channel", kind);
     layer.block_rows = 1;
     layer.block_columns = whole_row(layer.shape);
   }
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, "its description");
-}
-
-void complete_int8(const ModelTensors& tensors, std::size_t scales, LayerBuilder& builder) {
-  Layer& layer = builder.layer();
-  layer.scheme = "int8-tensor";
-  layer.coding = {.element = Element::integer, .is_signed = true};
-  builder.need_codes_of({DType::int8});
-  layer.shape = builder.codes().shape;
-  if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
-    layer.scheme = "int8-channel";
-    layer.block_rows = 1;
-    layer.block_columns = whole_row(layer.shape);
-  }
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, "its description");
+  builder.check_scales(scales, false, "its description");
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
@@ -88,14 +77,14 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
   const std::string format = text_in(description, "format");
   const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
   if (format == "float8_e4m3fn" || format == "float8_e5m2") {
-    complete_float8(tensors, scales, builder);
+    complete_plain(tensors, scales, "fp8", builder);
   } else if (format == "nvfp4") {
     complete_swizzled(tensors, scales, true, builder);
     builder.check_global(builder.need(module + ".weight_scale_2", PartRole::global_scale));
   } else if (format == "mxfp8") {
     complete_swizzled(tensors, scales, false, builder);
   } else if (format == "int8_tensorwise") {
-    complete_int8(tensors, scales, builder);
+    complete_plain(tensors, scales, "int8", builder);
     if (is_true(description, "convrot")) read_rotation(description, builder);
   } else {
     builder.layer().scheme = format;
@@ -138,7 +127,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
       if (codes == SIZE_MAX || bit_width(tensors[codes].dtype) > 8) continue;
       LayerBuilder builder(tensors, "comfyui", module + ".weight", codes);
       builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
-      complete_float8(tensors, i, builder);
+      complete_plain(tensors, i, "fp8", builder);
       builder.add(module + ".scale_input", PartRole::activations);
       layers.push_back(std::move(builder).done());
       continue;

@@ -138,8 +138,7 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   read_shape(tensors, builder, builder.need(module + ".weight_shape", PartRole::state));
   set_blocks(group, description, builder);
   const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, description.source);
+  builder.check_scales(scales, false, description.source);
   const std::size_t index = builder.add(module + ".weight_g_idx", PartRole::group_index);
   if (index != SIZE_MAX && builder.ok() &&
       (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector{layer.shape.back()})) {
@@ -180,8 +179,7 @@ void complete_packed_floats(const std::string& module, const std::string& format
                              nv ? nv_block : mx_block, description.source));
   }
   const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
-  builder.check_scale_type(scales, true);
-  builder.check_grid(scales, description.source);
+  builder.check_scales(scales, true, description.source);
   if (nv) builder.check_global(builder.need(module + ".weight_global_scale", PartRole::global_scale));
 }
 
@@ -209,8 +207,7 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
                                   : layer.block_rows == 1 ? "group"
                                                           : "block");
   const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
-  builder.check_scale_type(scales, mx);
-  builder.check_grid(scales, description.source);
+  builder.check_scales(scales, mx, description.source);
   const std::size_t zeros = builder.add(module + ".weight_zero_point", PartRole::zero_points);
   if (zeros == SIZE_MAX || scales == SIZE_MAX) return;
   if (tensors[zeros].dtype != DType::int8 || tensors[zeros].shape != tensors[scales].shape) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "convert/quantized/part_reader.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
 
@@ -35,9 +36,7 @@ Result<void> DecodedReader::read(std::size_t index, std::uint64_t offset, std::s
     open_ = index;
     const Layer& layer = layers_[layer_of_[index - count]];
     LayerParts parts = parts_of(inner_, layer);
-    auto decoder = LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read));
-    if (!decoder) return std::move(decoder).error();
-    decoder_ = std::move(decoder).value();
+    decoder_ = TRY(LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read)));
   }
   const DType type = tensors_[index].dtype;
   return decoder_->read(offset / static_cast<std::uint64_t>(bit_width(type) / 8), type, out);

@@ -40,8 +40,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
     layer.coding = {
         .element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first, .scales = ScaleType::e8m0};
     builder.set_shape(1, type == DType::float4_e2m1fn ? 1 : 2);
-    builder.check_scale_type(scales, true);
-    builder.check_grid(scales, "MXFP4");
+    builder.check_scales(scales, true, "MXFP4");
   } else {
     read_block_size(description, builder);
     layer.scheme = layer.block_rows == 0 ? "fp8-tensor" : "fp8-block";
@@ -52,8 +51,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
       builder.fail(fmt::format("{} names the format \"{}\", and the codes are float8_e4m3fn", description.source, fmt));
     }
     builder.set_shape(1, 1);
-    builder.check_scale_type(scales, true);
-    builder.check_grid(scales, description.source);
+    builder.check_scales(scales, true, description.source);
   }
   layers.push_back(std::move(builder).done());
 }

@@ -25,7 +25,7 @@ class GgufDecoder final : public PieceDecoder {
   }
 
   std::optional<formats::Magnitudes> magnitudes() const override {
-    if (coding_.gguf == GgufBlock::mxfp4) return bounds_.get();  // its scales have the range of float32
+    if (coding_.gguf == GgufBlock::mxfp4) return PieceDecoder::magnitudes();  // its scales have the range of float32
     // Scales are float16, and smaller in NVFP4; those of a K format are multiplied by integers, as are codes, and sums
     // of two products are 0 or a multiple of the last digit of one of them.
     constexpr double least = 0x1p-24 * 0x1p-24, most = 0x1p16 * 0x1p8 * 0x1p8;
@@ -67,7 +67,6 @@ class GgufDecoder final : public PieceDecoder {
   const BlockCoding coding_;
   const GgufBlockSize size_;
   std::vector<std::byte> codes_;
-  MagnitudeBounds bounds_;
 };
 
 }  // namespace
@@ -77,9 +76,7 @@ Result<std::unique_ptr<LayerDecoder>> create_gguf_decoder(PartReader reader) {
   if (format == nullptr || format->coding.gguf == GgufBlock::none) {
     return reader.wrong(0, "its blocks are of no kind that is known");
   }
-  auto decoder = std::make_unique<GgufDecoder>(std::move(reader), format->coding);
-  TRY(decoder->prepare());
-  return std::unique_ptr<LayerDecoder>(std::move(decoder));
+  return prepared<GgufDecoder>(std::move(reader), format->coding);
 }
 
 }  // namespace tensorcast::quantized

@@ -42,14 +42,10 @@ void set_group(std::optional<std::int64_t> size, std::int64_t inputs, const Desc
 }  // namespace
 
 void find_gptq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = ".qweight";
   const Json& section = description->section;
   const std::int64_t bits = size_in(section, "bits").value_or(not_a_size);
   std::string version = text_in(section, "checkpoint_format");
-  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    if (!name.ends_with(suffix)) continue;
-    const std::string module = name.substr(0, name.size() - suffix.size());
+  for (const auto& [i, module] : tensors.ending_with(".qweight")) {
     LayerBuilder builder(tensors, "gptq", module + ".weight", i);
     Layer& layer = builder.layer();
     layer.scheme = fmt::format("gptq-{}bit", bits);
@@ -93,7 +89,6 @@ void find_gptq(const ModelTensors& tensors, const Description* description, std:
 }
 
 void find_awq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = ".qweight";
   constexpr std::int64_t bits = 4, per_word = 8;
   const Json& section = description->section;
   const auto first_of = [&](const char* key, const char* other) {
@@ -101,10 +96,7 @@ void find_awq(const ModelTensors& tensors, const Description* description, std::
   };
   std::string version = text_in(section, "version");
   if (version.empty()) version = text_in(section, "format");
-  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    if (!name.ends_with(suffix)) continue;
-    const std::string module = name.substr(0, name.size() - suffix.size());
+  for (const auto& [i, module] : tensors.ending_with(".qweight")) {
     LayerBuilder builder(tensors, "awq", module + ".weight", i);
     Layer& layer = builder.layer();
     layer.scheme = "awq-4bit";

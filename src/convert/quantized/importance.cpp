@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -169,10 +171,7 @@ Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& in
 
 Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) const {
   const auto wrong = [&](std::string message) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = std::move(message),
-                 .tensor = entry.name,
-                 .file = input_.file->path()};
+    return in_file(input_.file->path(), of_tensor(entry.name, invalid(std::move(message))));
   };
   if (entry.version != version()) return wrong("the file of importance has changed since the conversion was planned");
   const formats::TensorInfo* const sums = tensor(is_matrix_ ? entry.name + std::string(sums_word) : entry.name);
@@ -207,10 +206,8 @@ Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) co
 }
 
 Error no_importance(const std::string& path, const std::string& weight) {
-  return {.code = ErrorCode::invalid_argument,
-          .message = "the file has the importance of none of the weights",
-          .hint = fmt::format("it needs names such as \"{}\"", weight),
-          .file = path};
+  return in_file(path, invalid("the file has the importance of none of the weights",
+                               fmt::format("it needs names such as \"{}\"", weight)));
 }
 
 std::string search_text(Clip clip, bool has_importance) {

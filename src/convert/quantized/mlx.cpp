@@ -15,8 +15,7 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("int{}-affine", bits);
   layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, source);
+  builder.check_scales(scales, false, source);
   std::size_t biases = builder.add(module + ".biases", PartRole::biases);
   if (biases == SIZE_MAX) biases = builder.need(module + ".qbiases", PartRole::biases);
   if (!builder.ok()) return;
@@ -49,12 +48,8 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
 }  // namespace
 
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = ".scales";
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
-  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    if (!name.ends_with(suffix)) continue;
-    const std::string module = name.substr(0, name.size() - suffix.size());
+  for (const auto& [i, module] : tensors.ending_with(".scales")) {
     const std::size_t codes = tensors.find(module + ".weight");
     if (codes == SIZE_MAX) continue;
     const Json* own = object_in(description->section, module);

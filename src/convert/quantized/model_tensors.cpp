@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::quantized {
@@ -20,14 +22,22 @@ std::size_t ModelTensors::find(const std::string& name) const {
   return found == places_.end() ? SIZE_MAX : found->second;
 }
 
+std::vector<ModelTensors::Suffixed> ModelTensors::ending_with(std::string_view suffix) const {
+  std::vector<Suffixed> found;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const std::string& name = tensors_[i].name;
+    if (name.ends_with(suffix)) found.push_back({i, name.substr(0, name.size() - suffix.size())});
+  }
+  return found;
+}
+
 Result<std::vector<std::byte>> ModelTensors::read(std::size_t tensor) const {
   const TensorInfo& info = tensors_[tensor];
   if (info.bytes > max_state_bytes) {
-    return Error{.code = ErrorCode::parse,
-                 .message = fmt::format("it has {} bytes, which no description of a layer has", info.bytes),
-                 .tensor = info.name};
+    return of_tensor(info.name,
+                     parse_error(fmt::format("it has {} bytes, which no description of a layer has", info.bytes)));
   }
-  if (!read_) return Error{.code = ErrorCode::unsupported, .message = "its bytes are not at hand", .tensor = info.name};
+  if (!read_) return of_tensor(info.name, unsupported("its bytes are not at hand"));
   return read_(tensor);
 }
 

@@ -32,6 +32,12 @@ class ModelTensors {
   [[nodiscard]] const TensorInfo& operator[](std::size_t index) const noexcept { return tensors_[index]; }
   // Returns the index of a tensor; SIZE_MAX: there is none.
   [[nodiscard]] std::size_t find(const std::string& name) const;
+  // A tensor by its suffix, and what is before that in its name.
+  struct Suffixed {
+    std::size_t tensor;
+    std::string module;
+  };
+  [[nodiscard]] std::vector<Suffixed> ending_with(std::string_view suffix) const;
   // Reads a tensor of at most max_state_bytes. Errors: those of the reader; parse (too large).
   [[nodiscard]] Result<std::vector<std::byte>> read(std::size_t tensor) const;
 
@@ -72,6 +78,11 @@ class LayerBuilder {
   void check_scale_type(std::size_t scales, bool bytes_are_e8m0);
   // Checks the shape of scales against the weight's shape and the blocks of the layer.
   void check_grid(std::size_t scales, std::string_view source);
+  // Both.
+  void check_scales(std::size_t scales, bool bytes_are_e8m0, std::string_view source) {
+    check_scale_type(scales, bytes_are_e8m0);
+    check_grid(scales, source);
+  }
   // A scalar, or one element; of 3-D weights also one for each expert.
   void check_global(std::size_t tensor);
 

@@ -35,8 +35,7 @@ void complete_nvfp4(const std::string& module, std::size_t scales, const Descrip
   }
   builder.need_codes_of({DType::uint8});
   builder.set_shape(1, 2);
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, description.source);
+  builder.check_scales(scales, false, description.source);
   builder.check_global(builder.need(module + ".weight_scale_2", PartRole::global_scale));
 }
 
@@ -62,18 +61,13 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   } else {
     layer.scheme = "fp8-tensor";
   }
-  builder.check_scale_type(scales, false);
-  builder.check_grid(scales, description.source);
+  builder.check_scales(scales, false, description.source);
 }
 
 }  // namespace
 
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = ".weight_scale";
-  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    if (!name.ends_with(suffix)) continue;
-    const std::string module = name.substr(0, name.size() - suffix.size());
+  for (const auto& [i, module] : tensors.ending_with(".weight_scale")) {
     const std::size_t codes = tensors.find(module + ".weight");
     if (codes == SIZE_MAX) continue;
     LayerBuilder builder(tensors, "modelopt", module + ".weight", codes);

@@ -1,5 +1,7 @@
 #include "convert/quantized/piece_decoder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "dtype/try.hpp"
@@ -39,6 +41,23 @@ Result<void> PieceDecoder::decode_blocks(const BlockTensor& tensor, std::uint64_
       dequantize(tensor, static_cast<std::int64_t>(first), {to, shape, out}, {}, nullptr, {.threads = 1});
   if (!done) return reader_.wrong(0, std::move(done.error().message));
   return done;
+}
+
+Result<void> PieceDecoder::load_index(std::uint64_t inputs, std::uint64_t groups) {
+  const std::size_t part = reader_.find(PartRole::group_index);
+  if (part == no_part) return {};
+  if (reader_.info(part).dtype != DType::int32 || reader_.info(part).count != inputs) {
+    return reader_.wrong(part, "it is not one group an input");
+  }
+  index_.resize(inputs);
+  TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))));
+  for (std::uint64_t k = 0; k < inputs; ++k) {
+    if (index_[k] >= 0 && static_cast<std::uint64_t>(index_[k]) < groups) continue;
+    Error error = reader_.wrong(part, fmt::format("there is no group {}", index_[k]));
+    error.element = k;
+    return error;
+  }
+  return {};
 }
 
 }  // namespace tensorcast::quantized

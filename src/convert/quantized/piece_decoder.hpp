@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "convert/quantized/part_reader.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -19,30 +22,6 @@ struct Piece {
   std::uint64_t end = 0;
 
   friend bool operator==(const Piece&, const Piece&) = default;
-};
-
-class PieceDecoder : public LayerDecoder {
- public:
-  Result<void> read(std::uint64_t first, DType to, std::span<std::byte> out) final;
-
- protected:
-  explicit PieceDecoder(PartReader reader) : reader_(std::move(reader)) {}
-
-  // Returns the piece that has `element`; if it begins there, it may be several that end at `limit` or before.
-  [[nodiscard]] virtual Piece piece_at(std::uint64_t element, std::uint64_t limit) const = 0;
-  // Decodes a piece that piece_at() returned.
-  [[nodiscard]] virtual Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) = 0;
-
-  // Decodes rows [first, ...) of a tensor in blocks, on this thread. Errors name the codes.
-  [[nodiscard]] Result<void> decode_blocks(const BlockTensor& tensor, std::uint64_t first, std::uint64_t rows, DType to,
-                                           std::span<std::byte> out) const;
-
-  PartReader reader_;
-
- private:
-  std::vector<std::byte> buffer_;  // the piece that was cut last
-  Piece cut_;
-  DType cut_type_ = DType::undefined;
 };
 
 // Bounds of the magnitudes of products of scales and elements.
@@ -80,5 +59,42 @@ class MagnitudeBounds {
   double least_ = 1, most_ = 1;
   Range scales_, biases_;
 };
+
+class PieceDecoder : public LayerDecoder {
+ public:
+  Result<void> read(std::uint64_t first, DType to, std::span<std::byte> out) final;
+  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
+
+ protected:
+  explicit PieceDecoder(PartReader reader) : reader_(std::move(reader)) {}
+
+  // Returns the piece that has `element`; if it begins there, it may be several that end at `limit` or before.
+  [[nodiscard]] virtual Piece piece_at(std::uint64_t element, std::uint64_t limit) const = 0;
+  // Decodes a piece that piece_at() returned.
+  [[nodiscard]] virtual Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) = 0;
+
+  // Decodes rows [first, ...) of a tensor in blocks, on this thread. Errors name the codes.
+  [[nodiscard]] Result<void> decode_blocks(const BlockTensor& tensor, std::uint64_t first, std::uint64_t rows, DType to,
+                                           std::span<std::byte> out) const;
+  // Loads the group of each input, if the layer has such an index. Errors: parse (there is no such group).
+  [[nodiscard]] Result<void> load_index(std::uint64_t inputs, std::uint64_t groups);
+
+  PartReader reader_;
+  MagnitudeBounds bounds_;
+  std::vector<std::int32_t> index_;  // groups of inputs; empty: they are in order
+
+ private:
+  std::vector<std::byte> buffer_;  // the piece that was cut last
+  Piece cut_;
+  DType cut_type_ = DType::undefined;
+};
+
+// Makes a decoder that PartReader and `more` construct; its prepare() checks the sizes of the parts.
+template <class Decoder, class... More>
+Result<std::unique_ptr<LayerDecoder>> prepared(PartReader reader, const More&... more) {
+  auto decoder = std::make_unique<Decoder>(std::move(reader), more...);
+  TRY(decoder->prepare());
+  return std::unique_ptr<LayerDecoder>(std::move(decoder));
+}
 
 }  // namespace tensorcast::quantized

@@ -65,8 +65,7 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
   const LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
-  std::vector<std::byte> codes = TRY(element_codes(weight));
-  QuantizedCodes source(weight, std::move(codes), content);
+  QuantizedCodes source(weight, TRY(element_codes(weight)), content);
   LayerPacker packer(content, written, source);
   std::vector<SpelledTensor> made;
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {

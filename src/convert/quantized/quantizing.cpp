@@ -6,6 +6,8 @@
 
 #include "block/code_packing.hpp"
 #include "convert/quantized/hadamard.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -40,8 +42,7 @@ GgufBlock gguf_block_of(const Quantizing& quantizing) {
 Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
   if (entry.file.empty()) return std::vector<float>();
   if (opened != nullptr) return opened->read(entry);
-  const ImportanceFile file = TRY(ImportanceFile::open(entry.file));
-  return file.read(entry);
+  return TRY(ImportanceFile::open(entry.file)).read(entry);
 }
 
 }  // namespace
@@ -141,8 +142,7 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
       !can_turn(content.rotation, quantizing, Shape(content.shape))) {
-    return Error{
-        .code = ErrorCode::parse, .message = "its plan does not fit what the scheme makes", .tensor = content.name};
+    return of_tensor(content.name, parse_error("its plan does not fit what the scheme makes"));
   }
   return std::unique_ptr<NumberCodes>(
       new NumberCodes(std::move(quantizer), quantizing, content, std::move(read), std::move(maximum), execution));
@@ -170,8 +170,7 @@ Result<bool> NumberCodes::all_zero() const {
 Result<void> NumberCodes::prepare() {
   if (prepared_) return {};
   if (quantizer_.needs_maximum()) {
-    const float largest = TRY(maximum_());
-    quantizer_.set_maximum(largest);
+    quantizer_.set_maximum(TRY(maximum_()));
     is_zero_ = quantizer_.maximum_is_zero();
   } else if (quantizer_.has_unit_scales_of_zeros()) {
     is_zero_ = TRY(all_zero());

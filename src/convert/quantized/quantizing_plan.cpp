@@ -8,6 +8,7 @@
 
 #include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/joined_modules.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
@@ -28,12 +29,7 @@ class QuantizingPlanner {
     writer_ = TRY(choose_spelling(schemes, request_));
     plan_.spelling = writer_->name;
     plan_.layers.resize(found_.layers.size());
-    for (const ChosenWeight& weight : chosen_) {
-      if (Result<void> planned = plan_layer(weight); !planned) {
-        if (planned.error().tensor.empty()) planned.error().tensor = found_.layers[weight.layer].name;
-        return std::move(planned).error();
-      }
-    }
+    for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
     share_scales();
     plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
     return std::move(plan_);
@@ -62,16 +58,15 @@ class QuantizingPlanner {
     RespelledLayer& plan = plan_.layers[weight.layer];
     const bool beside_mxfp4 =
         std::ranges::any_of(chosen_, [](const ChosenWeight& other) { return other.scheme == "mxfp4"; });
-    Result<PlannedWeight> planned =
-        plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4);
-    if (!planned) return std::move(planned).error();
-    plan.becomes = std::move(planned->becomes);
+    PlannedWeight planned =
+        TRY(plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4));
+    plan.becomes = std::move(planned.becomes);
     plan.content = plan.becomes;
-    plan.recipe = planned->quantizer.layout().recipe->recipe;
+    plan.recipe = planned.quantizer.layout().recipe->recipe;
     plan.choice = weight.choice;
-    plan.written = std::move(planned->written);
-    if (planned->quantizer.needs_maximum()) scaled_.push_back(weight.layer);
-    plan.quantizing = std::move(planned->quantizing);
+    plan.written = std::move(planned.written);
+    if (planned.quantizer.needs_maximum()) scaled_.push_back(weight.layer);
+    plan.quantizing = std::move(planned.quantizing);
     plan.sources.assign(plan.written.tensors.size(), found_.layers[weight.layer].codes());
     return {};
   }
@@ -125,9 +120,8 @@ Error refused(const LayerContent& content, const WrittenLayer& written) {
 
 // `layouts`: "q4_k is a layout".
 Error no_gguf(const std::string& layouts) {
-  return {.code = ErrorCode::unsupported,
-          .message = layouts + " of GGUF, and the output is no GGUF",
-          .hint = "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output"};
+  return unsupported(layouts + " of GGUF, and the output is no GGUF",
+                     "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output");
 }
 
 Error cannot_turn(std::int64_t size, const Layer& layer, const Quantizing& quantizing) {
@@ -157,8 +151,7 @@ std::uint64_t PlannedWeight::bytes() const noexcept {
 
 Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
   if (targets.importance.empty() || chosen.empty()) return {};
-  ImportanceFile opened = TRY(ImportanceFile::open(targets.importance));
-  importance = std::make_shared<const ImportanceFile>(std::move(opened));
+  importance = std::make_shared<const ImportanceFile>(TRY(ImportanceFile::open(targets.importance)));
   const bool is_used = std::ranges::any_of(chosen, [&](const ChosenWeight& weight) {
     return !importance->find(found.layers[weight.layer].name).file.empty();
   });

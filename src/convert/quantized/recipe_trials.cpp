@@ -183,9 +183,7 @@ class Trials {
 
  private:
   Result<void> prepare() {
-    if (!is_raw_) {
-      codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
-    }
+    if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::size_t global = reader_.find(PartRole::global_scale); global != no_part) {
       globals_ = TRY(reader_.all_numbers(global, std::uint64_t{1} << 20));
@@ -224,9 +222,7 @@ class Trials {
   [[nodiscard]] bool is_searched() const noexcept { return clip_ != Clip::none; }
 
   Result<void> run_parts() {
-    for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) {
-      TRY(run_part(part));
-    }
+    for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) TRY(run_part(part));
     return {};
   }
 
@@ -329,11 +325,9 @@ class Trials {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
         if (same != largest.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-        const Result<float> here =
-            trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_);
-        if (!here) return here.error();
+        const float here = TRY(trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_));
         // NaN stays, as it does in the recipes.
-        if (*here > largest[i].second || *here != *here) largest[i].second = *here;
+        if (here > largest[i].second || here != here) largest[i].second = here;
       }
       TRY(advance(numbers.size()));
     }

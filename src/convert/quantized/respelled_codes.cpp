@@ -7,6 +7,8 @@
 
 #include "convert/quantized/model_tensors.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 
@@ -67,10 +69,9 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
                      layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
   if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
-                                        in_rows ? "decoded with more than scales" : order_of(coding.packing)),
-                 .tensor = layer.name};
+    return of_tensor(layer.name,
+                     unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
+                                             in_rows ? "decoded with more than scales" : order_of(coding.packing))));
   }
   if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);
   if (gguf) {

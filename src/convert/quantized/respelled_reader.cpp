@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -27,8 +28,7 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
-  if (!done && entry.layer->quantizing && done.error().tensor.empty()) done.error().tensor = entry.layer->becomes.name;
-  return done;
+  return entry.layer->quantizing ? at_tensor(entry.layer->becomes.name, std::move(done)) : done;
 }
 
 Result<void> RespelledReader::open(std::size_t index) {
@@ -78,12 +78,9 @@ Result<float> RespelledReader::maximum_of(std::size_t index) {
       const ReadNumbers read = TRY(numbers_of(*weight, quantizing.numbers));
       const block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(weight->shape)));
       const std::uint64_t count = decoded_info(*weight).count;
-      Result<float> found = largest_magnitude(quantizer, quantizing.numbers, count, read, execution_);
-      if (!found) {
-        found.error().tensor = weight->name;
-        return found;
-      }
-      known = magnitudes_.emplace(weight->name, *found).first;
+      const float found =
+          TRY(of_tensor(weight->name, largest_magnitude(quantizer, quantizing.numbers, count, read, execution_)));
+      known = magnitudes_.emplace(weight->name, found).first;
     }
     largest = std::max(largest, known->second);
   }

@@ -8,6 +8,7 @@
 
 #include "convert/quantized/config.hpp"
 #include "convert/quantized/scale_checks.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
@@ -43,10 +44,7 @@ class RespellingPlanner {
     for (const Layer& layer : found_.layers) beside_mxfp4_ = beside_mxfp4_ || layer.scheme == "mxfp4";
     for (std::size_t i = 0; i < found_.layers.size(); ++i) {
       if (!request_.writes(found_.layers[i].name)) continue;
-      if (Result<void> planned = plan_layer(found_.layers[i], plan_.layers[i]); !planned) {
-        if (planned.error().tensor.empty()) planned.error().tensor = found_.layers[i].name;
-        return std::move(planned).error();
-      }
+      TRY(at_tensor(found_.layers[i].name, plan_layer(found_.layers[i], plan_.layers[i])));
     }
     describe_model();
     say_inexact();
@@ -55,10 +53,7 @@ class RespellingPlanner {
 
  private:
   static Error refused(std::string message, std::string tensor = {}) {
-    return Error{.code = ErrorCode::unsupported,
-                 .message = std::move(message),
-                 .hint = "`drop` leaves tensors out of the output",
-                 .tensor = std::move(tensor)};
+    return of_tensor(std::move(tensor), unsupported(std::move(message), "`drop` leaves tensors out of the output"));
   }
 
   // What the old configuration says of activations and of its scales.

@@ -10,6 +10,7 @@
 #include "convert/quantized/hadamard.hpp"
 #include "convert/quantized/piece_decoder.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -37,15 +38,13 @@ class RowDecoder final : public PieceDecoder {
     rows_ = flat ? 1 : shape.size() > 1 ? static_cast<std::uint64_t>(shape[shape.size() - 2]) : 1;
     if (count_ == 0) return {};
     experts_ = count_ / columns_ / rows_;
-    if (Result<void> codes = check_codes(); !codes) return codes;
-    if (Result<void> rotation = check_rotation(); !rotation) return rotation;
-    if (Result<void> grid = check_grid(); !grid) return grid;
-    if (Result<void> more = load_more(); !more) return more;
+    TRY(check_codes());
+    TRY(check_rotation());
+    TRY(check_grid());
+    TRY(load_more());
     set_bounds();
     return set_pieces();
   }
-
-  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
   // The smallest and the largest magnitude of an element that is not 0.
@@ -144,9 +143,7 @@ class RowDecoder final : public PieceDecoder {
   // Loads what is small, and checks what is read beside the scales.
   Result<void> load_more() {
     if (const std::size_t part = reader_.find(PartRole::global_scale); part != no_part) {
-      Result<std::vector<float>> values = reader_.all_numbers(part, std::max<std::uint64_t>(experts_, 1));
-      if (!values) return std::move(values).error();
-      globals_ = std::move(values).value();
+      globals_ = TRY(reader_.all_numbers(part, std::max<std::uint64_t>(experts_, 1)));
       const bool each = globals_.size() == experts_ && rows_of_expert_ == rows_;
       if (globals_.size() != 1 && !each) return reader_.wrong(part, "it is not one scale a tensor");
     } else if (coding_.global != GlobalScale::none) {
@@ -172,30 +169,15 @@ class RowDecoder final : public PieceDecoder {
     if (flat() && (has_more || reader_.find(PartRole::group_index) != no_part)) {
       return reader_.wrong(scales_, "blocks over the whole tensor have scales alone");
     }
-    return load_index();
+    TRY(load_index(columns_, grid_columns_));
+    return load_nested();
   }
 
-  Result<void> load_index() {
-    const std::size_t part = reader_.find(PartRole::group_index);
-    if (part != no_part) {
-      const formats::TensorInfo& info = reader_.info(part);
-      if (info.dtype != DType::int32 || info.count != columns_)
-        return reader_.wrong(part, "it is not one group an input");
-      index_.resize(columns_);
-      if (Result<void> got = reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))); !got) return got;
-      for (std::uint64_t k = 0; k < columns_; ++k) {
-        if (index_[k] < 0 || static_cast<std::uint64_t>(index_[k]) >= grid_columns_) {
-          Error error = reader_.wrong(part, fmt::format("there is no group {}", index_[k]));
-          error.element = k;
-          return error;
-        }
-      }
-    }
+  // Loads the table of scales that are codes themselves.
+  Result<void> load_nested() {
     if (const std::size_t table = reader_.find(PartRole::nested_table); table != no_part) {
-      Result<std::vector<float>> values = reader_.all_numbers(table, 256);
-      if (!values) return std::move(values).error();
-      if (values->size() != 256) return reader_.wrong(table, "it is not a table of 256 numbers");
-      nested_table_ = std::move(values).value();
+      nested_table_ = TRY(reader_.all_numbers(table, 256));
+      if (nested_table_.size() != 256) return reader_.wrong(table, "it is not a table of 256 numbers");
       nested_ = reader_.find(PartRole::nested_scales);
       const std::uint64_t block =
           reader_.layer().nested_block < 1 ? 0 : static_cast<std::uint64_t>(reader_.layer().nested_block);
@@ -224,9 +206,8 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
     codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
-    if (Result<void> got = reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_); !got) return got;
-    Result<void> scales = flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1));
-    if (!scales) return scales;
+    TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
+    TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
     if (coding_.rotation != 0) return decode_turned(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
   }
@@ -306,7 +287,7 @@ class RowDecoder final : public PieceDecoder {
     tensor.scales = {DType::float32, {}, std::as_bytes(std::span(&one, 1))};
     turned_.resize(rows * width);
     const auto turned = std::as_writable_bytes(std::span(turned_));
-    if (Result<void> codes = decode_blocks(tensor, 0, rows, DType::float32, turned); !codes) return codes;
+    TRY(decode_blocks(tensor, 0, rows, DType::float32, turned));
     sum_groups(std::span(turned_), static_cast<std::size_t>(coding_.rotation));
     const auto norm = static_cast<float>(group_norm(coding_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
@@ -329,12 +310,11 @@ class RowDecoder final : public PieceDecoder {
     loaded_end_ = last + 1;
     scale_values_.resize((last + 1 - first) * grid_columns_);
     const std::uint64_t begin = first * grid_columns_;
-    if (Result<void> got = reader_.numbers(scales_, reader_.scale_type(scales_), begin, scale_values_); !got)
-      return got;
+    TRY(reader_.numbers(scales_, reader_.scale_type(scales_), begin, scale_values_));
     apply_global(first);
     if (biases_ != no_part) {
       bias_values_.resize(scale_values_.size());
-      if (auto got = reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_); !got) return got;
+      TRY(reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_));
       bounds_.add_biases(bias_values_);
     }
     bounds_.add_scales(scale_values_);
@@ -360,7 +340,7 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t begin = first * bits / 32, end = ceil_div((last + 1) * bits, 32);
     words_.resize((end - begin) * grid_columns_);
     auto bytes = std::as_writable_bytes(std::span(words_));
-    if (Result<void> got = reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes); !got) return got;
+    TRY(reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes));
     for (std::uint64_t row = first; row <= last; ++row) {
       const std::uint64_t bit = row * bits - begin * 32, word = bit / 32, shift = bit % 32;
       for (std::uint64_t column = 0; column < grid_columns_; ++column) {
@@ -404,15 +384,15 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t begin = first / block_columns_, end = (first + count - 1) / block_columns_ + 1;
     scale_values_.resize(end - begin);
     if (nested_ == no_part) {
-      if (auto got = reader_.numbers(scales_, reader_.info(scales_).dtype, begin, scale_values_); !got) return got;
+      TRY(reader_.numbers(scales_, reader_.info(scales_).dtype, begin, scale_values_));
       bounds_.add_scales(scale_values_);
       return {};
     }
     const auto block = static_cast<std::uint64_t>(reader_.layer().nested_block);
     nested_codes_.resize(end - begin);
-    if (Result<void> got = reader_.bytes(scales_, begin, nested_codes_); !got) return got;
+    TRY(reader_.bytes(scales_, begin, nested_codes_));
     nested_values_.resize((end - 1) / block - begin / block + 1);
-    if (auto got = reader_.numbers(nested_, DType::float32, begin / block, nested_values_); !got) return got;
+    TRY(reader_.numbers(nested_, DType::float32, begin / block, nested_values_));
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
       const float outer = nested_values_[(begin + i) / block - begin / block];
       const float product = nested_table_[std::to_integer<std::size_t>(nested_codes_[i])] * outer;
@@ -434,9 +414,7 @@ class RowDecoder final : public PieceDecoder {
   std::size_t scales_ = no_part, zeros_ = no_part, biases_ = no_part, nested_ = no_part;
   bool packed_zeros_ = false;
   std::vector<float> globals_, nested_table_;
-  std::vector<std::int32_t> index_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
-  MagnitudeBounds bounds_;
   std::vector<float> turned_;
   std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, nested_values_, each_scale_, each_zero_;
   std::vector<std::uint32_t> words_;
@@ -446,9 +424,7 @@ class RowDecoder final : public PieceDecoder {
 }  // namespace
 
 Result<std::unique_ptr<LayerDecoder>> create_row_decoder(PartReader reader) {
-  auto decoder = std::make_unique<RowDecoder>(std::move(reader));
-  if (Result<void> prepared = decoder->prepare(); !prepared) return std::move(prepared).error();
-  return std::unique_ptr<LayerDecoder>(std::move(decoder));
+  return prepared<RowDecoder>(std::move(reader));
 }
 
 }  // namespace tensorcast::quantized

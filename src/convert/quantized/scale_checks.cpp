@@ -79,9 +79,7 @@ Result<int> exponent_for_nvfp4(const ScaleSource& source) {
     std::vector<std::byte> row_codes(columns);
     seen = each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
       for (std::uint64_t i = 0; i < scales.size(); ++i) {
-        if (i % grid == 0) {
-          TRY(codes->codes(first + i / grid, row_codes));
-        }
+        if (i % grid == 0) TRY(codes->codes(first + i / grid, row_codes));
         const std::uint64_t begin = i % grid * block, end = std::min(begin + block, columns);
         const bool zero = std::all_of(row_codes.begin() + static_cast<std::ptrdiff_t>(begin),
                                       row_codes.begin() + static_cast<std::ptrdiff_t>(end),

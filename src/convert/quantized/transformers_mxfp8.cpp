@@ -5,12 +5,9 @@
 namespace tensorcast::quantized {
 
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = "_scale_inv";
   constexpr std::int64_t block = 32;
-  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    if (!name.ends_with(suffix)) continue;
-    const std::size_t codes = tensors.find(name.substr(0, name.size() - suffix.size()));
+  for (const auto& [i, module] : tensors.ending_with("_scale_inv")) {
+    const std::size_t codes = tensors.find(module);
     if (codes == SIZE_MAX) continue;
     LayerBuilder builder(tensors, "transformers-mxfp8", tensors[codes].name, codes);
     Layer& layer = builder.layer();
@@ -25,8 +22,7 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
     }
     builder.need_codes_of({DType::float8_e4m3fn});
     builder.set_shape(1, 1);
-    builder.check_scale_type(i, true);
-    builder.check_grid(i, description->source);
+    builder.check_scales(i, true, description->source);
     layers.push_back(std::move(builder).done());
   }
 }

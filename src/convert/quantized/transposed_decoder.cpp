@@ -1,6 +1,5 @@
 // Layers whose codes are those of the transpose: GPTQ, AWQ, and gpt-oss as transformers holds it. Codes are read in
 // windows of at most 16 MiB, or of 32 rows of the weight if those take more.
-#include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -46,10 +45,8 @@ class ColumnDecoder final : public PieceDecoder {
     // Windows begin at whole words of zero points: 32 columns are whole words of every width.
     width_ = std::clamp<std::uint64_t>(window_bytes / (code_rows_ * 4) * (awq_ ? awq_columns : 1) / unit * unit, unit,
                                        ceil_div(outputs_, unit) * unit);
-    return load_index();
+    return load_index(inputs_, groups_);
   }
-
-  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
   static constexpr std::uint64_t word_bits = 32, awq_columns = 8, unit = 32;
@@ -63,9 +60,7 @@ class ColumnDecoder final : public PieceDecoder {
 
   Result<void> decode(const Piece& piece, DType to, std::span<std::byte> out) override {
     const std::uint64_t first = piece.begin / inputs_, rows = piece.end / inputs_ - first;
-    if (first < window_begin_ || first >= window_end_) {
-      TRY(load(first / width_ * width_));
-    }
+    if (first < window_begin_ || first >= window_end_) TRY(load(first / width_ * width_));
     const auto size = [](const auto& values) { return static_cast<std::int64_t>(values.size()); };
     const std::int64_t shape[] = {static_cast<std::int64_t>(window_end_ - window_begin_),
                                   static_cast<std::int64_t>(inputs_)};
@@ -86,23 +81,6 @@ class ColumnDecoder final : public PieceDecoder {
     tensor.zero_points = {DType::int32, zeros, std::as_bytes(std::span(zero_codes_))};
     if (!index_.empty()) tensor.group_index = {DType::int32, index, std::as_bytes(std::span(index_))};
     return decode_blocks(tensor, first - window_begin_, rows, to, out);
-  }
-
-  Result<void> load_index() {
-    const std::size_t part = reader_.find(PartRole::group_index);
-    if (part == no_part) return {};
-    if (reader_.info(part).dtype != DType::int32 || reader_.info(part).count != inputs_) {
-      return reader_.wrong(part, "it is not one group an input");
-    }
-    index_.resize(inputs_);
-    TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(index_))));
-    for (std::uint64_t k = 0; k < inputs_; ++k) {
-      if (index_[k] >= 0 && static_cast<std::uint64_t>(index_[k]) < groups_) continue;
-      Error error = reader_.wrong(part, fmt::format("there is no group {}", index_[k]));
-      error.element = k;
-      return error;
-    }
-    return {};
   }
 
   // Loads columns [begin, begin + width_) of all parts.
@@ -140,11 +118,9 @@ class ColumnDecoder final : public PieceDecoder {
   const bool awq_;
   std::uint64_t outputs_ = 0, inputs_ = 0, group_ = 1, groups_ = 0, code_rows_ = 0, code_words_ = 0, zero_words_ = 0;
   std::size_t scales_ = no_part, zeros_ = no_part;
-  std::vector<std::int32_t> index_;
   std::uint64_t width_ = unit, window_begin_ = 0, window_end_ = 0;
   std::vector<std::uint32_t> codes_, zero_codes_;
   std::vector<float> scale_values_;
-  MagnitudeBounds bounds_;
 };
 
 // gpt-oss: a weight [E, K, N], whose codes are [E, N, K / 32, 16].
@@ -174,8 +150,6 @@ class ExpertDecoder final : public PieceDecoder {
     width_ = std::clamp<std::uint64_t>(window_bytes / (outputs_ * block_bytes), 1, blocks_);
     return {};
   }
-
-  std::optional<formats::Magnitudes> magnitudes() const override { return bounds_.get(); }
 
  private:
   static constexpr std::uint64_t block = 32, block_bytes = 16;
@@ -235,15 +209,7 @@ class ExpertDecoder final : public PieceDecoder {
   std::size_t scales_ = no_part;
   std::uint64_t expert_ = UINT64_MAX, begin_ = 0;
   std::vector<std::byte> codes_, scales_bytes_;
-  MagnitudeBounds bounds_;
 };
-
-template <class Decoder>
-Result<std::unique_ptr<LayerDecoder>> prepared(PartReader reader) {
-  auto decoder = std::make_unique<Decoder>(std::move(reader));
-  TRY(decoder->prepare());
-  return std::unique_ptr<LayerDecoder>(std::move(decoder));
-}
 
 }  // namespace
 
