@@ -29,9 +29,8 @@ namespace {
 constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
-// Memory is idle while scales and codes are computed, so what is read next is prefetched then. At a time: more is more
-// than the CPU waits for at once.
-constexpr std::size_t prefetched_bytes = 4096;
+// Of weights with one scale, which are read once: how many numbers ahead.
+constexpr std::size_t prefetched_numbers = 512;
 // Of rows that share scales: the second-level cache keeps few lines of rows that lie a power of two apart, so a stretch
 // is as wide as the prefetching of the next rows needs.
 constexpr std::size_t band_columns = 8192;
@@ -254,9 +253,7 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
 // The same, in the type that the kernels read: where they are, if they are of it.
 const std::byte* Quantizer::numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
                                        std::vector<float>& buffer) const {
-  if (source_ == read_ && (context_.weights == source_ || context_.weights == DType::float32)) {
-    return numbers + storage_bytes(source_, first);
-  }
+  if (reads_in_place()) return numbers + storage_bytes(source_, first);
   buffer.resize(chunk);
   load(numbers, first, count, buffer.data());
   return reinterpret_cast<const std::byte*>(buffer.data());
@@ -406,31 +403,24 @@ BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretc
                      {.numbers = block, .importance = importance_of(stretch.row, column), .width = width});
 }
 
-// Prefetches the numbers that the next stretch has in the place of these.
-void Quantizer::prefetch_next(const Stretch& stretch, std::size_t row, std::size_t column, std::size_t count,
-                              const Work& work) const {
-  if (stretch.column + stretch.columns < columns_) {
-    column += stretch.columns;
-  } else {
-    row += stretch.rows;
-    column -= stretch.column;
-  }
-  if (row >= work.end || column >= columns_) return;
-  const std::size_t at = (row - work.first) * columns_ + column;
-  prefetch(work.numbers + storage_bytes(source_, at), storage_bytes(source_, std::min(count, columns_ - column)));
+// How many numbers after its own the next stretch has those in the same place; 0: there is no next.
+std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) const {
+  if (stretch.column + stretch.columns < columns_) return stretch.columns;
+  return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - stretch.column : 0;
 }
 
 void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
   const auto width = static_cast<std::size_t>(recipe_->element.bits);
-  const std::size_t most = prefetched_bytes / storage_bytes(source_, 1);
+  // Memory is idle while codes are computed, so what is read next is prefetched then.
+  const std::size_t next = is_per_tensor() ? prefetched_numbers : steps_to_next(stretch, work);
+  const std::size_t ahead = reads_in_place() ? storage_bytes(source_, next) : 0;
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
-    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
-    for (std::size_t done = 0; done < count; done += most) {
-      const std::size_t n = std::min(most, count - done), at = column + done;
-      if (!is_per_tensor()) prefetch_next(stretch, row, at, n, work);
-      encoder_.run(numbers + storage_bytes(read_, done), n, operands + ((at - stretch.column) >> run_shift_),
-                   run_shift_, codes + at * width / 8);
+    if (next != 0 && ahead == 0) {
+      prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),
+               storage_bytes(source_, count));
     }
+    encoder_.run(numbers, count, operands + ((column - stretch.column) >> run_shift_), run_shift_,
+                 work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8, ahead);
   });
   for (const std::size_t run : work.cleared) {
     const std::size_t begin = stretch.column + run * block_columns_;

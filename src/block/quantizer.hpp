@@ -85,8 +85,11 @@ class Quantizer {
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
   void keep_scales(std::size_t index, Work& work) const;
-  void prefetch_next(const Stretch& stretch, std::size_t row, std::size_t column, std::size_t count,
-                     const Work& work) const;
+  // Reports whether the kernels read the weight's own numbers.
+  [[nodiscard]] bool reads_in_place() const noexcept {
+    return source_ == read_ && (context_.weights == source_ || context_.weights == DType::float32);
+  }
+  [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch, const Work& work) const;
   void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;
   [[nodiscard]] Result<void> take_search(std::string_view scheme, const QuantizeOptions& options);

@@ -41,15 +41,15 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)) {}
 
 void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-                     std::byte* packed) const noexcept {
+                     std::byte* packed, std::size_t ahead) const noexcept {
   const auto bits = static_cast<std::size_t>(rule_.bits);
   for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
-    if (done + n <= count) return encode_(step, n, code_rule_, from, run_shift, packed + done * bits / 8);
+    if (done + n <= count) return encode_(step, n, code_rule_, from, run_shift, packed + done * bits / 8, ahead);
     std::array<Operand, step_runs> padded;
     std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin());
     std::array<std::byte, kernels::run_step> codes;
-    encode_(step, n, code_rule_, padded.data(), run_shift, codes.data());
+    encode_(step, n, code_rule_, padded.data(), run_shift, codes.data(), 0);
     const std::size_t used = (count - done) * bits;
     if (used % 8 != 0) codes[used / 8] &= static_cast<std::byte>((1u << used % 8) - 1);
     std::memcpy(packed + done * bits / 8, codes.data(), (used + 7) / 8);

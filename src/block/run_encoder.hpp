@@ -26,8 +26,9 @@ class RunEncoder {
   RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage = {},
              Target target = active_target()) noexcept;
 
-  void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-           std::byte* packed) const noexcept;
+  // `ahead`: how far behind the numbers lies what is read next; 0: not known.
+  void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift, std::byte* packed,
+           std::size_t ahead = 0) const noexcept;
 
  private:
   void search(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,

@@ -88,9 +88,10 @@ struct RunOperand {
 inline constexpr unsigned least_run_shift = 4;
 inline constexpr unsigned shift_of_all = 31;
 
-// Writes codes one after the other, low bits first. `count` is a multiple of run_step.
+// Writes codes one after the other, low bits first. `count` is a multiple of run_step. Meanwhile prefetches what lies
+// `ahead` bytes behind the numbers that it reads; 0: nothing.
 using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
-                              const RunOperand* operands, unsigned run_shift, std::byte* codes);
+                              const RunOperand* operands, unsigned run_shift, std::byte* codes, std::size_t ahead);
 
 // What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
 using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
