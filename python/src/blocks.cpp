@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings.hpp"
 #include "bound_arguments.hpp"
 #include "result_pool.hpp"
 #include "tensorcast/block.hpp"
@@ -87,12 +88,7 @@ nb::list block_format_rows() {
 
 Tensor dequantized(const BlockTensor& weight, nb::handle dtype) {
   NewTensor made = checked(new_tensor(dtype_of(dtype), weight.shape));
-  Result<void> done;
-  {
-    const nb::gil_scoped_release released;
-    done = dequantize(weight, 0, made.view());
-  }
-  checked(std::move(done));
+  checked(without_gil([&]() { return dequantize(weight, 0, made.view()); }));
   return std::move(made.tensor);
 }
 

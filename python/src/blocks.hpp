@@ -1,4 +1,4 @@
-// Binds numbers in blocks that share scales: the base of tensorcast.dequantize.
+// Numbers in blocks that share scales.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
@@ -12,7 +12,5 @@ namespace tensorcast::python {
 
 // The numbers of a weight, rounded once to `dtype`. Lets other threads of Python run. Throws what dequantize() returns.
 Tensor dequantized(const BlockTensor& weight, nanobind::handle dtype);
-
-void bind_blocks(nanobind::module_& module);
 
 }  // namespace tensorcast::python

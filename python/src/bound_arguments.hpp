@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,6 +35,35 @@ T checked(Result<T>&& result) {
   }
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
+
+// Returns what `work` returns. Other threads of Python run meanwhile.
+template <class Work>
+auto without_gil(Work&& work) -> decltype(work()) {
+  const nb::gil_scoped_release released;
+  return work();
+}
+
+// A value that one thread uses at a time: Python may call from several while the GIL is released.
+template <class Value>
+class Guarded {
+ public:
+  explicit Guarded(Value made) : value_(std::move(made)) {}
+
+  [[nodiscard]] const Value& operator*() const noexcept { return value_; }
+  [[nodiscard]] const Value* operator->() const noexcept { return &value_; }
+
+  // Returns work(value), which runs without the GIL.
+  template <class Work>
+  auto use(Work&& work) -> decltype(work(std::declval<Value&>())) {
+    const nb::gil_scoped_release released;
+    const std::scoped_lock lock(mutex_);
+    return work(value_);
+  }
+
+ private:
+  std::mutex mutex_;
+  Value value_;
+};
 
 // Reads the keywords of a call. TypeError for one that is not an option.
 inline CastOptions options_of(const nb::dict& keywords) {

@@ -1,4 +1,4 @@
-#include "checkpoint.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

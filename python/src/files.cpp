@@ -1,11 +1,10 @@
-#include "files.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,19 +74,15 @@ Candidates candidates_of(nb::handle given) {
 
 nb::dict stats_of(const std::string& path, const std::string& tensor, const Candidates& candidates,
                   const std::string& importance, const SourceTypes& from, const CastOptions& options) {
-  Result<std::vector<TensorStats>> outcome = Error{};
-  {
-    const nb::gil_scoped_release released;
-    outcome = tensor_stats({.input = path,
-                            .tensors = {tensor},
-                            .candidates = candidates.types,
-                            .schemes = candidates.schemes,
-                            .importance = importance,
-                            .options = options,
-                            .execution = options.execution,
-                            .from = from});
-  }
-  const TensorStats stats = checked(std::move(outcome)).front();
+  const StatsRequest request{.input = path,
+                             .tensors = {tensor},
+                             .candidates = candidates.types,
+                             .schemes = candidates.schemes,
+                             .importance = importance,
+                             .options = options,
+                             .execution = options.execution,
+                             .from = from};
+  const TensorStats stats = checked(without_gil([&]() { return tensor_stats(request); })).front();
   nb::dict reports;
   for (const auto& [dtype, report] : stats.candidates) reports[nb::cast(name(dtype))] = report;
   nb::dict row;
@@ -144,60 +139,36 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
   return summary_of(file, tensors);
 }
 
-// A file is used by one thread at a time, and Python may call from several while the GIL is released.
-template <class File>
-struct Guarded {
-  std::mutex mutex;
-  File file;
-
-  explicit Guarded(File opened) : file(std::move(opened)) {}
-};
 using GuardedFile = Guarded<TensorFile>;
 using GuardedQuantizedFile = Guarded<QuantizedFile>;
 
 void open_file(GuardedFile* self, const std::string& path, const std::string& format, nb::handle from, nb::handle raw) {
   const OpenTensorFileOptions options{.format = format, .from = source_types(from), .raw = raw_layout(raw)};
-  Result<TensorFile> opened = Error{};
-  {
-    const nb::gil_scoped_release released;
-    opened = TensorFile::open(path, options);
-  }
-  new (self) GuardedFile(checked(std::move(opened)));
+  new (self) GuardedFile(checked(without_gil([&]() { return TensorFile::open(path, options); })));
 }
 
 nb::dict summary_of_file(const GuardedFile& self) {
   nb::list tensors;
-  for (const TensorSummary& tensor : self.file.summary().tensors) tensors.append(result_row(tensor));
-  return summary_of(self.file.summary(), tensors);
+  for (const TensorSummary& tensor : self->summary().tensors) tensors.append(result_row(tensor));
+  return summary_of(self->summary(), tensors);
 }
 
 template <class... Range>
 Tensor read_tensor(GuardedFile& self, std::size_t index, Range... range) {
-  Result<Tensor> tensor = Error{};
-  {
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(self.mutex);
-    tensor = self.file.read(index, range...);
-  }
-  return checked(std::move(tensor));
+  return checked(self.use([&](TensorFile& file) { return file.read(index, range...); }));
 }
 
 void open_quantized_file(GuardedQuantizedFile* self, const std::string& path) {
-  Result<QuantizedFile> opened = Error{};
-  {
-    const nb::gil_scoped_release released;
-    opened = QuantizedFile::open(path);
-  }
-  new (self) GuardedQuantizedFile(checked(std::move(opened)));
+  new (self) GuardedQuantizedFile(checked(without_gil([&]() { return QuantizedFile::open(path); })));
 }
 
 nb::list layer_rows(const GuardedQuantizedFile& self) {
   nb::list rows;
-  const std::vector<QuantizedLayer>& layers = self.file.layers();
+  const std::vector<QuantizedLayer>& layers = self->layers();
   for (std::size_t i = 0; i < layers.size(); ++i) {
     nb::dict row = layer_row(layers[i]);
     nb::list parts;
-    for (const QuantizedPart& part : self.file.parts(i)) parts.append(nb::make_tuple(part.role, part.name));
+    for (const QuantizedPart& part : self->parts(i)) parts.append(nb::make_tuple(part.role, part.name));
     row["parts"] = nb::tuple(parts);
     rows.append(row);
   }
@@ -205,36 +176,18 @@ nb::list layer_rows(const GuardedQuantizedFile& self) {
 }
 
 Tensor read_part(GuardedQuantizedFile& self, std::size_t layer, std::size_t part) {
-  Result<Tensor> tensor = Error{};
-  {
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(self.mutex);
-    tensor = self.file.read_part(layer, part);
-  }
-  return checked(std::move(tensor));
+  return checked(self.use([&](QuantizedFile& file) { return file.read_part(layer, part); }));
 }
 
 Tensor read_decoded(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype) {
   const DType to = dtype_of(dtype);
-  Result<Tensor> tensor = Error{};
-  {
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(self.mutex);
-    tensor = self.file.dequantize(layer, to);
-  }
-  return checked(std::move(tensor));
+  return checked(self.use([&](QuantizedFile& file) { return file.dequantize(layer, to); }));
 }
 
 Tensor read_decoded_range(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, std::uint64_t first,
                           std::uint64_t count) {
   NewTensor made = checked(new_tensor(dtype_of(dtype), {static_cast<std::int64_t>(count)}));
-  Result<void> done;
-  {
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(self.mutex);
-    done = self.file.dequantize(layer, first, made.view());
-  }
-  checked(std::move(done));
+  checked(self.use([&](QuantizedFile& file) { return file.dequantize(layer, first, made.view()); }));
   return std::move(made.tensor);
 }
 
@@ -243,13 +196,8 @@ void save_file(const std::string& path, const std::vector<std::pair<std::string,
                bool overwrite, bool parents) {
   std::vector<NamedTensor> named;
   for (const auto& [name, tensor] : tensors) named.push_back({name, tensor});
-  Result<void> written;
-  {
-    const nb::gil_scoped_release released;
-    written = write_tensors(path, named,
-                            {.format = format, .metadata = metadata, .overwrite = overwrite, .parents = parents});
-  }
-  checked(std::move(written));
+  const WriteTensorsOptions options{.format = format, .metadata = metadata, .overwrite = overwrite, .parents = parents};
+  checked(without_gil([&]() { return write_tensors(path, named, options); }));
 }
 
 }  // namespace
@@ -271,7 +219,7 @@ void bind_files(nb::module_& module) {
                                    "The quantized weights of a file or folder that stays open.")
       .def("__init__", &open_quantized_file, nb::arg("path"))
       .def("layers", &layer_rows, "What each layer is, and its stored tensors.")
-      .def_prop_ro("refusal", [](const GuardedQuantizedFile& self) { return self.file.refusal(); })
+      .def_prop_ro("refusal", [](const GuardedQuantizedFile& self) { return self->refusal(); })
       .def("read_part", &read_part, nb::arg("layer"), nb::arg("part"), "A stored tensor of a layer.")
       .def("dequantize", &read_decoded, nb::arg("layer"), nb::arg("dtype"), "The numbers of a weight.")
       .def("dequantize_range", &read_decoded_range, nb::arg("layer"), nb::arg("dtype"), nb::arg("first"),

@@ -1,4 +1,4 @@
-#include "graph.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -7,14 +7,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bound_arguments.hpp"
-#include "graph_steps.hpp"
 #include "graph_tensor.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
@@ -208,12 +206,7 @@ void bind_program(nb::module_& module) {
           [](const Program& self, const Named& inputs, int threads) {
             std::vector<NamedTensor> tensors;
             for (const auto& [name, tensor] : inputs) tensors.push_back({name, tensor});
-            Result<std::vector<NamedTensor>> outputs = Error{};
-            {
-              const nb::gil_scoped_release released;
-              outputs = self.run(tensors, {.threads = threads});
-            }
-            return named(checked(std::move(outputs)));
+            return named(checked(without_gil([&]() { return self.run(tensors, {.threads = threads}); })));
           },
           nb::arg("inputs"), nb::arg("threads"), "Named tensors to named tensors, with the GIL released.");
   module.def(
@@ -256,12 +249,7 @@ void bind_program(nb::module_& module) {
                                      .output_name = output_name,
                                      .saturate = saturate,
                                      .overwrite = overwrite};
-        Result<AddCastOutcome> outcome = Error{};
-        {
-          const nb::gil_scoped_release released;
-          outcome = tensorcast::add_cast(request);
-        }
-        const AddCastOutcome done = checked(std::move(outcome));
+        const AddCastOutcome done = checked(without_gil([&]() { return tensorcast::add_cast(request); }));
         nb::dict fields;
         fields["node_name"] = done.node_name;
         fields["output_name"] = done.output_name;
@@ -273,24 +261,8 @@ void bind_program(nb::module_& module) {
       nb::arg("output_name"), nb::arg("overwrite"), "Adds a Cast to an ONNX model.");
 }
 
-// A node is used by one thread at a time, and Python may call from several while the GIL is released.
-template <class Node>
-struct GuardedNode {
-  std::mutex mutex;
-  Node node;
-
-  explicit GuardedNode(Node made) : node(std::move(made)) {}
-
-  template <class Work>
-  auto with_node(Work work) -> decltype(work(node)) {
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(mutex);
-    return work(node);
-  }
-};
-
-using GuardedCast = GuardedNode<CastNode>;
-using GuardedCastLike = GuardedNode<CastLikeNode>;
+using GuardedCast = Guarded<CastNode>;
+using GuardedCastLike = Guarded<CastLikeNode>;
 
 CastNodeParameters parameters_of(nb::handle to, const std::string& name, const std::vector<std::string>& outputs,
                                  bool training, double lda_coeff, bool zero_saturated_gradient,
@@ -307,18 +279,17 @@ CastNodeParameters parameters_of(nb::handle to, const std::string& name, const s
 }
 
 template <class Node>
-void bind_node(nb::class_<GuardedNode<Node>>& bound) {
+void bind_node(nb::class_<Guarded<Node>>& bound) {
   bound
       .def(
           "backward",
-          [](GuardedNode<Node>& self, const Tensor& grad_output) {
-            return checked(self.with_node([&](Node& node) { return node.backward(grad_output); }));
+          [](Guarded<Node>& self, const Tensor& grad_output) {
+            return checked(self.use([&](Node& node) { return node.backward(grad_output); }));
           },
           nb::arg("grad_output"))
-      .def_prop_ro("output_name", [](const GuardedNode<Node>& self) { return self.node.output_name(); })
-      .def_prop_ro("saved_bytes", [](GuardedNode<Node>& self) {
-        return self.with_node([](Node& node) { return node.saved_bytes(); });
-      });
+      .def_prop_ro("output_name", [](const Guarded<Node>& self) { return self->output_name(); })
+      .def_prop_ro("saved_bytes",
+                   [](Guarded<Node>& self) { return self.use([](Node& node) { return node.saved_bytes(); }); });
 }
 
 void bind_nodes(nb::module_& module) {
@@ -335,7 +306,7 @@ void bind_nodes(nb::module_& module) {
       .def(
           "forward",
           [](GuardedCast& self, const Tensor& input) {
-            return named(checked(self.with_node([&](CastNode& node) { return node.forward(input); })));
+            return named(checked(self.use([&](CastNode& node) { return node.forward(input); })));
           },
           nb::arg("input"));
   bind_node(cast);
@@ -352,7 +323,7 @@ void bind_nodes(nb::module_& module) {
       .def(
           "forward",
           [](GuardedCastLike& self, const Tensor& input, const Tensor& target_type) {
-            return named(checked(self.with_node([&](CastLikeNode& node) { return node.forward(input, target_type); })));
+            return named(checked(self.use([&](CastLikeNode& node) { return node.forward(input, target_type); })));
           },
           nb::arg("input"), nb::arg("target_type"));
   bind_node(like);

@@ -1,4 +1,4 @@
-#include "graph_steps.hpp"
+#include "graph_tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>

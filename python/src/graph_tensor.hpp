@@ -1,4 +1,4 @@
-// Makes tensors of the C++ library on Python's memory, and Python arrays on the library's memory.
+// What graphs have, as Python's objects and back: tensors on Python's memory, arrays on the library's, and steps.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include "numpy_api.hpp"
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::python {
@@ -20,5 +21,9 @@ namespace tensorcast::python {
 // Makes a flat uint8 array on the tensor's packed storage; writeable only if no one else uses the memory.
 [[nodiscard]] nanobind::object array_on_tensor(const Tensor& tensor);
 [[nodiscard]] nanobind::list texts_of_tensor(const Tensor& tensor);
+
+// Takes a graph apart, so that Python can pickle it: (method, arguments) of the bound class Graph for each input, node
+// and output, in order.
+[[nodiscard]] nanobind::list steps_of(const Graph& graph);
 
 }  // namespace tensorcast::python

@@ -15,17 +15,10 @@
 
 #include "array_cast.hpp"
 #include "array_types.hpp"
-#include "blocks.hpp"
+#include "bindings.hpp"
 #include "bound_arguments.hpp"
 #include "cast_doc.hpp"
-#include "checkpoint.hpp"
 #include "dlpack.hpp"
-#include "files.hpp"
-#include "graph.hpp"
-#include "onnx_models.hpp"
-#include "quantize.hpp"
-#include "remote_store.hpp"
-#include "report.hpp"
 #include "result_pool.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
@@ -43,6 +36,7 @@ using tensorcast::python::dtype_of;
 using tensorcast::python::dtype_or_undefined;
 using tensorcast::python::options_of;
 using tensorcast::python::StridedArray;
+using tensorcast::python::without_gil;
 
 PyArrayObject* array_of(nb::handle argument) {
   if (!PyArray_Check(argument.ptr())) {
@@ -134,11 +128,7 @@ void cast_texts(const nb::list& texts, nb::handle dst, nb::handle to, std::size_
   const std::int64_t shape[1] = {static_cast<std::int64_t>(texts.size())};
   const tc::MutableTensorView view{dtype_of(to), shape, bytes_of(target)};
   const auto options = options_of(keywords);
-  tc::Result<void> done;
-  {
-    const nb::gil_scoped_release released;
-    done = tc::cast_from_strings({data, offsets}, view, options);
-  }
+  tc::Result<void> done = without_gil([&]() { return tc::cast_from_strings({data, offsets}, view, options); });
   if (!done && done.error().element) *done.error().element += first;
   checked(std::move(done));
 }
@@ -148,12 +138,7 @@ nb::list texts_of(nb::handle src, nb::handle from, std::size_t count, const nb::
   const std::int64_t shape[1] = {static_cast<std::int64_t>(count)};
   const tc::TensorView view{dtype_of(from), shape, bytes_of(source)};
   const auto options = options_of(keywords);
-  tc::Result<tc::StringBuffer> done = tc::Error{};
-  {
-    const nb::gil_scoped_release released;
-    done = tc::cast_to_strings(view, options);
-  }
-  const tc::StringBuffer strings = checked(std::move(done));
+  const tc::StringBuffer strings = checked(without_gil([&]() { return tc::cast_to_strings(view, options); }));
   nb::list texts;
   for (std::size_t i = 0; i + 1 < strings.offsets.size(); ++i) {
     const auto begin = static_cast<std::size_t>(strings.offsets[i]);

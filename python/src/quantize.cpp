@@ -1,4 +1,4 @@
-#include "quantize.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -51,12 +51,9 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
                                 .importance = importance};
   const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
   if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
-  Result<QuantizedTensor> made = Error{};
-  {
-    const nb::gil_scoped_release released;
-    made = is_gguf ? quantize(weight.view(), *format, options) : quantize(weight.view(), scheme, options);
-  }
-  return checked(std::move(made));
+  return checked(without_gil([&]() {
+    return is_gguf ? quantize(weight.view(), *format, options) : quantize(weight.view(), scheme, options);
+  }));
 }
 
 // Scales of 8 bits as their codes.

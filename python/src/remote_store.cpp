@@ -1,4 +1,4 @@
-#include "remote_store.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

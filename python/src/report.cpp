@@ -1,4 +1,4 @@
-#include "report.hpp"
+#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/operators.h>
 
