@@ -19,6 +19,8 @@ T taken(Result<T> result) {
 //
 //   const std::size_t count = TRY(element_count(shape));
 //   TRY(file.write(bytes));
+//
+// Not between the braces of an aggregate: GCC 12 and Clang 16 do not destroy the members before it.
 #define TRY(...) TENSORCAST_TRY_AS(TENSORCAST_TRY_NAME(tried_, __COUNTER__), __VA_ARGS__)
 #define TENSORCAST_TRY_NAME(name, number) TENSORCAST_TRY_JOINED(name, number)
 #define TENSORCAST_TRY_JOINED(name, number) name##number
