@@ -15,7 +15,9 @@ template <class Option>
 CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Type& target, const std::string& help) {
   using Value = typename Option::Type;
   const std::string name = option_name(*option.flag != '\0' ? option.flag : option.name);
-  if constexpr (Option::is_choice) {
+  if constexpr (std::is_same_v<Value, tensorcast::DType>) {
+    return add_dtype(app, name, target, help);
+  } else if constexpr (Option::is_choice) {
     std::vector<std::pair<std::string, Value>> choices;
     for (const char* word : option.words) choices.emplace_back(word, static_cast<Value>(choices.size()));
     return add_choice(app, name, target, std::move(choices), help);

@@ -10,7 +10,8 @@
 
 #include "command.hpp"
 #include "failure.hpp"
-#include "options.hpp"
+#include "option_flags.hpp"
+#include "options/promote_options.hpp"
 #include "report_json.hpp"
 #include "terminal.hpp"
 #include "text_table.hpp"
@@ -22,7 +23,6 @@ using tensorcast::DType;
 using tensorcast::name;
 using tensorcast::PromoteOperand;
 using tensorcast::PromoteOptions;
-using tensorcast::PromoteRules;
 using tensorcast::Result;
 
 struct PromoteArguments {
@@ -114,11 +114,11 @@ int print_matrix(const PromoteArguments& arguments) {
   return exit_done;
 }
 
-std::string in_words_of_the_command(std::string hint) {
+std::string in_words_of_the_command(std::string text) {
   const std::string_view option = "promote_unsafe";
-  if (const std::size_t at = hint.find(option); at != std::string::npos)
-    hint.replace(at, option.size(), "--unsafe (promote_unsafe)");
-  return hint;
+  if (const std::size_t at = text.find(option); at != std::string::npos)
+    text.replace(at, option.size(), "--unsafe (promote_unsafe)");
+  return text;
 }
 
 int promote(const PromoteArguments& arguments) {
@@ -145,17 +145,11 @@ void add_promote(CLI::App& app, Work& work) {
 
   add_dtype(command, "A", arguments->a.dtype, "the first type");
   add_dtype(command, "B", arguments->b.dtype, "the second type");
-  command.add_flag("--unsafe", arguments->options.promote_unsafe,
-                   "allow promotions that can lose values or add bits (openvino, tensorflow)");
-  command.add_flag("--pytorch-scalar", arguments->options.pytorch_scalar_promotion,
-                   "between a scalar and a tensor of one family, the tensor's type wins (openvino)");
+  tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
+    add_listed(command, option, arguments->options.*option.member, in_words_of_the_command(help_text(option)));
+  });
   command.add_flag("--scalar-a", arguments->a.is_scalar, "A is the type of a scalar (rank 0; openvino, torch)");
   command.add_flag("--scalar-b", arguments->b.is_scalar, "B is the type of a scalar (rank 0; openvino, torch)");
-  add_dtype(command, "--u64-target", arguments->options.u64_integer_promotion_target,
-            "with --unsafe, what uint64 and a signed integer become (default float32; openvino)");
-  std::vector<std::pair<std::string, PromoteRules>> rules;
-  for (const PromoteRules each : tensorcast::all_promote_rules()) rules.emplace_back(tensorcast::name(each), each);
-  add_choice(command, "--rules", arguments->options.rules, std::move(rules), "whose rules (default openvino)");
   command.add_flag("--table", arguments->table, "print the whole matrix instead");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

@@ -21,8 +21,6 @@ CLI::Option* add_request_option(CLI::App& app, const Option& option, typename Op
     return add_renames(app, name, target, help + "; repeatable")->option_text(option.metavar);
   } else if constexpr (std::is_same_v<Value, std::string>) {
     return app.add_option(name, target, help)->option_text(option.metavar);
-  } else if constexpr (std::is_same_v<Value, tensorcast::DType>) {
-    return add_dtype(app, name, target, help);
   } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
     return repeatable(app.add_option(name, target, help))->delimiter(',')->option_text(option.metavar);
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
