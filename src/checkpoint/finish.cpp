@@ -11,6 +11,7 @@
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
 

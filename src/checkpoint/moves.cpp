@@ -7,6 +7,7 @@
 #include "checkpoint/file_name.hpp"
 #include "checkpoint/index_file.hpp"
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {

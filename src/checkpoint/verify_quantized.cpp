@@ -7,6 +7,7 @@
 #include <map>
 
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/detect_recipes.hpp"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 
 namespace tensorcast::file_conversion {
 

@@ -1,4 +1,4 @@
-// The errors of places: less usual ones by name, and what adds to errors, or to those of Results, where they happened.
+// What adds to errors, or to those of Results, where they happened.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -9,18 +9,6 @@
 #include "tensorcast/error.hpp"
 
 namespace tensorcast {
-
-[[nodiscard]] inline Error io_failure(std::string message, std::string hint = {}) {
-  return {.code = ErrorCode::io, .message = std::move(message), .hint = std::move(hint)};
-}
-
-[[nodiscard]] inline Error out_of_range(std::string message, std::string hint = {}) {
-  return {.code = ErrorCode::out_of_range, .message = std::move(message), .hint = std::move(hint)};
-}
-
-[[nodiscard]] inline Error internal_error(std::string message, std::string hint = {}) {
-  return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint)};
-}
 
 // Puts `where` and a colon in front of the message.
 [[nodiscard]] inline Error at(std::string_view where, Error error) {

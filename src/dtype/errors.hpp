@@ -1,4 +1,4 @@
-// The usual errors by name. Who knows the file, the tensor or the element adds it.
+// Errors by name. Who knows the file, the tensor or the element adds it.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
@@ -18,6 +18,18 @@ inline Error unsupported(std::string message, std::string hint = {}) {
 
 inline Error parse_error(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::parse, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error io_failure(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::io, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error out_of_range(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::out_of_range, .message = std::move(message), .hint = std::move(hint)};
+}
+
+inline Error internal_error(std::string message, std::string hint = {}) {
+  return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint)};
 }
 
 inline Error cancelled() { return {.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }

@@ -1,4 +1,4 @@
-// The interface of a file format. Each format has one folder and one row in format_list.hpp.
+// The interface of a file format. Each format has one folder and one row in format_list.cpp.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>

@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
