@@ -192,14 +192,8 @@ class Writer {
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
       if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-        if (TurnedTile::may_turn(checked_)) {
-          TurnedTile tile(checked_);
-          return write_turned(tile, begin, end, made);
-        }
-        if (TurnedExperts::may_turn(checked_, made.type)) {
-          TurnedExperts tile(checked_, made.type);
-          return write_turned(tile, begin, end, made);
-        }
+        if (TurnedTile::may_turn(checked_)) return write_turned<TurnedTile>(begin, end, made);
+        if (TurnedExperts::may_turn(checked_, made.type)) return write_turned<TurnedExperts>(begin, end, made);
       }
       return write_transposed(begin, end, made);
     };
@@ -250,7 +244,8 @@ class Writer {
 
   // Codes are turned, then read as rows.
   template <class Tile>
-  Result<void> write_turned(Tile& tile, std::size_t begin, std::size_t end, const Made& made) const {
+  Result<void> write_turned(std::size_t begin, std::size_t end, const Made& made) const {
+    Tile tile(checked_, made.type);
     alignas(64) Numbers numbers;
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
@@ -263,7 +258,7 @@ class Writer {
           break;
         }
         for (std::size_t i = 0; i < n; ++i) {
-          tile.read(skipped + i, made.type, numbers.data());
+          tile.read(skipped + i, numbers.data());
           TRY(put(numbers.data(), depth, row + i, column, made));
         }
         column += depth;

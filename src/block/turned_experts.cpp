@@ -59,7 +59,7 @@ std::size_t TurnedExperts::load(std::size_t matrix, std::size_t row, std::size_t
   return depth_;
 }
 
-void TurnedExperts::read(std::size_t row, DType, std::byte* out) const {
+void TurnedExperts::read(std::size_t row, std::byte* out) const {
   const kernels::NibblePowers by{
       .results = results_.data(), .powers = &powers_[row / row_unit * stride], .are_upper = row % 2 != 0};
   ops_.look_up_powers(&codes_[row / 2 * stride], out, depth_, by);

@@ -26,8 +26,8 @@ class TurnedExperts {
   // As TurnedTile::load(). Returns 0 if a result would be neither zero nor normal.
   std::size_t load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column);
 
-  // As TurnedTile::read(), of the constructor's type.
-  void read(std::size_t row, DType to, std::byte* out) const;
+  // As TurnedTile::read().
+  void read(std::size_t row, std::byte* out) const;
 
  private:
   static constexpr std::size_t most_depth = 1024, blocks = rows / row_unit;

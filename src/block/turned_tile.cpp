@@ -24,8 +24,9 @@ bool TurnedTile::may_turn(const Checked& checked) noexcept {
          checked.globals.empty();
 }
 
-TurnedTile::TurnedTile(const Checked& checked)
+TurnedTile::TurnedTile(const Checked& checked, DType to)
     : from_(checked),
+      to_(to),
       depth_(checked.block_rows > most_depth ? most_depth : most_depth / checked.block_rows * checked.block_rows),
       codes_(rows * code_stride),
       tensor_(*checked.tensor),
@@ -85,8 +86,8 @@ std::size_t TurnedTile::load(std::size_t matrix, std::size_t row, std::size_t co
   return depth;
 }
 
-void TurnedTile::read(std::size_t row, DType to, std::byte* out) {
-  reader_.read(0, place(row), 0, tile_.codes.columns, to, out);
+void TurnedTile::read(std::size_t row, std::byte* out) {
+  reader_.read(0, place(row), 0, tile_.codes.columns, to_, out);
 }
 
 }  // namespace tensorcast::block

@@ -20,7 +20,8 @@ class TurnedTile {
   [[nodiscard]] static bool may_turn(const Checked& checked) noexcept;
 
   // Precondition: may_turn(). The tensor of `checked` outlives the tile.
-  explicit TurnedTile(const Checked& checked);
+  // `to`: as in RowReader::read().
+  TurnedTile(const Checked& checked, DType to);
   TurnedTile(const TurnedTile&) = delete;
   TurnedTile& operator=(const TurnedTile&) = delete;
 
@@ -29,13 +30,14 @@ class TurnedTile {
   std::size_t load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column);
 
   // The numbers of a row of the tile, as RowReader::read() gives them.
-  void read(std::size_t row, DType to, std::byte* out);
+  void read(std::size_t row, std::byte* out);
 
  private:
   // The row of tile_ that has the row `row` of the weight.
   [[nodiscard]] std::size_t place(std::size_t row) const noexcept;
 
   const Checked& from_;
+  DType to_;
   std::size_t depth_;  // columns of the weight in a tile
   std::vector<std::byte> codes_;
   std::vector<float> scales_, zeros_, biases_;
