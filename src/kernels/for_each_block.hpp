@@ -29,7 +29,7 @@ SIMD_INLINE void for_each_block(const std::byte* src, std::byte* dst, std::size_
   for (;;) {
     for (; blocks != 0; --blocks) {
       if constexpr (prefetches && kRegisterBytes == 32) {
-        for (std::size_t at = 0; at < src_block; at += line_bytes) __builtin_prefetch(src + prefetched_bytes + at);
+        prefetch_lines(src + prefetched_bytes, src_block);
       }
       block(src, dst);
       src += src_block;

@@ -49,12 +49,8 @@ SIMD_INLINE F32 rounded_to(DType dtype, F32 x) {
 }
 
 // Of a block, in the loop that encodes: all at once is more than the CPU waits for at a time.
-SIMD_INLINE void prefetch_block([[maybe_unused]] const std::byte* numbers, [[maybe_unused]] std::size_t bytes,
-                                [[maybe_unused]] std::size_t ahead) {
-#if !defined(__wasm__)
-  if (ahead == 0) return;
-  for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(numbers + ahead + at);
-#endif
+SIMD_INLINE void prefetch_block(const std::byte* numbers, std::size_t bytes, std::size_t ahead) {
+  if (ahead != 0) prefetch_lines(numbers + ahead, bytes);
 }
 
 // Codes of floating-point types: changes quotients so that the encoder of casts gives the rule's codes.

@@ -13,6 +13,13 @@
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 inline constexpr std::size_t line_bytes = 64;  // of the cache
+// Into the first-level cache, from any place. WebAssembly cannot.
+SIMD_INLINE void prefetch_lines([[maybe_unused]] const std::byte* data, [[maybe_unused]] std::size_t bytes) {
+#if !defined(__wasm__)
+  for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(data + at);
+#endif
+}
+
 inline constexpr int kRegisterBytes = TENSORCAST_REGISTER_BYTES;
 inline constexpr int kLanes = kRegisterBytes / 4;
 inline constexpr int kBlock = 4 * kLanes;
