@@ -4,10 +4,24 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 namespace tensorcast::bench {
+
+// What is measured: a weight in memory, or one that stays in the second-level cache.
+struct Extent {
+  std::int64_t rows, columns;
+  int repetitions;
+};
+inline constexpr Extent in_cache{.rows = 128, .columns = 4096, .repetitions = 200};
+
+// Removes `--in-cache` from `args`, and reports whether it was there.
+inline bool take_in_cache(std::vector<std::string_view>& args) {
+  return std::erase(args, std::string_view("--in-cache")) != 0;
+}
 
 template <class Work>
 double seconds_of(const Work& work) {

@@ -16,8 +16,7 @@ namespace {
 
 using namespace tensorcast;
 
-constexpr std::int64_t rows = 4096, columns = 8192;
-constexpr int repetitions = 9;
+constexpr bench::Extent in_memory{.rows = 4096, .columns = 8192, .repetitions = 9};
 
 // A weight whose memory is its own.
 struct Weight {
@@ -26,7 +25,7 @@ struct Weight {
   float global = 1.25F;
   BlockTensor tensor;
 
-  explicit Weight(const BlockFormat& format) {
+  Weight(const BlockFormat& format, std::int64_t rows, std::int64_t columns) {
     const BlockCoding& coding = format.coding;
     const bool is_gguf = coding.gguf != GgufBlock::none;
     tensor.coding = coding;
@@ -65,14 +64,15 @@ struct Weight {
 
 }  // namespace
 
-// usage: tensorcast_blocks_bench [SCHEME...]
+// usage: tensorcast_blocks_bench [--in-cache] [SCHEME...]
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> asked(argv + 1, argv + argc);
+  std::vector<std::string_view> asked(argv + 1, argv + argc);
+  const auto [rows, columns, repetitions] = bench::take_in_cache(asked) ? bench::in_cache : in_memory;
   fmt::print("| scheme | spelling | time over memcpy's | GB/s written |\n| --- | --- | --- | --- |\n");
   std::vector<std::byte> out(static_cast<std::size_t>(rows * columns) * 2);
   for (const BlockFormat& format : block_formats()) {
     if (!asked.empty() && std::find(asked.begin(), asked.end(), format.scheme) == asked.end()) continue;
-    const Weight weight(format);
+    const Weight weight(format, rows, columns);
     const Shape shape{rows, columns};
     const std::size_t bytes = (weight.codes.size() + weight.scales.size() + out.size()) / 2;
     bool is_done = true;

@@ -18,8 +18,7 @@ namespace {
 
 using namespace tensorcast;
 
-constexpr std::int64_t rows = 2048, columns = 4096;
-constexpr int repetitions = 7;
+constexpr bench::Extent in_memory{.rows = 2048, .columns = 4096, .repetitions = 7};
 
 struct Measured {
   double ratio = 0.0;        // to memcpy's time; 0 if it fails
@@ -27,7 +26,9 @@ struct Measured {
 };
 
 // Into memory that is there, as a conversion of files does.
-Measured measure(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers) {
+Measured measure(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers,
+                 const bench::Extent& extent) {
+  const auto [rows, columns, repetitions] = extent;
   Result<block::Quantizer> made = block::Quantizer::make(dtype, Shape{rows, columns}, scheme, {});
   if (!made) return {};
   block::Quantizer& quantizer = *made;
@@ -55,9 +56,11 @@ Measured measure(std::string_view scheme, DType dtype, const std::vector<std::by
 
 }  // namespace
 
-// usage: tensorcast_quantize_bench [SCHEME...]
+// usage: tensorcast_quantize_bench [--in-cache] [SCHEME...]
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> asked(argv + 1, argv + argc);
+  std::vector<std::string_view> asked(argv + 1, argv + argc);
+  const bench::Extent extent = bench::take_in_cache(asked) ? bench::in_cache : in_memory;
+  const auto [rows, columns, repetitions] = extent;
   std::vector<float> wide(static_cast<std::size_t>(rows * columns));
   std::mt19937 random(1);
   std::normal_distribution<float> bell(0.0f, 0.02f);
@@ -70,8 +73,8 @@ int main(int argc, char** argv) {
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
     if (&recipe != find_quantize_recipe(recipe.scheme)) continue;
     if (!asked.empty() && std::find(asked.begin(), asked.end(), recipe.scheme) == asked.end()) continue;
-    const Measured of_float32 = measure(recipe.scheme, DType::float32, as_float32);
-    const Measured of_bfloat16 = measure(recipe.scheme, DType::bfloat16, as_bfloat16);
+    const Measured of_float32 = measure(recipe.scheme, DType::float32, as_float32, extent);
+    const Measured of_bfloat16 = measure(recipe.scheme, DType::bfloat16, as_bfloat16, extent);
     fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f}, {:.2f} |\n", recipe.scheme, recipe.recipe, of_float32.ratio,
                of_bfloat16.ratio, of_float32.nanoseconds, of_bfloat16.nanoseconds);
   }
