@@ -30,7 +30,7 @@ constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first
 constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 // Of weights with one scale, which are read once: how many numbers ahead.
-constexpr std::size_t prefetched_numbers = 512;
+constexpr std::size_t prefetched_numbers = 1024;
 // Of rows that share scales: the second-level cache keeps few lines of rows that lie a power of two apart, so a stretch
 // is as wide as the prefetching of the next rows needs.
 constexpr std::size_t band_columns = 8192;
@@ -337,13 +337,16 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
 Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   const std::size_t runs = ceil_div(stretch.columns, block_columns_);
   measure(stretch, runs, work);
+  const std::size_t index = scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
+  if (put_ordinary_scales(index, runs, work)) {
+    work.has_nonzero = true;
+    return {};
+  }
   const auto end = work.largest.begin() + static_cast<std::ptrdiff_t>(runs);
   const std::uint32_t largest = *std::max_element(work.largest.begin(), end);
   if (largest >= infinity_bits && !allows_nonfinite_)
     return Error{.code = ErrorCode::out_of_range};  // the caller names it
   work.has_nonzero = work.has_nonzero || largest != 0;
-  const std::size_t index = scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
-  if (put_ordinary_scales(index, runs, work)) return {};
   work.extents.resize(runs);
   for (std::size_t i = 0; i < runs; ++i) work.extents[i] = {.largest = float_of(work.largest[i])};
   for (std::size_t i = 0; i < runs && !work.low.empty(); ++i) {
@@ -356,7 +359,7 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   return {};
 }
 
-// Returns false, and nothing counts, if the scales of a stretch need their rule.
+// Returns false, and nothing counts, if the scales of a stretch need their rule: if a block is not finite, or zero.
 bool Quantizer::put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const {
   constexpr std::size_t least_runs = 16;  // fewer are faster one by one
   const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;

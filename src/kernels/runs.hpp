@@ -125,7 +125,7 @@ struct ScaleSteps {
 };
 
 // The codes and operands of `count` blocks, a multiple of run_step. Returns false if a block is not ordinary: a number
-// among its steps is far from 1, or its code is 0. Its rule decides then.
+// among its steps is far from 1, as zero, infinity and NaN are, or its code is 0. Its rule decides then.
 using ScaleBlocksFn = bool (*)(const std::uint32_t* largest, std::size_t count, const ScaleSteps& steps,
                                std::uint8_t* codes, RunOperand* operands);
 

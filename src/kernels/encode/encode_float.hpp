@@ -104,19 +104,21 @@ class FloatEncoder {
     store_block(dst, bits, map(bits, [this](I32 lanes) { return lanes & magnitude_; }));
   }
 
-  // The signs are those of `bits`.
+  // The signs are those of `bits`. `are_small`: no magnitude is above 2^16, whose code has eight bits without a limit.
+  template <bool are_small = false>
   SIMD_INLINE void store_block(std::byte* dst, const Block<I32>& bits, const Block<I32>& magnitudes) const {
-    // 1. Clamp magnitudes to the limit, as integers, which clamps infinities and NaN too.
+    // 1. Clamp magnitudes to the limit, as integers, which clamps infinities and NaN too. Of small ones, clamp codes.
     // 2. Take the exponent of each, at least the smallest normal's, and the power of two `dropped_bits` binades above.
     // 3. Add magnitude and power: the sum's low bits are the significand, rounded to the target's last place.
     // 4. Code = significand + exponent field - bias. The power of two ends in zeros, and only the low byte counts.
     const Block<I32> rounded = map(magnitudes, [this](I32 magnitude) {
-      const I32 limited = min(magnitude, limit_);
+      const I32 limited = are_small ? magnitude : min(magnitude, limit_);
       const I32 exponent = max(limited & exponent_, least_exponent_);
       const I32 power = exponent + binades_;
       return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> dropped_bits);
     });
     U8 codes = pack_bytes(rounded) - bias_;
+    if constexpr (are_small) codes = min(codes, splat(static_cast<std::uint8_t>(format.largest_code())));
     // 5. Signs.
     const U8 signs = pack_signs(bits);
     if constexpr (!format.has_sign) {

@@ -5,6 +5,7 @@
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
+#include "kernels/simd/divide.hpp"
 #include "kernels/simd/environment.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -201,15 +202,6 @@ bool set_factors(const RunOperand* operands, std::size_t runs, bool allows_under
   return others == 0;
 }
 
-// x / divisor, rounded once; -0 becomes +0. Neither step may underflow. The remainder of the approximate quotient is
-// exact, or so nearly that the sum rounds right: tried for each divisor and all quotients that are nearly halfway
-// between two numbers. Instruction sets without fused operations divide.
-[[maybe_unused]] SIMD_INLINE F32 divide(F32 x, F32 inverse, F32 negative_divisor) {
-  if constexpr (!has_fused_float32) return x / -negative_divisor + 0.0F;
-  const F32 quotient = x * inverse;
-  return multiply_add(multiply_add(quotient, negative_divisor, x), inverse, quotient);
-}
-
 // Codes of ordinary quotients. Zeros are sign_kept, or negative_numbers in a division.
 template <DType to>
 class ShortFloatCodes {
@@ -221,7 +213,7 @@ class ShortFloatCodes {
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<I32>& signs, const Block<F32>&,
                                const Block<I32>& magnitudes) const {
-    encoder_.store_block(dst, signs, magnitudes);
+    encoder_.template store_block<true>(dst, signs, magnitudes);
   }
 
  private:
@@ -266,6 +258,7 @@ void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t co
     return multiplies ? x * factor : divide(x, factor, splat(by.negative_divisor[run]));
   };
   const bool keeps_signs = rule.zeros == Zeros::sign_kept;
+  const I32 most = keep_in_register(splat(largest_ordinary));
   for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::Any::width / 8) {
     const std::byte* const from_here = numbers + bytes_of<from>(at);
     prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
@@ -274,7 +267,7 @@ void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t co
                           quotient(x.d, at + 3 * kLanes)};
     const Block<I32> sizes = map(y, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
     const I32 greatest = max(max(sizes.a, sizes.b), max(sizes.c, sizes.d));
-    if (any(greater(greatest, splat(largest_ordinary)))) [[unlikely]] {
+    if (any(greater(greatest, most))) [[unlikely]] {
       encode_any_block<typename Codes::Any, Codes::is_integer, from>(from_here, rule, operands + (at >> run_shift),
                                                                      run_shift, codes);
       continue;

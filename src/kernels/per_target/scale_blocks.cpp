@@ -2,8 +2,8 @@
 #include "kernels/per_target/functions.hpp"
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runs.hpp"
+#include "kernels/simd/divide.hpp"
 #include "kernels/simd/environment.hpp"
-#include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -48,17 +48,37 @@ SIMD_INLINE Mask32 within(F32 x, float least, float most) {
   return mask_and(less(splat(least), x), less(x, splat(most)));
 }
 
+// What all magnitudes are divided by. Those within 2^-60 and 2^60, and others where the result does not count.
+class Divisor {
+ public:
+  explicit Divisor(float by)
+      : is_quick_(has_fused_float32 && by >= 0x1p-32F && by <= 0x1p32F),
+        is_one_(by == 1.0F),
+        by_(splat(by)),
+        inverse_(splat(1.0F / by)) {}
+
+  SIMD_INLINE F32 divide_by(F32 x) const {
+    if (is_one_) return x;
+    return is_quick_ ? divide(x, inverse_, -by_) : x / by_;
+  }
+
+ private:
+  bool is_quick_, is_one_;
+  F32 by_, inverse_;
+};
+
 template <bool is_e8m0>
 bool scale_all(const std::uint32_t* largest, std::size_t count, const ScaleSteps& steps, std::uint8_t* codes,
                RunOperand* operands) {
   Mask32 ordinary = mask_if(true);
+  const Divisor first_divisor(steps.divisor), second_divisor(steps.second_divisor);
   for (std::size_t at = 0; at < count; at += kBlock) {
     I32 made_codes[4];
     for (std::size_t unit = 0; unit < 4; ++unit) {
       const std::size_t first = at + unit * kLanes;
       const F32 most = load<F32>(reinterpret_cast<const std::byte*>(largest + first));
       const F32 raised = is_e8m0 ? larger(most, splat(steps.least)) : most;
-      const F32 scale = raised / steps.divisor / steps.second_divisor * steps.multiplier;
+      const F32 scale = second_divisor.divide_by(first_divisor.divide_by(raised)) * steps.multiplier;
       const Made made = is_e8m0 ? e8m0_of(scale, steps) : e4m3_of(scale, steps);
       made_codes[unit] = made.codes;
       // Pairs of a factor and zero.

@@ -182,10 +182,7 @@ SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
                                           _mm256_packs_epi32((__m256i)low.c, (__m256i)low.d)));
 }
 // Bit 7 of a byte is the sign of the lane.
-SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
-  return order_groups(_mm256_packs_epi16(_mm256_packs_epi32((__m256i)x.a, (__m256i)x.b),
-                                         _mm256_packs_epi32((__m256i)x.c, (__m256i)x.d)));
-}
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_bytes_saturated<true>(x); }
 
 SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
   return (U8)order_quarters(_mm256_packus_epi16((__m256i)a, (__m256i)b));
@@ -199,8 +196,9 @@ SIMD_INLINE __m128i low_bytes(U16 words) {
   return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 SIMD_INLINE U8h pack_u4(U8 codes) {
-  const U16 pairs = as<U16>(codes);
-  return (U8h)low_bytes(pairs | (pairs >> 4));
+  const __m256i pairs = _mm256_maddubs_epi16((__m256i)codes, _mm256_set1_epi16(0x1001));  // low + high * 16
+  const __m256i packed = _mm256_packus_epi16(pairs, pairs);
+  return (U8h)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);

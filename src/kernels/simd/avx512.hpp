@@ -348,17 +348,21 @@ SIMD_INLINE U8 pack_byte(const Block<I32>& x) {
   return (U8)_mm512_inserti64x4(ab, _mm512_castsi512_si256(cd), 1);
 }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_byte<0>(x); }
-SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_byte<3>(x); }
 
+// Where that byte of each 16-bit lane is.
 template <int byte>
-SIMD_INLINE U8 pack_byte(U16x2 x) {
+SIMD_INLINE __m512i places_of_byte() {
   alignas(64) static constexpr struct Index {
     std::uint8_t at[64] = {};
     constexpr Index() {
       for (int i = 0; i < 64; ++i) at[i] = static_cast<std::uint8_t>(i * 2 + byte);
     }
   } index;
-  return (U8)_mm512_permutex2var_epi8((__m512i)x.lo, _mm512_load_si512(index.at), (__m512i)x.hi);
+  return _mm512_load_si512(index.at);
+}
+template <int byte>
+SIMD_INLINE U8 pack_byte(U16x2 x) {
+  return (U8)_mm512_permutex2var_epi8((__m512i)x.lo, places_of_byte<byte>(), (__m512i)x.hi);
 }
 SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return pack_byte<0>(x); }
 SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return pack_byte<1>(x); }
@@ -375,15 +379,18 @@ SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
   return order_groups(_mm512_packus_epi16(_mm512_packs_epi32((__m512i)low.a, (__m512i)low.b),
                                           _mm512_packs_epi32((__m512i)low.c, (__m512i)low.d)));
 }
-SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
-  return order_groups(_mm512_packs_epi16(_mm512_packs_epi32((__m512i)x.a, (__m512i)x.b),
-                                         _mm512_packs_epi32((__m512i)x.c, (__m512i)x.d)));
-}
 #endif
 
+// Bit 7 of a byte is the sign of the lane. A byte permutation of two registers would be three operations.
+SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_bytes_saturated<true>(x); }
+
 SIMD_INLINE U8h pack_u4(U8 codes) {
-  const U16 pairs = as<U16>(codes);
-  return (U8h)_mm512_cvtepi16_epi8((__m512i)(pairs | (pairs >> 4)));
+  const __m512i pairs = _mm512_maddubs_epi16((__m512i)codes, _mm512_set1_epi16(0x1001));  // low + high * 16
+#if defined(__AVX512VBMI__)
+  return (U8h)_mm512_castsi512_si256(_mm512_permutexvar_epi8(places_of_byte<0>(), pairs));
+#else
+  return (U8h)_mm512_cvtepi16_epi8(pairs);
+#endif
 }
 SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);

@@ -69,14 +69,18 @@ SIMD_INLINE void store_six_bits(std::byte* dst, U8 codes) {
   const __m512i four = _mm512_madd_epi16(two, _mm512_set1_epi32(0x10000001));
   const __m512i order = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
   const __m512i packed = _mm512_permutexvar_epi32(order, _mm512_shuffle_epi8(four, _mm512_broadcast_i32x4(in_lanes)));
+  // In two parts, as for loads; g++ would copy a part of a register by way of the stack.
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst), _mm512_castsi512_si256(packed));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 32), _mm512_extracti32x4_epi32(packed, 2));
 #else
   const __m256i two = _mm256_maddubs_epi16((__m256i)codes, _mm256_set1_epi16(0x4001));
   const __m256i four = _mm256_madd_epi16(two, _mm256_set1_epi32(0x10000001));
   const __m256i order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 0, 0);
   const __m256i packed =
       _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(four, _mm256_broadcastsi128_si256(in_lanes)), order);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), _mm256_castsi256_si128(packed));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(dst + 16), _mm256_extracti128_si256(packed, 1));
 #endif
-  __builtin_memcpy(dst, &packed, kSixBitBytes);
 }
 
 #else

@@ -1,0 +1,17 @@
+// Division by a number that many are divided by, without the CPU's slow instruction.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// x / divisor, rounded once; -0 becomes +0. Neither step may underflow. The remainder of the approximate quotient is
+// exact, or so nearly that the sum rounds right: tried for each divisor and all quotients that are nearly halfway
+// between two numbers. Instruction sets without fused operations divide.
+[[maybe_unused]] SIMD_INLINE F32 divide(F32 x, F32 inverse, F32 negative_divisor) {
+  if constexpr (!has_fused_float32) return x / -negative_divisor + 0.0F;
+  const F32 quotient = x * inverse;
+  return multiply_add(multiply_add(quotient, negative_divisor, x), inverse, quotient);
+}
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
