@@ -148,6 +148,40 @@ TEST(RunEncoder, EveryRuleOfZerosAndTiesEqualsTheDefinition) {
   }
 }
 
+// A run's numbers are near each other, and so is the exponent that puts them in the element's range, but for one of
+// four.
+Case powers_of(bool multiplies, int trial, const std::vector<std::uint16_t>& halves, std::mt19937& random) {
+  Case made{.runs = {5, halves.size()}, .operands = {}, .numbers = reinterpret_cast<const std::byte*>(halves.data())};
+  for (std::size_t first = 0; first < halves.size(); first += made.runs.size()) {
+    const int field = halves[first] >> 7 & 255, size = std::clamp(field - 127 - trial % 24 + 16, -102, 102);
+    const int exponent = random() % 4 == 0 ? static_cast<int>(random() % 206) - 103 : multiplies ? -size : size;
+    made.operands.push_back({.factor = std::ldexp(1.0f, exponent)});
+  }
+  return made;
+}
+
+TEST(RunEncoder, EveryBfloat16ByPowersOfTwoEqualsTheDefinition) {
+  std::mt19937 random(43);
+  std::vector<std::uint16_t> halves(1 << 16);
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    halves[i] = static_cast<std::uint16_t>(i);
+    numbers.push_back(float_of(static_cast<std::uint32_t>(i) << 16));
+  }
+  for (const auto& [element, bits] :
+       {std::pair{DType::float8_e4m3fn, 8}, std::pair{DType::float8_e5m2, 8}, std::pair{DType::float6_e2m3fn, 6},
+        std::pair{DType::float6_e3m2fn, 6}, std::pair{DType::float4_e2m1fn, 4}}) {
+    SCOPED_TRACE(name(element));
+    for (int trial = 0; trial < 24; trial += 3) {
+      const ElementRule rule{.element = element, .bits = bits, .multiplies = trial % 2 == 0};
+      const Case given = powers_of(rule.multiplies, trial, halves, random);
+      check_targets(rule, DType::float32, {.numbers = DType::bfloat16}, given,
+                    defined(rule, DType::float32, false, given.runs, numbers, given.operands));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 void check_extents(const std::vector<float>& numbers, const std::byte* bytes, DType dtype, const Runs& runs) {
   std::vector<std::uint32_t> largest(runs.runs(), 5);
   std::vector<float> low(runs.runs(), -0.5f), high(runs.runs(), 0.5f);

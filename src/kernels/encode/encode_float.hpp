@@ -118,7 +118,7 @@ class FloatEncoder {
       return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> dropped_bits);
     });
     U8 codes = pack_bytes(rounded) - bias_;
-    if constexpr (are_small) codes = min(codes, splat(static_cast<std::uint8_t>(format.largest_code())));
+    if constexpr (are_small) codes = min(codes, most_);
     // 5. Signs.
     const U8 signs = pack_signs(bits);
     if constexpr (!format.has_sign) {
@@ -184,6 +184,7 @@ class FloatEncoder {
   I32 least_exponent_ = keep_in_register(splat(least_exponent));
   I32 binades_ = keep_in_register(splat(dropped_bits << 23));
   U8 bias_ = keep_in_register(splat(bias));
+  U8 most_ = keep_in_register(splat(static_cast<std::uint8_t>(format.largest_code())));
   U8 sign_ = keep_in_register(splat(sign_bit));
 };
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
+#include "kernels/encode/encode_powers.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/divide.hpp"
@@ -207,7 +208,8 @@ template <DType to>
 class ShortFloatCodes {
  public:
   using Any = FloatCodes<to>;
-  static constexpr bool is_integer = false;
+  static constexpr DType type = to;
+  static constexpr bool is_integer = false, has_powers = has_power_encoder<to>;
 
   explicit ShortFloatCodes(const CodeRule&) {}
 
@@ -224,7 +226,7 @@ template <int bits, DType rounds_to>
 class ShortIntegerCodes {
  public:
   using Any = IntegerCodes<bits>;
-  static constexpr bool is_integer = true;
+  static constexpr bool is_integer = true, has_powers = false;
 
   explicit ShortIntegerCodes(const CodeRule& rule) : flip_(splat(static_cast<std::uint8_t>(rule.is_offset ? 8 : 0))) {}
 
@@ -281,6 +283,36 @@ void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t co
   }
 }
 
+// Reports whether the operands of runs of bfloat16 are powers of two that PowerEncoder takes.
+template <DType to, bool multiplies>
+bool set_powers(const RunOperand* operands, std::size_t runs, typename PowerEncoder<to>::Run* powers) {
+  int others = 0;
+  for (std::size_t i = 0; i < runs; ++i) {
+    const auto bits = __builtin_bit_cast(std::uint32_t, operands[i].factor);
+    const int exponent = static_cast<int>(bits >> 23) - 127;  // above all if the factor is negative
+    const bool is_right = (bits & 0x7fffff) == 0 && exponent >= -most_power && exponent <= most_power;
+    others |= static_cast<int>(!is_right);
+    powers[i] = PowerEncoder<to>::run_of(multiplies ? exponent : -exponent);
+  }
+  return others == 0;
+}
+
+template <DType to>
+void encode_power_chunk(const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                        const typename PowerEncoder<to>::Run* powers, const RunOperand* operands, unsigned run_shift,
+                        std::byte* codes, std::size_t ahead) {
+  constexpr DType from = DType::bfloat16;
+  const PowerEncoder<to> encoder;
+  for (std::size_t at = 0; at < count; at += kBlock, codes += bytes_of<to>(kBlock)) {
+    const std::byte* const from_here = numbers + bytes_of<from>(at);
+    prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
+    const std::size_t run = at >> run_shift;
+    if (encoder.store_block(codes, load_u16x2(from_here), powers[run], powers[(at + kBlock / 2) >> run_shift]))
+      continue;
+    encode_any_block<FloatCodes<to>, false, from>(from_here, rule, operands + run, run_shift, codes);
+  }
+}
+
 template <class Codes, DType from, bool multiplies>
 void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
                           unsigned run_shift, std::byte* codes, std::size_t ahead) {
@@ -294,6 +326,15 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
       const RunOperand* const of_chunk = operands + (first >> run_shift);
       const std::byte* const from_here = numbers + bytes_of<from>(first);
       std::byte* const to_here = codes + first * Codes::Any::width / 8;
+      if constexpr (from == DType::bfloat16 && Codes::has_powers) {
+        constexpr std::size_t lanes16 = kBlock / 2;  // those of a register share a run
+        typename PowerEncoder<Codes::type>::Run powers[RunFactors::most];
+        if (rule.zeros == Zeros::sign_kept && (lanes16 >> run_shift) <= 1 &&
+            set_powers<Codes::type, multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, powers)) {
+          encode_power_chunk<Codes::type>(from_here, n, rule, powers, of_chunk, run_shift, to_here, ahead);
+          continue;
+        }
+      }
       if (set_factors<multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, allows_underflow, by)) {
         encode_chunk<Codes, from, multiplies>(encoder, from_here, n, rule, by, of_chunk, run_shift, to_here, ahead);
       } else {

@@ -33,6 +33,73 @@ SIMD_INLINE I32 magnitudes_of(const std::byte* numbers, std::size_t first, std::
   return most;
 }
 
+constexpr std::size_t lanes16 = kLanes * 2;
+
+// Adds what is found of as many runs as a register has words, where they lie.
+SIMD_INLINE void raise(std::uint32_t* largest, I16 words) {
+  std::byte found[kRegisterBytes];
+  store(found, words);
+  for (std::size_t half = 0; half < 2; ++half) {
+    auto* const to = reinterpret_cast<std::byte*>(largest + half * kLanes);
+    store(to, max(load<I32>(to), as<I32>(load_unit<DType::bfloat16>(found + half * kRegisterBytes / 2))));
+  }
+}
+
+SIMD_INLINE I16 largest_words(const std::byte* numbers, std::size_t first, std::size_t end) {
+  I16 most = {};
+  for (std::size_t at = first; at < end; at += lanes16) {
+    most = max(most, load<I16>(numbers + bytes_of<DType::bfloat16>(at)) & INT16_MAX);
+  }
+  return most;
+}
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+// Runs of half a register: of the two runs of each of `lanes16` / 2 registers.
+SIMD_INLINE I16 largest_of_halves(const std::byte* numbers) {
+  const auto pair = [&](std::size_t index) SIMD_INLINE_LAMBDA {
+    const std::size_t first = index * 2 * lanes16;
+    return max_of_word_pairs(largest_words(numbers, first, first + lanes16),
+                             largest_words(numbers, first + lanes16, first + 2 * lanes16));
+  };
+  const I16 found = max_of_quarter_pairs(max_of_each<quarter>(0, pair), max_of_each<quarter>(quarter, pair));
+  alignas(kRegisterBytes) static constexpr auto order = [] {
+    struct {
+      std::uint16_t at[lanes16];
+    } made{};
+    for (std::size_t run = 0; run < lanes16; ++run) {
+      const std::size_t reg = run / 2, half = run % 2, lane = reg / 2;  // two registers share a lane
+      made.at[run] =
+          static_cast<std::uint16_t>((lane / quarter * 2 + half) * quarter * 2 + lane % quarter * 2 + reg % 2);
+    }
+    return made;
+  }();
+  return (I16)_mm512_permutexvar_epi16(_mm512_load_si512(order.at), (__m512i)found);
+}
+#endif
+
+// Of runs of bfloat16, in 16-bit lanes, and of as many at once: those that are left have fewer.
+SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t size, std::size_t runs,
+                                           std::size_t count, std::uint32_t* largest) {
+  std::size_t index = 0;
+  if (size % lanes16 == 0) {
+    const auto run = [&](std::size_t at)
+                         SIMD_INLINE_LAMBDA { return largest_words(numbers, at * size, at * size + size); };
+    const auto pair = [&](std::size_t at)
+                          SIMD_INLINE_LAMBDA { return max_of_word_pairs(run(at * 2), run(at * 2 + 1)); };
+    for (; index + lanes16 <= runs && (index + lanes16) * size <= count; index += lanes16) {
+      raise(largest + index, max_of_each(index / 2, pair));
+    }
+  }
+#if TENSORCAST_TARGET_LEVEL >= 2
+  if (size * 2 == lanes16) {
+    for (; (index + lanes16) * size <= count; index += lanes16) {
+      raise(largest + index, largest_of_halves(numbers + bytes_of<DType::bfloat16>(index * size)));
+    }
+  }
+#endif
+  return index;
+}
+
 template <DType from>
 void find_largest(const std::byte* numbers, std::size_t count, unsigned run_shift, std::uint32_t* largest) {
   const std::size_t size = run_shift == shift_of_all ? count : std::size_t{1} << run_shift;
@@ -42,6 +109,7 @@ void find_largest(const std::byte* numbers, std::size_t count, unsigned run_shif
   };
   const std::size_t runs = (count + size - 1) / size;
   std::size_t index = 0;
+  if constexpr (from == DType::bfloat16) index = find_largest_words(numbers, size, runs, count, largest);
   for (; index + kLanes <= runs; index += kLanes) {
     auto* const found = reinterpret_cast<std::byte*>(largest + index);
     store(found, max(load<I32>(found), max_of_each(index, run)));

@@ -21,23 +21,45 @@ SIMD_INLINE I32 every_other_quarter(I32 a, I32 b, std::integer_sequence<int, lan
   return __builtin_shufflevector(a, b, ((lane / quarter * 2 + odd) * quarter + lane % quarter)...);
 }
 
-SIMD_INLINE I32 max_of_lane_pairs(I32 a, I32 b) {
+// `Lanes`: I32, or I16 for two numbers in each lane.
+template <class Lanes>
+SIMD_INLINE Lanes max_of_lane_pairs(Lanes a, Lanes b) {
   constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
-  return max(every_other_lane<0>(a, b, lanes), every_other_lane<1>(a, b, lanes));
+  return max(as<Lanes>(every_other_lane<0>(as<I32>(a), as<I32>(b), lanes)),
+             as<Lanes>(every_other_lane<1>(as<I32>(a), as<I32>(b), lanes)));
 }
-SIMD_INLINE I32 max_of_quarter_pairs(I32 a, I32 b) {
+template <class Lanes>
+SIMD_INLINE Lanes max_of_quarter_pairs(Lanes a, Lanes b) {
   constexpr auto lanes = std::make_integer_sequence<int, kLanes>{};
-  return max(every_other_quarter<0>(a, b, lanes), every_other_quarter<1>(a, b, lanes));
+  return max(as<Lanes>(every_other_quarter<0>(as<I32>(a), as<I32>(b), lanes)),
+             as<Lanes>(every_other_quarter<1>(as<I32>(a), as<I32>(b), lanes)));
+}
+
+// The larger one of the two words of each 32 bits: those of `a` in low words, those of `b` in high ones.
+SIMD_INLINE I16 max_of_word_pairs(I16 a, I16 b) {
+  const U32 first = as<U32>(a), second = as<U32>(b);
+#if TENSORCAST_TARGET_LEVEL >= 2
+  const __m512i low = _mm512_set1_epi32(0xffff);
+  const __m512i kept = _mm512_ternarylogic_epi32(low, (__m512i)first, (__m512i)second, 0xca);  // low ? first : second
+  const __m512i moved = _mm512_ternarylogic_epi32(low, (__m512i)second, (__m512i)first, 0xca);
+  return max((I16)kept, (I16)_mm512_rol_epi32(moved, 16));
+#elif TENSORCAST_TARGET_LEVEL == 1
+  const __m256i low = _mm256_blend_epi16((__m256i)first, (__m256i)(second << 16), 0xaa);
+  const __m256i high = _mm256_blend_epi16((__m256i)(first >> 16), (__m256i)second, 0xaa);
+  return max((I16)low, (I16)high);
+#else
+  return max(as<I16>((first & 0xffff) | (second << 16)), as<I16>((first >> 16) | (second & 0xffff0000u)));
+#endif
 }
 
 // Lane i is the largest lane of register(first + i): each step halves how many lanes a register has.
 template <int registers = kLanes, class Register>
-SIMD_INLINE I32 max_of_each(std::size_t first, const Register& register_at) {
+SIMD_INLINE auto max_of_each(std::size_t first, const Register& register_at) {
   if constexpr (registers == 1) {
     return register_at(first);
   } else {
-    const I32 a = max_of_each<registers / 2>(first, register_at);
-    const I32 b = max_of_each<registers / 2>(first + registers / 2, register_at);
+    const auto a = max_of_each<registers / 2>(first, register_at);
+    const auto b = max_of_each<registers / 2>(first + registers / 2, register_at);
     if constexpr (registers <= quarter) {
       return max_of_lane_pairs(a, b);
     } else {
