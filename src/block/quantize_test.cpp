@@ -169,6 +169,29 @@ TEST(Quantize, ThreadsAndShapesChangeNothing) {
 }
 
 // Blocks do not know of others, however far rows reach.
+// Numbers of bfloat16 are read where they are, and long runs have tables; those in float32 are neither.
+TEST(Quantize, Bfloat16IsQuantizedAsItsNumbersInFloat32) {
+  std::mt19937 random(53);
+  const Shape shape{130, 1100};
+  std::vector<float> numbers(130 * 1100);
+  std::vector<std::uint16_t> halves;
+  for (float& number : numbers) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    const float size = std::ldexp(1.0f + static_cast<float>(bits >> 8) * 0x1p-24f, static_cast<int>(bits % 24) - 20);
+    number = bits % 32 == 0 ? 0.0f : bits % 2 == 0 ? size : -size;
+    halves.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16));
+    number = std::bit_cast<float>(static_cast<std::uint32_t>(halves.back()) << 16);
+  }
+  for (const std::string_view scheme :
+       {"fp8-tensor", "fp8-channel", "fp8-block", "mxfp8", "mxfp6", "mxfp4", "nvfp4", "int8-channel", "int4-group"}) {
+    const Result<QuantizedTensor> read = quantize({DType::bfloat16, shape, std::as_bytes(std::span(halves))}, scheme);
+    ASSERT_TRUE(read) << scheme;
+    const QuantizedTensor right = made(numbers, shape, scheme, {.compute_dtype = DType::bfloat16});
+    EXPECT_EQ(read->codes, right.codes) << scheme;
+    EXPECT_EQ(read->scales, right.scales) << scheme;
+  }
+}
+
 TEST(Quantize, LongRowsOfBlocksAreThoseOfTheirParts) {
   constexpr std::size_t rows = 130, left = 8192, right = 200, columns = left + right;
   const std::vector<float> numbers = random_weights(rows * columns);

@@ -79,6 +79,7 @@ struct Quantizer::Work {
   std::vector<std::uint8_t> scale_codes = {};
   std::vector<Operand> operands = {};
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
+  std::vector<kernels::MantissaTable> tables = {};
 };
 
 // Whole blocks of rows that share scales.
@@ -412,18 +413,37 @@ std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) c
   return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - stretch.column : 0;
 }
 
+// Null if runs are so short that tables would take longer to make than they save, or if there are none.
+const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const Operand* operands, Work& work) const {
+  constexpr std::size_t least_numbers = 1024;
+  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return nullptr;
+  if (is_per_tensor() && !work.tables.empty()) return work.tables.data();
+  const std::size_t width = is_per_tensor() ? columns_ : block_columns_;
+  if (std::min(width, columns_) * stretch.rows < least_numbers || width < kernels::run_step) return nullptr;
+  work.tables.resize(ceil_div(stretch.columns, width));
+  for (std::size_t i = 0; i < work.tables.size(); ++i) {
+    if (encoder_.make_table(operands[i], work.tables[i])) continue;
+    work.tables.clear();
+    return nullptr;
+  }
+  return work.tables.data();
+}
+
 void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
   const auto width = static_cast<std::size_t>(recipe_->element.bits);
   // Memory is idle while codes are computed, so what is read next is prefetched then.
   const std::size_t next = is_per_tensor() ? prefetched_numbers : steps_to_next(stretch, work);
   const std::size_t ahead = reads_in_place() ? storage_bytes(source_, next) : 0;
+  const kernels::MantissaTable* const tables = tables_of(stretch, operands, work);
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
     if (next != 0 && ahead == 0) {
       prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),
                storage_bytes(source_, count));
     }
-    encoder_.run(numbers, count, operands + ((column - stretch.column) >> run_shift_), run_shift_,
-                 work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8, ahead);
+    const std::size_t run = (column - stretch.column) >> run_shift_;
+    encoder_.run(numbers, count, operands + run, run_shift_,
+                 work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8, ahead,
+                 tables == nullptr ? nullptr : tables + run);
   });
   for (const std::size_t run : work.cleared) {
     const std::size_t begin = stretch.column + run * block_columns_;

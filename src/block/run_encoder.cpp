@@ -38,13 +38,57 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
                  .zeros = rule.zeros,
                  .is_offset = storage.is_offset,
                  .numbers = storage.numbers},
-      encode_(kernels::ops_of(target).find_encode_runs(code_rule_)) {}
+      encode_(kernels::ops_of(target).find_encode_runs(code_rule_)),
+      encode_mantissas_(kernels::ops_of(target).find_encode_mantissas(code_rule_)) {}
+
+bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept {
+  const float factor = operand.factor;
+  if (encode_mantissas_ == nullptr || !(factor >= 0x1p-40f && factor <= 0x1p40f)) return false;
+  // 1. The codes of all mantissas of a binade whose quotients are between 1 and 4.
+  constexpr std::size_t mantissas = sizeof(kernels::MantissaTable::differences), cell = 8;
+  const int exponent = static_cast<int>(bits_of(factor) >> mantissa_bits) - 127;
+  const int field = 127 + (rule_.multiplies ? -exponent : exponent + 1);
+  std::array<std::uint16_t, mantissas> numbers;
+  for (std::size_t i = 0; i < mantissas; ++i)
+    numbers[i] = static_cast<std::uint16_t>(field * 128 + static_cast<int>(i));
+  std::array<std::uint8_t, mantissas> codes;
+  encode_(reinterpret_cast<const std::byte*>(numbers.data()), mantissas, code_rule_, &operand, kernels::shift_of_all,
+          reinterpret_cast<std::byte*>(codes.data()), 0);
+  // 2. The binade to count from.
+  const int kept_bits = row(rule_.element).format.mantissa_bits, binade = 1 << kept_bits;
+  std::array<std::uint8_t, mantissas> above;  // the bits that mantissas have of their own
+  std::uint8_t most = 0;
+  for (std::size_t i = 0; i < mantissas; ++i) {
+    above[i] = static_cast<std::uint8_t>(codes[i] - (i >> (7 - kept_bits)));
+    most = std::max(most, above[i]);
+  }
+  const int binades = (most + binade - 1) / binade, normal_binades = codes[0] / binade - 1;
+  table.base = static_cast<std::uint16_t>((field - binades) << 7);
+  table.below_normal = static_cast<std::uint16_t>(((field - normal_binades) << 7) - 1);
+  // 3. The differences, which never grow in a cell, and have one step there at most.
+  const auto counted = static_cast<std::uint8_t>(binades * binade);
+  for (std::size_t i = 0; i < mantissas; ++i) table.differences[i] = static_cast<std::uint8_t>(counted - above[i]);
+  int steps = 0;
+  for (std::size_t i = 0; i < mantissas / cell; ++i) {
+    const std::uint8_t* const in_cell = table.differences + i * cell;
+    int lower = 0;
+    for (std::size_t k = 0; k < cell; ++k) lower += in_cell[0] - in_cell[k];
+    table.first[i] = in_cell[0];
+    table.last[i] = static_cast<std::uint8_t>(static_cast<int>(i * cell + cell) - 1 - lower);
+    steps = std::max(steps, in_cell[0] - in_cell[cell - 1]);
+  }
+  return steps <= 1;
+}
 
 void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-                     std::byte* packed, std::size_t ahead) const noexcept {
+                     std::byte* packed, std::size_t ahead, const kernels::MantissaTable* tables) const noexcept {
   const auto bits = static_cast<std::size_t>(rule_.bits);
   for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
+    if (done + n <= count && tables != nullptr) {
+      return encode_mantissas_(step, n, code_rule_, tables + (done >> run_shift), from, run_shift, packed + done,
+                               ahead);
+    }
     if (done + n <= count) return encode_(step, n, code_rule_, from, run_shift, packed + done * bits / 8, ahead);
     std::array<Operand, step_runs> padded;
     std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin());

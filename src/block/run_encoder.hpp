@@ -26,9 +26,12 @@ class RunEncoder {
   RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage = {},
              Target target = active_target()) noexcept;
 
-  // `ahead`: how far behind the numbers lies what is read next; 0: not known.
+  // `ahead`: how far behind the numbers lies what is read next; 0: not known. Runs of 64 or more may have tables.
   void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift, std::byte* packed,
-           std::size_t ahead = 0) const noexcept;
+           std::size_t ahead = 0, const kernels::MantissaTable* tables = nullptr) const noexcept;
+
+  // Makes codes faster, and takes as long as some hundred numbers. Returns false if the rule or the operand has none.
+  [[nodiscard]] bool make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept;
 
  private:
   void search(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
@@ -38,6 +41,7 @@ class RunEncoder {
   DType weights_ = DType::float32;
   kernels::CodeRule code_rule_;
   kernels::EncodeRunsFn encode_ = nullptr;
+  kernels::EncodeMantissasFn encode_mantissas_ = nullptr;
 };
 
 // Codes of numbers under one scale, one a byte.

@@ -160,14 +160,21 @@ Case powers_of(bool multiplies, int trial, const std::vector<std::uint16_t>& hal
   return made;
 }
 
+struct AllBfloat16 {
+  std::vector<std::uint16_t> halves = std::vector<std::uint16_t>(1 << 16);
+  std::vector<float> numbers;
+
+  AllBfloat16() {
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      halves[i] = static_cast<std::uint16_t>(i);
+      numbers.push_back(float_of(static_cast<std::uint32_t>(i) << 16));
+    }
+  }
+};
+
 TEST(RunEncoder, EveryBfloat16ByPowersOfTwoEqualsTheDefinition) {
   std::mt19937 random(43);
-  std::vector<std::uint16_t> halves(1 << 16);
-  std::vector<float> numbers;
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    halves[i] = static_cast<std::uint16_t>(i);
-    numbers.push_back(float_of(static_cast<std::uint32_t>(i) << 16));
-  }
+  const auto [halves, numbers] = AllBfloat16();
   for (const auto& [element, bits] :
        {std::pair{DType::float8_e4m3fn, 8}, std::pair{DType::float8_e5m2, 8}, std::pair{DType::float6_e2m3fn, 6},
         std::pair{DType::float6_e3m2fn, 6}, std::pair{DType::float4_e2m1fn, 4}}) {
@@ -178,6 +185,48 @@ TEST(RunEncoder, EveryBfloat16ByPowersOfTwoEqualsTheDefinition) {
       check_targets(rule, DType::float32, {.numbers = DType::bfloat16}, given,
                     defined(rule, DType::float32, false, given.runs, numbers, given.operands));
       if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Of few digits, of many, and those that make the quotient of a mantissa nearly halfway between two codes.
+float scale_of(int trial, std::mt19937& random) {
+  const float mantissa = static_cast<float>(128 + random() % 128), middle = static_cast<float>(17 + random() % 16 * 2);
+  const float near = float_of(bits_of(mantissa / middle) + random() % 5 - 2);
+  const float digits = trial % 4 == 0   ? 1.0f
+                       : trial % 4 == 1 ? mantissa
+                       : trial % 4 == 2 ? near
+                                        : 1.0f + static_cast<float>(random()) * 0x1p-32f;
+  return std::ldexp(digits, static_cast<int>(random() % 60) - 30);
+}
+
+TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
+  std::mt19937 random(47);
+  const auto [halves, numbers] = AllBfloat16();
+  for (const Target target : supported_targets()) {
+    std::size_t tables_made = 0;
+    for (int trial = 0; trial < 32; ++trial) {
+      const ElementRule rule{.element = trial % 8 < 6 ? DType::float8_e4m3fn : DType::float8_e5m2,
+                             .multiplies = trial % 3 == 0,
+                             .rounds = trial % 5 == 0};
+      const Runs runs{trial % 2 == 0 ? 13U : kernels::shift_of_all, trial % 2 == 0 ? halves.size() - 7 : halves.size()};
+      std::vector<Operand> operands(runs.runs());
+      for (Operand& operand : operands) operand.factor = scale_of(trial, random);
+      const RunEncoder encoder(rule, DType::bfloat16, {.numbers = DType::bfloat16}, target);
+      std::vector<kernels::MantissaTable> tables(operands.size());
+      bool is_made = true;
+      for (std::size_t i = 0; i < tables.size(); ++i) is_made = is_made && encoder.make_table(operands[i], tables[i]);
+      if (!is_made) continue;
+      ++tables_made;
+      const std::vector<float> read(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(runs.count));
+      std::vector<std::byte> made(runs.count);
+      encoder.run(reinterpret_cast<const std::byte*>(halves.data()), runs.count, operands.data(), runs.shift,
+                  made.data(), 0, tables.data());
+      ASSERT_EQ(made, defined(rule, DType::bfloat16, false, runs, read, operands))
+          << name(target) << " factor " << operands.front().factor;
+    }
+    if (kernels::ops_of(target).find_encode_mantissas({.element = DType::float8_e4m3fn, .numbers = DType::bfloat16})) {
+      EXPECT_GT(tables_made, 24u) << name(target);
     }
   }
 }

@@ -41,6 +41,8 @@ struct Ops {
   LookUpPowersFn look_up_powers;
   // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
+  // Null for rules that it does not take: others than float8 from bfloat16 whose codes keep signs.
+  EncodeMantissasFn (*find_encode_mantissas)(const CodeRule& rule) noexcept;
   LargestOfRunsFn largest_of_runs;
   RangeOfRunsFn range_of_runs;
   ScaleBlocksFn scale_blocks;  // null: as TENSORCAST_HAS_QUICK_BLOCKS

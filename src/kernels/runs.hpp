@@ -93,6 +93,20 @@ inline constexpr unsigned shift_of_all = 31;
 using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
                               const RunOperand* operands, unsigned run_shift, std::byte* codes, std::size_t ahead);
 
+// The float8 codes of bfloat16 under one scale: how much each mantissa's are below the upper bits of magnitudes,
+// counted from a binade where none is above.
+struct MantissaTable {
+  std::uint8_t differences[128];
+  // The same in cells of eight mantissas: that of the first, and the last one that has it; the others' is one less.
+  std::uint8_t first[16], last[16];
+  std::uint16_t base;          // the first magnitude of the binade
+  std::uint16_t below_normal;  // the last magnitude whose code may be subnormal
+};
+// As EncodeRunsFn, for runs of 64 numbers or more.
+using EncodeMantissasFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                                   const MantissaTable* tables, const RunOperand* operands, unsigned run_shift,
+                                   std::byte* codes, std::size_t ahead);
+
 // What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
 using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                                  std::uint32_t* largest);

@@ -32,6 +32,7 @@ void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, co
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
+[[nodiscard]] EncodeMantissasFn find_encode_mantissas(const CodeRule& rule) noexcept;
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                      std::uint32_t* largest);
 void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,

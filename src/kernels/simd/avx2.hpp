@@ -190,6 +190,7 @@ SIMD_INLINE U8 pack_small(U16 a, U16 b) {  // below 256
 SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return pack_small(x.lo & 0xff, x.hi & 0xff); }
 SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return pack_small(x.lo >> 8, x.hi >> 8); }
 
+SIMD_INLINE U8 pack_clamped(U16x2 x) { return pack_small(x.lo, x.hi); }
 SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
   const U8 limited = min((U8)_mm256_packus_epi16((__m256i)x.lo, (__m256i)x.hi), most);
   const U8 of_signs = (U8)_mm256_packs_epi16((__m256i)signs.lo, (__m256i)signs.hi) & sign_bit;

@@ -384,6 +384,10 @@ SIMD_INLINE U8 pack_bytes(const Block<I32>& x) {
 // Bit 7 of a byte is the sign of the lane. A byte permutation of two registers would be three operations.
 SIMD_INLINE U8 pack_signs(const Block<I32>& x) { return pack_bytes_saturated<true>(x); }
 
+SIMD_INLINE U8 pack_clamped(U16x2 x) {
+  return (U8)_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                                      _mm512_packus_epi16((__m512i)x.lo, (__m512i)x.hi));
+}
 SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
   const U8 limited = min((U8)_mm512_packus_epi16((__m512i)x.lo, (__m512i)x.hi), most);
   const U8 packed = limited | ((U8)_mm512_packs_epi16((__m512i)signs.lo, (__m512i)signs.hi) & sign_bit);

@@ -84,9 +84,12 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
 
 SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return low_bytes(x.lo, x.hi); }
 SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
-SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
+SIMD_INLINE U8 pack_clamped(U16x2 x) {
   const U16 limit = splat(std::uint16_t{0xff});
-  return min(pack_low_bytes({min(x.lo, limit), min(x.hi, limit)}), most) | (pack_high_bytes(signs) & sign_bit);
+  return pack_low_bytes({min(x.lo, limit), min(x.hi, limit)});
+}
+SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
+  return min(pack_clamped(x), most) | (pack_high_bytes(signs) & sign_bit);
 }
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_u16(x.a, x.b), pack_u16(x.c, x.d)); }
 

@@ -36,6 +36,7 @@
 //   pack_u16 pack_high_u16 pack_bytes pack_signs             fewer bits a lane, in order
 //   pack_saturated pack_bytes_saturated                      int32 lanes clamped to 16 or 8 bits
 //   pack_low_bytes pack_high_bytes                           of 16-bit lanes
+//   pack_clamped                                             16-bit lanes below 2^15, clamped to a byte
 //   pack_with_signs                                          16-bit lanes below 2^15, clamped; signs in bit 7
 //   pack_u4 pack_u2                                          bytes below 16 to 4 bits, bytes below 4 to 2 bits
 //   multiply_low_halves                                      of 64-bit lanes, exact
