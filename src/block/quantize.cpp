@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "cast/conversion.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 
@@ -21,6 +23,9 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
     return std::move(size).error();
   }
   if (Result<void> threads = check_execution(execution); !threads) return std::move(threads).error();
+  if (options.maximum && !(*options.maximum >= 0.0f && std::isfinite(*options.maximum))) {
+    return invalid(formatted("`maximum` is {}, which is no magnitude", *options.maximum));
+  }
   if (quantizer->needs_maximum()) {
     const Result<float> largest =
         options.maximum ? Result<float>(*options.maximum) : quantizer->maximum(weight.bytes.data(), *count, execution);

@@ -252,6 +252,50 @@ TEST(Quantize, NonfiniteNumbersAreNamed) {
   }
 }
 
+TEST(Quantize, ZeroPointsOfNanHaveANanScale) {
+  std::vector<float> numbers(64, 1.0f);
+  numbers[40] = std::numeric_limits<float>::quiet_NaN();
+  const QuantizedTensor tensor =
+      made(numbers, {1, 64}, "int4-group", {.group_size = 32, .symmetric = false, .nonfinite = NonFiniteWeights::tool});
+  ASSERT_EQ(tensor.scales.size(), 2 * sizeof(float));
+  float scales[2];
+  std::memcpy(scales, tensor.scales.data(), sizeof scales);
+  EXPECT_EQ(scales[0], 1.0f / 15);
+  EXPECT_TRUE(std::isnan(scales[1]));
+  EXPECT_EQ(tensor.zero_points[1], 0);
+}
+
+// ggml's products with 4 and 6 are infinite, so 3 is nearest.
+TEST(Quantize, TheLargestNumbersOfGgmlMxfp4) {
+  std::vector<float> numbers(64, std::numeric_limits<float>::max());
+  numbers[1] = -numbers[1];
+  numbers[2] = 0.0f;
+  const QuantizedTensor tensor = made(numbers, {1, 64}, "mxfp4", {.recipe = "ggml"});
+  EXPECT_EQ(tensor.scales[0], std::byte{253});
+  const std::vector<int> codes = codes_of(tensor, 64);
+  EXPECT_EQ(codes[0], 5);
+  EXPECT_EQ(codes[1], 13);
+  EXPECT_EQ(codes[2], 0);
+  EXPECT_EQ(codes[63], 5);
+}
+
+// compressed-tensors takes logarithms of scales in the weights' type: that of 0 and of infinity makes byte 127.
+TEST(Quantize, ScalesOfFloat16ByCompressedTensors) {
+  const auto scale_of = [](std::uint16_t code) {
+    const std::vector<std::uint16_t> numbers(32, code);
+    const TensorView view{DType::float16, {1, 32}, std::as_bytes(std::span(numbers))};
+    const Result<QuantizedTensor> tensor = quantize(view, "mxfp4", {.recipe = "compressed-tensors"});
+    EXPECT_TRUE(tensor);
+    return tensor ? std::to_integer<int>(tensor->scales[0]) : -1;
+  };
+  EXPECT_EQ(scale_of(0x3c00), 125);  // 1
+  EXPECT_EQ(scale_of(0x6fff), 138);  // 8188, rounded up to 2^13
+  EXPECT_EQ(scale_of(0x7bff), 127);  // 65504, rounded up to infinity
+  EXPECT_EQ(scale_of(0x0333), 111);  // 0.8 * 2^-14, rounded up to 2^-14
+  EXPECT_EQ(scale_of(0x02cc), 127);  // 0.7 * 2^-14, rounded to 0
+  EXPECT_EQ(scale_of(0), 127);
+}
+
 TEST(Quantize, MistakesAreErrors) {
   const std::vector<float> numbers(256, 1.0f);
   const auto refused = [&](std::string_view scheme, const QuantizeOptions& options, const Shape& shape = {1, 256}) {
@@ -267,6 +311,9 @@ TEST(Quantize, MistakesAreErrors) {
   EXPECT_EQ(refused("int8-channel", {.symmetric = false}), "int8-channel has no zero points");
   EXPECT_EQ(refused("fp8-tensor", {.power_of_two_scales = true}),
             "fp8-tensor of torchao has no scales that are powers of two");
+  EXPECT_EQ(refused("nvfp4", {.maximum = -1.0f}), "`maximum` is -1, which is no magnitude");
+  EXPECT_NE(refused("nvfp4", {.maximum = std::numeric_limits<float>::quiet_NaN()}), "accepted");
+  EXPECT_NE(refused("fp8-tensor", {.maximum = std::numeric_limits<float>::infinity()}), "accepted");
   EXPECT_EQ(refused("q4_k", {}, {2, 128}), "128 columns are no whole blocks of 256");
   EXPECT_NE(refused("mxfp4", {}, {2, 256}), "accepted");
   EXPECT_FALSE(quantize({DType::int8, {1, 1024}, std::as_bytes(std::span(numbers))}, "mxfp4"));

@@ -112,7 +112,9 @@ void RunEncoder::search(const std::byte* numbers, std::size_t count, const Opera
     const Operand& operand = operands[done >> run_shift];
     const float largest = float_of(largest_bits(numbers + done * sizeof(float), DType::float32, n));
     const bool is_exact = magnitude(rule_.multiplies ? largest * operand.factor : largest / operand.factor) < 0x1p18f;
-    if (is_exact && (rule_.search == Search::quotients || is_power_of_two(operand.factor))) continue;
+    // Products with 4 and 6 may be infinite.
+    const bool may_overflow = rule_.search == Search::numbers && operand.factor >= 0x1p126f;
+    if (is_exact && !may_overflow && (rule_.search == Search::quotients || is_power_of_two(operand.factor))) continue;
     std::memcpy(floats.data(), numbers + done * sizeof(float), n * sizeof(float));
     define_codes(rule_, weights_, operand, {floats.data(), n}, {codes.data(), n});
     pack_stream(rule_.bits, {codes.data(), n}, packed + done * static_cast<std::size_t>(rule_.bits) / 8);

@@ -78,6 +78,7 @@ inline BlockScale deepgemm(const Extent& block, const ScaleContext& context) noe
 inline BlockScale transformers(const Extent& block, const ScaleContext& context) noexcept {
   float factor = block.largest > 0 ? (1.0f / block.largest) * largest_e4m3 : 1.0f;
   float scale = 1.0f / factor;
+  if (context.is_power_of_two && is_infinite(scale)) scale = factor = std::numeric_limits<float>::quiet_NaN();
   if (context.is_power_of_two && is_finite(scale)) {
     scale = power_of_two(ceil_log2(std::max(scale, smallest_normal)));
     factor = 1.0f / scale;
@@ -111,6 +112,7 @@ inline BlockScale int4(const Extent& block, const ScaleContext& context) noexcep
 
 inline BlockScale int4_asymmetric(const Extent& block, const ScaleContext& context) noexcept {
   const DType weights = context.weights;
+  if (is_nan(block.largest)) return scale_of(block.largest, block.largest);
   const float scale = round_to(weights, round_to(weights, block.high - block.low) / 15.0f);
   const float place = round_to(weights, -8.0f - round_to(weights, block.low / scale));
   float zero = 0.0f;

@@ -111,11 +111,22 @@ inline BlockScale modelopt_mxfp8(const Extent& block, const ScaleContext& contex
   return divided_by(code, power_of_two(bias - code));
 }
 
+// rounded_exponent_field() of a float16, as a float32's; 0: subnormal, 255: infinity.
+inline int rounded_float16_field(float largest, int bits) noexcept {
+  constexpr float least_normal = 0x1p-14f;
+  if (largest < least_normal) return largest + least_normal * power_of_two(-bits - 1) < least_normal ? 0 : 127 - 14;
+  const int field = rounded_exponent_field(largest, bits);
+  return field > 127 + 15 ? 255 : field;
+}
+
 inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
   const Element element = limits_of(context.element);
   if (is_nan(block.largest)) return divided_by(0, nan);
-  const int field = rounded_exponent_field(block.largest, element.mantissa == 3 && element.exponent == 2 ? 3 : 1);
-  if (field == 255) return divided_by(127, infinity);  // the logarithm of infinity, as an integer
+  const int bits = element.mantissa == 3 && element.exponent == 2 ? 3 : 1;
+  const bool half = context.weights == DType::float16;
+  const int field = half ? rounded_float16_field(block.largest, bits) : rounded_exponent_field(block.largest, bits);
+  // The logarithm of infinity, as an integer; in float16 that of 0 makes infinity, too.
+  if (field == 255 || (half && field == 0)) return divided_by(127, infinity);
   const int code = field == 0 ? 0 : std::max(field - element.exponent, 0);
   return divided_by(code, power_of_two(code - bias));
 }
@@ -136,7 +147,7 @@ inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept
 inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   if (block.largest == 0.0f) return {.clears = true};
   const float quotient = block.largest / limits_of(context.element).largest;
-  const int code = is_nan(quotient) ? 0 : std::clamp(log_round_up(quotient) + bias, 0, 254);
+  const int code = !is_finite(quotient) ? 0 : std::clamp(log_round_up(quotient) + bias, 0, 254);
   return divided_by(code, code == 0 ? 0.0f : power_of_two(code - bias));
 }
 
