@@ -68,9 +68,9 @@ std::optional<Tensor> zero_points_of(const QuantizedTensor& tensor) {
   return tensor_of(DType::int8, tensor.scales_shape, tensor.zero_points.data(), tensor.zero_points.size());
 }
 
-nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spelling) {
+nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spelling, nb::handle weights) {
   nb::list rows;
-  for (SpelledTensor& spelled : checked(spell(tensor, spelling))) {
+  for (SpelledTensor& spelled : checked(spell(tensor, spelling, dtype_or_undefined(weights)))) {
     rows.append(
         nb::make_tuple(spelled.suffix, checked(Tensor::own(spelled.dtype, spelled.shape, std::move(spelled.bytes)))));
   }
@@ -112,7 +112,7 @@ void bind_quantize(nb::module_& module) {
            })
       .def("scales", &scales_of)
       .def("zero_points", &zero_points_of)
-      .def("spelled", &spelled_tensors, nb::arg("spelling"))
+      .def("spelled", &spelled_tensors, nb::arg("spelling"), nb::arg("weights"))
       .def(
           "dequantize", [](const QuantizedTensor& self, nb::handle dtype) { return dequantized(self.tensor(), dtype); },
           nb::arg("dtype"));

@@ -31,8 +31,8 @@ class QuantizedWeight:
         zero_points: int8, one for each scale, or ``None``.
     """
 
-    def __init__(self, core: _core.Quantized, shape: tuple[int, ...], as_torch: bool) -> None:
-        self._core, self._as_torch = core, as_torch
+    def __init__(self, core: _core.Quantized, shape: tuple[int, ...], as_torch: bool, weights: DTypeLike | None) -> None:
+        self._core, self._as_torch, self._weights = core, as_torch, weights
         self.scheme: str = core.scheme
         self.recipe: str = core.recipe
         self.shape = shape
@@ -58,9 +58,10 @@ class QuantizedWeight:
 
         ``spelling`` is ``"deepseek"``, ``"transformers-mxfp8"``, ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
         ``"comfyui"`` or ``"gguf"``; default: that of the recipe in :func:`recipes`. A tensor scale becomes its reciprocal,
-        rounded to float32, where the spelling stores the other one.
+        rounded to float32, where the spelling stores the other one. ``"compressed-tensors"`` has scales in the type that the
+        recipe computed in, if it rounded them to it.
         """
-        return {suffix: self._array(tensor) for suffix, tensor in self._core.spelled(spelling or "")}
+        return {suffix: self._array(tensor) for suffix, tensor in self._core.spelled(spelling or "", self._weights)}
 
     def __repr__(self) -> str:
         return f"QuantizedWeight({self.scheme!r}, recipe={self.recipe!r}, shape={self.shape})"
@@ -112,11 +113,12 @@ def quantize(
         raise ValueError(f"nonfinite={nonfinite!r} is not 'error' or 'tool'")
     if clip not in ("none", "mse"):
         raise ValueError(f"clip={clip!r} is not 'none' or 'mse'")
+    weight = _tensors.to_core(x)
     core = _core.quantize(
-        _tensors.to_core(x), _name(scheme), False, recipe or "", group_size or 0, symmetric is not False,
+        weight, _name(scheme), False, recipe or "", group_size or 0, symmetric is not False,
         bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum, clip == "mse", _importance(importance)
     )  # fmt: skip
-    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x))
+    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), compute_dtype or weight.dtype)
 
 
 def _importance(given: Any) -> list[float]:

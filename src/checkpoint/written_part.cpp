@@ -19,19 +19,21 @@ using quantized::ScaleChange;
 constexpr std::uint64_t most_constant_bytes = std::uint64_t{1} << 23;
 
 nlohmann::ordered_json content_json(const LayerContent& content) {
-  return {{"name", content.name},
-          {"scheme", content.scheme},
-          {"shape", content.shape},
-          {"element", static_cast<int>(content.element)},
-          {"bits", content.bits},
-          {"block", {content.block_rows, content.block_columns}},
-          {"scales", name(content.scales)},
-          {"global", static_cast<int>(content.global)},
-          {"globals", content.globals},
-          {"input_scale", static_cast<int>(content.input_scale)},
-          {"rotation", content.rotation},
-          {"zero_points", content.zero_points},
-          {"beside_mxfp4", content.beside_mxfp4}};
+  nlohmann::ordered_json json = {{"name", content.name},
+                                 {"scheme", content.scheme},
+                                 {"shape", content.shape},
+                                 {"element", static_cast<int>(content.element)},
+                                 {"bits", content.bits},
+                                 {"block", {content.block_rows, content.block_columns}},
+                                 {"scales", name(content.scales)},
+                                 {"global", static_cast<int>(content.global)},
+                                 {"globals", content.globals},
+                                 {"input_scale", static_cast<int>(content.input_scale)},
+                                 {"rotation", content.rotation},
+                                 {"zero_points", content.zero_points},
+                                 {"beside_mxfp4", content.beside_mxfp4}};
+  if (content.exact_scales != DType::undefined) json["exact_scales"] = name(content.exact_scales);
+  return json;
 }
 
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
@@ -107,6 +109,12 @@ bool read_content(const nlohmann::json& json, LayerContent& content) {
                content.block_columns >= 0 && content.block_columns < most_block &&
                (content.block_rows == 0) == (content.block_columns == 0) && content.globals < most_constant_bytes;
   if (scales) content.scales = *scales;
+  if (json.contains("exact_scales")) {
+    const Result<DType> exact = parse_dtype(json.at("exact_scales").get<std::string>());
+    known =
+        known && exact && (*exact == DType::bfloat16 || *exact == DType::float16) && content.scales == DType::float32;
+    if (known) content.exact_scales = *exact;
+  }
   const bool number = content.scales == DType::float32 || content.scales == DType::float16 ||
                       content.scales == DType::bfloat16 || content.scales == DType::float8_e8m0fnu ||
                       content.scales == DType::float8_e4m3fn;
@@ -206,7 +214,10 @@ std::shared_ptr<WrittenPart> written_from_json(const nlohmann::json& json) {
   }
   part->source = *source;
   part->source.layer.name = layer->content.name;
-  if (layer->quantizing) part->source.layer.shape = layer->content.shape;
+  if (layer->quantizing) {
+    part->source.layer.shape = layer->content.shape;
+    part->source.layer.shape = quantized::shape_to_quantize(part->source.layer);  // turned back
+  }
   part->layer = std::move(layer);
   return part;
 }

@@ -252,7 +252,22 @@ class TensorPlanner::Implementation {
       all.tensors.emplace_back();
       if (!is_decided) all.tensors.back() = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
     }
+    if (request_.spelling == "gpt-oss") leave_all_but_experts(tensors, all);
     return all;
+  }
+
+  // Loaders of gpt-oss take MXFP4 for its experts alone.
+  static void leave_all_but_experts(std::span<const TensorInfo> tensors, Decisions& decisions) {
+    std::vector<bool> experts(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) experts[i] = quantized::are_turned_experts(tensors[i], tensors);
+    if (std::ranges::find(experts, true) == experts.end()) return;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      std::optional<Result<Decision>>& decision = decisions.tensors[i];
+      if (experts[i] || !decision || !*decision || !(*decision)->quantizes()) continue;
+      if ((*decision)->reason.why != TypeReason::to) continue;  // a rule names it
+      const TensorKind kind = tensor_kind(tensors[i].name, tensors[i].shape.size());
+      decision = Decision{.reason = {TypeReason::kind, 0, std::string(name(kind))}};
+    }
   }
 
   // Chooses the weights that are quantized, and makes plain ones layers.
@@ -273,7 +288,7 @@ class TensorPlanner::Implementation {
       const Result<Decision>& decision = *decisions.tensors[i];
       if (!decision) return decision.error();
       if (decision->quantizes()) {
-        chosen.push_back({add_weight(layers, tensors[i], i), decision->scheme, decision->recipe});
+        chosen.push_back({add_weight(layers, tensors, i), decision->scheme, decision->recipe});
       }
     }
     if (!chosen.empty() && !kept.empty() && !to_gguf()) {

@@ -88,6 +88,13 @@ constexpr Clue clues[] = {
     {TensorKind::convolution, "conv"},
 };
 
+// Biases of experts, tables and tokens of several rows, which no product multiplies.
+bool is_vector_like(std::string_view tensor) noexcept {
+  constexpr std::array<std::string_view, 7> ends = {"bias",    "_biases",   "_table",     "_token",
+                                                    "_tokens", "registers", "_modulation"};
+  return std::ranges::any_of(ends, [&](std::string_view end) { return tensor.ends_with(end); });
+}
+
 }  // namespace
 
 TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
@@ -108,7 +115,7 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
 }
 
 bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
-  if (rank < 2) return false;
+  if (rank < 2 || is_vector_like(tensor)) return false;
   switch (tensor_kind(tensor, rank)) {
     case TensorKind::embedding:
     case TensorKind::head:

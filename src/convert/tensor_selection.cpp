@@ -32,10 +32,16 @@ bool is_vision(std::string_view name) {
   return std::ranges::any_of(words, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
 }
 
+// A bias of experts is of their kind, and no matrix of theirs.
+bool is_matrix(const TensorInfo& tensor) {
+  const std::size_t rank = tensor.shape.size();
+  return rank > 1 && (is_layer_matrix(tensor.name, rank) || !is_layer_matrix(tensor.name + ".weight", rank));
+}
+
 // Returns why a tensor is no matrix of a layer; nullopt if it is one.
 std::optional<Reason> reason_no_layer(const TensorInfo& tensor) {
   const std::size_t rank = tensor.shape.size();
-  if (rank < 2) return Reason{TypeReason::not_a_matrix};
+  if (!is_matrix(tensor)) return Reason{TypeReason::not_a_matrix};
   if (is_layer_matrix(tensor.name, rank)) return std::nullopt;
   return Reason{TypeReason::kind, 0, std::string(name(tensor_kind(tensor.name, rank)))};
 }
@@ -132,7 +138,7 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
     return Decision{.to = wanted.to, .reason = reason, .scale = wanted.scale.value_or(request.options.scale)};
   }
   // A pattern for modules has their biases, too.
-  if (tensor.shape.size() < 2) return Decision{.reason = {TypeReason::not_a_matrix}};
+  if (!is_matrix(tensor)) return Decision{.reason = {TypeReason::not_a_matrix}};
   if (family(tensor.dtype) != Family::floating)
     return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
   return Decision{.scheme = wanted.scheme, .recipe = wanted.recipe, .reason = reason};

@@ -244,6 +244,115 @@ class QuantizeTest(running.CommandTest):
         self.assertEqual((listed["metadata"]["general.file_type"], listed["layers"][0]["scheme"]), ("7", "q8_0"))
         self.assertIn("llama.cpp", self.refused("convert", "in", "-o", "x.gguf", "--to", "q4_k"))
 
+    def write_tensors(self, folder, tensors, config=None):
+        written = quantized_models.Model(1, config or {})
+        written.tensors.update(tensors)
+        written.write(self.folder / folder)
+
+    def section(self, folder):
+        return json.loads((self.folder / folder / "config.json").read_text())["quantization_config"]
+
+    def test_scales_have_the_type_of_the_weights(self):
+        """Loaders of compressed-tensors cast scales to it, and so does the tool that makes them."""
+        module = "model.layers.0.self_attn.q_proj.weight_scale"
+        for scheme, more, expected in (("fp8-channel", [], "BF16"), ("int4-group", [], "BF16"), ("int8-channel", [], "BF16"),
+                                       ("fp8-tensor", [], "BF16"), ("fp8-channel", ["--compute-dtype", "float16"], "F16"),
+                                       ("fp8-channel", ["--compute-dtype", "float32"], "F32"),
+                                       ("int8-channel", ["--recipe", "comfy"], "F32"),
+                                       ("fp8-block", ["--recipe", "deepgemm"], "F32")):
+            with self.subTest(scheme=scheme, more=more):
+                self.done("convert", "in", "-o", "out", "--to", scheme, "--spelling", "compressed-tensors", *more, "--force")
+                self.assertEqual(self.read("out")[module][0], expected)
+                self.assertIn("4 weights are", self.done("verify", "out", "--against", "in"))
+
+    def test_groups_are_whole(self):
+        """Loaders of compressed-tensors take no shorter last group."""
+        self.write_tensors("odd", {"model.layers.0.mlp.up_proj.weight": bf16(8, 96, 1),
+                                   "model.layers.0.mlp.down_proj.weight": bf16(8, 128, 2)})
+        self.done("convert", "odd", "-o", "out", "--to", "int4-group")
+        sizes = {layer["name"]: layer["block"] for layer in self.layers("out")}
+        self.assertEqual(sizes, {"model.layers.0.mlp.up_proj.weight": [1, 32], "model.layers.0.mlp.down_proj.weight": [1, 128]})
+        self.assertIn("96 inputs are not whole groups of 64",
+                      self.refused("convert", "odd", "-o", "not", "--to", "int4-group", "--group-size", "64"))
+        self.write_tensors("small", {"model.layers.0.mlp.up_proj.weight": bf16(8, 48, 1)})
+        for scheme in ("mxfp4", "mxfp6", "int4-group"):
+            self.assertIn("48 inputs are not whole groups",
+                          self.refused("convert", "small", "-o", "not", "--to", scheme, "--spelling", "compressed-tensors"))
+
+    def test_towers_are_ignored_wherever_loaders_have_them(self):
+        q_proj, up_proj = (f"language_model.model.layers.0.{name}" for name in ("self_attn.q_proj", "mlp.up_proj"))
+        self.write_tensors("llava", {f"{q_proj}.weight": bf16(32, 32, 1), f"{up_proj}.weight": bf16(32, 32, 2),
+                                     "language_model.lm_head.weight": bf16(32, 32, 3),
+                                     "vision_tower.vision_model.layers.0.fc1.weight": bf16(32, 32, 4),
+                                     "multi_modal_projector.linear_1.weight": bf16(32, 32, 5)})
+        self.done("convert", "llava", "-o", "out", "--to", "mxfp4", "--exclude", "up_proj")
+        ignore = self.section("out")["ignore"]
+        for name in ("re:.*vision_tower.*", "re:.*multi_modal_projector.*", "lm_head", up_proj,
+                     "model.language_model.layers.0.mlp.up_proj"):
+            self.assertIn(name, ignore)
+        self.done("convert", "llava", "-o", "mixed", "--to", "mxfp4", "--rule", "up_proj=fp8-channel")
+        groups = [group["targets"] for group in self.section("mixed")["config_groups"].values()]
+        self.assertIn([up_proj, "model.language_model.layers.0.mlp.up_proj"], groups)
+        # Of a tower with a quantized part, the others are named.
+        self.done("convert", "llava", "-o", "tower", "--to", "mxfp4", "--rule", "vision_tower=mxfp4")
+        self.assertNotIn("re:.*vision_tower.*", self.section("tower")["ignore"])
+
+    def experts(self, inputs, outputs, turned):
+        """The same numbers as [2, inputs, outputs], as transformers has gpt-oss, or as [2, outputs, inputs]."""
+        _, _, content = bf16(2 * outputs, inputs, 7)
+        if not turned:
+            return "BF16", [2, outputs, inputs], content
+        words = struct.unpack(f"<{2 * outputs * inputs}H", content)
+        size = inputs * outputs
+        moved = [words[e * size + n * inputs + k] for e in range(2) for k in range(inputs) for n in range(outputs)]
+        return "BF16", [2, inputs, outputs], struct.pack(f"<{len(moved)}H", *moved)
+
+    def test_experts_of_gpt_oss_are_turned(self):
+        name = "model.layers.0.mlp.experts.down_proj"
+        others = {"model.layers.0.self_attn.q_proj.weight": bf16(32, 32, 1)}
+        bias = bf16(2, 96, 3)
+        self.write_tensors("plain", {name: self.experts(64, 96, True), name + "_bias": bias, **others})
+        self.done("convert", "plain", "-o", "out", "--to", "mxfp4", "--spelling", "gpt-oss")
+        out = self.read("out")
+        self.assertEqual(out[name + "_blocks"][:2], ("U8", [2, 96, 2, 16]))
+        self.assertEqual(out[name + "_scales"][:2], ("U8", [2, 96, 2]))
+        self.assertEqual(out[name + "_bias"], bias)
+        self.assertEqual(out["model.layers.0.self_attn.q_proj.weight"], others["model.layers.0.self_attn.q_proj.weight"])
+        self.write_tensors("upright", {name + ".weight": self.experts(64, 96, False)})
+        self.done("convert", "upright", "-o", "codes", "--to", "mxfp4", "--spelling", "compressed-tensors")
+        self.assertEqual(out[name + "_blocks"][2], self.read("codes")[name + ".weight_packed"][2])
+        self.assertEqual(out[name + "_scales"][2], self.read("codes")[name + ".weight_scale"][2])
+        self.assertIn("1 weight is mxfp4", self.done("verify", "out", "--against", "plain"))
+        self.done("convert", "out", "-o", "decoded", "--to", "bfloat16")
+        self.assertEqual(self.read("decoded")[name][:2], ("BF16", [2, 64, 96]))
+        self.done("plan", "plain", "-o", "planned", "--to", "mxfp4", "--spelling", "gpt-oss")
+        self.done("run-shard", "planned")
+        self.done("finish", "planned")
+        self.assertEqual(self.read("planned"), out)
+        for folder in ("plain", "out"):
+            said = self.refused("convert", folder, "-o", "not", "--to", "nvfp4")
+            self.assertIn(f'tensor "{name}": its experts lie as [experts, inputs, outputs]', said)
+        # The error names the element where it is in the file.
+        dtype, shape, content = self.experts(64, 96, True)
+        content = bytearray(content)
+        content[2 * 6333:2 * 6333 + 2] = b"\xc0\x7f"  # NaN
+        self.write_tensors("nan", {name: (dtype, shape, bytes(content)), name + "_bias": bias})
+        self.assertIn("element 6333: NaN", self.refused("convert", "nan", "-o", "not", "--to", "mxfp4", "--spelling", "gpt-oss"))
+
+    def test_experts_without_a_name_for_their_scales_are_refused(self):
+        name = "model.layers.0.mlp.experts.gate_up_proj"
+        self.write_tensors("experts", {name: self.experts(64, 96, False)})
+        self.assertIn(f'tensor "{name}": its experts are in one tensor',
+                      self.refused("convert", "experts", "-o", "out", "--to", "nvfp4"))
+
+    def test_a_weight_that_lies_as_its_transpose_is_warned_of(self):
+        name = "transformer.h.0.attn.c_attn"
+        self.write_tensors("gpt2", {name + ".weight": bf16(32, 96, 1), name + ".bias": ("BF16", [96], bytes(192))})
+        done = self.exits(0, "convert", "gpt2", "-o", "out", "--to", "int8-channel")
+        self.assertIn(f'"{name}.weight" lies as [inputs, outputs]', done.stdout + done.stderr)
+        done = self.exits(0, "convert", "in", "-o", "out2", "--to", "int8-channel")
+        self.assertNotIn("lies as", done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     running.main(__doc__)

@@ -1,8 +1,10 @@
 // Writes compressed-tensors: a group of its configuration for each scheme.
 #include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "convert/quantized/config.hpp"
 #include "convert/quantized/model_tensors.hpp"
@@ -10,6 +12,18 @@
 
 namespace tensorcast::quantized {
 namespace {
+
+// Loaders cast scales to the model's type, in which the tool makes and keeps them.
+DType stored_scales(const LayerContent& content) {
+  return content.exact_scales == DType::undefined ? content.scales : content.exact_scales;
+}
+
+// The tool takes no groups with a shorter last one.
+void need_groups(const LayerContent& content, WrittenLayer& written) {
+  const bool groups =
+      content.block_rows == 1 && content.block_columns > 0 && content.block_columns != content.shape.back();
+  if (groups) need_whole_groups(content, content.block_columns, written);
+}
 
 // weight, weight_scale; int8 perhaps with zero points.
 void spell_bytes(const LayerContent& content, WrittenLayer& written) {
@@ -19,7 +33,7 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
   add_tensor(written, PartRole::codes, module + ".weight", integer ? DType::int8 : DType::float8_e4m3fn, content.shape);
-  add_tensor(written, PartRole::scales, module + ".weight_scale", mx ? DType::uint8 : content.scales, shape);
+  add_tensor(written, PartRole::scales, module + ".weight_scale", mx ? DType::uint8 : stored_scales(content), shape);
   if (content.zero_points) {
     add_tensor(written, PartRole::zero_points, module + ".weight_zero_point", DType::int8, std::move(shape));
   }
@@ -30,7 +44,6 @@ void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   Coding& coding = written.layer.coding;
   const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
-  need_whole_groups(content, six ? 4 : 2, written);
   coding.packing = six ? Packing::stream : Packing::low_nibble_first;
   add_tensor(written, PartRole::codes, module + ".weight_packed", DType::uint8,
              packed_shape(content, six ? 4 : 2, six ? 3 : 1));
@@ -51,7 +64,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   coding.offset = 1 << (content.bits - 1);
   add_tensor(written, PartRole::codes, module + ".weight_packed", DType::int32,
              packed_shape(content, 32, content.bits));
-  add_tensor(written, PartRole::scales, module + ".weight_scale", content.scales, grid_shape(content));
+  add_tensor(written, PartRole::scales, module + ".weight_scale", stored_scales(content), grid_shape(content));
   const auto rank = static_cast<std::int64_t>(content.shape.size());
   WrittenTensor& shape = add_tensor(written, PartRole::state, module + ".weight_shape", DType::int64, {rank});
   shape.constant.resize(shape.info.bytes);
@@ -128,11 +141,58 @@ Json activations_of(const WrittenLayer& written, bool dynamic) {
   return inputs;
 }
 
+// Multimodal models keep modules elsewhere than files name them: transformers moves "language_model.model.layers.0" to
+// "model.language_model.layers.0". Loaders match the names of modules, so both are written.
+std::vector<std::string> with_moved_names(std::vector<std::string> modules, bool has_towers) {
+  struct Move {
+    std::string_view from, to;
+    bool beside_towers;  // plain models have such names, too
+  };
+  constexpr Move moves[] = {{"language_model.model.", "model.language_model.", false},
+                            {"language_model.lm_head", "lm_head", false},
+                            {"model.layers.", "model.language_model.layers.", true}};
+  const std::size_t count = modules.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const Move& move : moves) {
+      if (!modules[i].starts_with(move.from) || (move.beside_towers && !has_towers)) continue;
+      std::string moved = std::string(move.to) + modules[i].substr(move.from.size());
+      if (std::ranges::find(modules, moved) == modules.end()) modules.push_back(std::move(moved));
+    }
+  }
+  return modules;
+}
+
+// "vision_tower" of "model.vision_tower.layers.0.fc1"; "": the module is of no tower and no projector.
+std::string tower_of(const std::string& module) {
+  for (std::size_t begin = 0; begin < module.size();) {
+    const std::size_t end = std::min(module.find('.', begin), module.size());
+    const std::string part = module.substr(begin, end - begin);
+    for (const std::string_view word : {"vision", "visual", "image_encoder", "audio_tower", "projector"}) {
+      if (part.find(word) != std::string::npos) return part;
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+// Patterns for towers of which nothing is quantized, wherever loaders have them.
+std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquantized,
+                                         const std::vector<std::string>& quantized) {
+  std::set<std::string> patterns;
+  for (const std::string& module : unquantized) {
+    const std::string tower = tower_of(module);
+    const auto inside = [&](const std::string& other) { return other.find(tower) != std::string::npos; };
+    if (!tower.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + tower + ".*");
+  }
+  return patterns;
+}
+
 }  // namespace
 
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   written.layer.name = module + ".weight";
+  need_groups(content, written);
   const bool integer = content.element == Element::integer;
   const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
   if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
@@ -165,6 +225,8 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   }
   Json list = Json::object();
   std::vector<std::string> quantized;
+  const bool has_towers =
+      std::ranges::any_of(model.unquantized, [](const std::string& module) { return !tower_of(module).empty(); });
   for (auto& [key, modules] : groups) {
     Json body = bodies.at(key);
     if (groups.size() == 1) {
@@ -174,15 +236,17 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
       for (const auto& [other, names] : groups) {
         if (other != key) others.insert(others.end(), names.begin(), names.end());
       }
-      body["targets"] = module_targets(modules, others);
+      body["targets"] = module_targets(with_moved_names(modules, has_towers), others);
     }
     quantized.insert(quantized.end(), modules.begin(), modules.end());
     list[fmt::format("group_{}", list.size())] = std::move(body);
   }
+  std::vector<std::string> ignore = module_targets(with_moved_names(model.unquantized, has_towers), quantized);
+  for (const std::string& pattern : patterns_of_towers(model.unquantized, quantized)) ignore.push_back(pattern);
   const Json format = groups.size() == 1 ? bodies.begin()->second.at("format") : Json("mixed-precision");
   Json section = {{"quant_method", "compressed-tensors"}, {"format", format},
                   {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
-                  {"kv_cache_scheme", nullptr},           {"ignore", module_targets(model.unquantized, quantized)},
+                  {"kv_cache_scheme", nullptr},           {"ignore", std::move(ignore)},
                   {"config_groups", std::move(list)}};
   if (model.float8_cache) {
     section["kv_cache_scheme"] = {

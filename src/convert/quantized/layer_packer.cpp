@@ -8,6 +8,7 @@
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -89,7 +90,7 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     case PartRole::codes:
       return written_.layer.coding.packing == Packing::gguf ? read_gguf(offset, out) : read_codes(offset, out);
     case PartRole::scales:
-      return written_.layer.coding.swizzled ? read_tiles(offset, out) : read_scales(offset, out);
+      return written_.layer.coding.swizzled ? read_tiles(offset, out) : read_scales(written.info.dtype, offset, out);
     case PartRole::zero_points:
       return read_zero_points(offset, out);
     case PartRole::global_scale: {
@@ -125,13 +126,26 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
   return {};
 }
 
-Result<void> LayerPacker::read_scales(std::uint64_t offset, std::span<std::byte> out) {
+Result<void> LayerPacker::read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  if (content_.scales == DType::float32 && bit_width(stored) == 16) return read_narrow_scales(stored, offset, out);
   const std::uint64_t row_bytes = content_.grid_columns() * static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
   const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
   if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return codes_.scales(row, out);
   scales_.resize((end - row) * row_bytes);
   TRY(codes_.scales(row, scales_));
   copy_part(scales_, row * row_bytes, offset, out);
+  return {};
+}
+
+Result<void> LayerPacker::read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), row_bytes = storage_bytes(stored, columns);
+  const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
+  scales_.resize(storage_bytes(DType::float32, (end - row) * columns));
+  tiles_.resize((end - row) * row_bytes);
+  TRY(codes_.scales(row, scales_));
+  const std::int64_t shape[] = {static_cast<std::int64_t>((end - row) * columns)};
+  TRY(cast({DType::float32, shape, scales_}, {stored, shape, tiles_}, {}, {.threads = 1}));
+  copy_part(tiles_, row * row_bytes, offset, out);
   return {};
 }
 

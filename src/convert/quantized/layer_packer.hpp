@@ -38,7 +38,9 @@ class LayerPacker {
 
  private:
   [[nodiscard]] Result<void> read_codes(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_scales(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  // Of float32 scales that a spelling stores in 16 bits.
+  [[nodiscard]] Result<void> read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_gguf(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_zero_points(std::uint64_t offset, std::span<std::byte> out);

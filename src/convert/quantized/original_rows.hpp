@@ -1,6 +1,7 @@
 // Rows of a weight that was not quantized, in the order of a layer's codes.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -29,16 +30,19 @@ class OriginalRows {
     const std::uint64_t row_bytes = columns_ * item_;
     out.resize(count * row_bytes);
     if (!transposed_) return read_(first * row_bytes, out);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    constexpr std::uint64_t most_together = 64;  // rows whose elements of one column are side by side
+    for (std::uint64_t i = 0, together = 0; i < count; i += together) {
       const std::uint64_t matrix = (first + i) / matrix_rows_, row = (first + i) % matrix_rows_;
+      together = std::min({count - i, matrix_rows_ - row, most_together});
       if (matrix != loaded_) {
         matrix_.resize(matrix_rows_ * row_bytes);
         TRY(read_(matrix * matrix_.size(), matrix_));
         loaded_ = matrix;
       }
       for (std::uint64_t column = 0; column < columns_; ++column) {
-        std::memcpy(out.data() + i * row_bytes + column * item_, &matrix_[(column * matrix_rows_ + row) * item_],
-                    item_);
+        const std::byte* from = matrix_.data() + (column * matrix_rows_ + row) * item_;
+        std::byte* to = out.data() + i * row_bytes + column * item_;
+        for (std::uint64_t k = 0; k < together; ++k) std::memcpy(to + k * row_bytes, from + k * item_, item_);
       }
     }
     return {};

@@ -50,19 +50,23 @@ class QuantizedCodes final : public LayerCodes {
   const LayerContent& content_;
 };
 
-Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling) {
+Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
   const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;
   if (weight.coding.gguf != tensorcast::GgufBlock::none) {
     if (asked != "gguf") return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
     return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, weight.codes}};
   }
   const SpellingWriter* writer = find_writer(asked);
+  if (writer == nullptr && spelling.empty()) {
+    return unsupported(fmt::format("no loader of files reads {}, so no spelling has it", weight.recipe->scheme));
+  }
   if (writer == nullptr) {
     std::string known;
     for (const SpellingWriter& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
     return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, known));
   }
-  const LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
+  LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
+  content.exact_scales = exact_scales_of(weight, weights);
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
   QuantizedCodes source(weight, TRY(element_codes(weight)), content);
@@ -94,8 +98,8 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
-Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight, std::string_view spelling) {
-  return guarded([&] { return quantized::spelled(weight, spelling); });
+Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
+  return guarded([&] { return quantized::spelled(weight, spelling, weights); });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -6,6 +6,7 @@
 
 #include "block/code_packing.hpp"
 #include "convert/quantized/hadamard.hpp"
+#include "convert/quantized/original_rows.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -91,6 +92,61 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   }
   content.zero_points = zero_points;
   return content;
+}
+
+DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
+  const bool narrow = weights == DType::bfloat16 || weights == DType::float16;
+  // Formulas "w(...)" round to the weights' type.
+  const bool rounded = layout.scales_dtype == DType::float32 && layout.recipe->scale.starts_with("w(");
+  return narrow && rounded ? weights : DType::undefined;
+}
+
+bool is_turned(const Layer& layer) noexcept {
+  const Packing packing = layer.coding.packing;
+  return layer.coding.transposed && layer.shape.size() > 1 &&
+         (packing == Packing::numbers || packing == Packing::low_nibble_first);
+}
+
+std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
+  std::vector<std::int64_t> shape = layer.shape;
+  if (is_turned(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return shape;
+}
+
+ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read) {
+  struct Turned {
+    Turned(DType dtype, Layer weight, ReadNumbers numbers)
+        : type(dtype),
+          layer(std::move(weight)),
+          columns(static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2])),
+          read_bytes([dtype, from = std::move(numbers)](std::uint64_t offset, std::span<std::byte> out) {
+            return from(offset / storage_bytes(dtype, 1), out);
+          }),
+          rows(type, layer, columns, read_bytes) {}
+    DType type;
+    Layer layer;
+    std::uint64_t columns;
+    OriginalRows::Read read_bytes;
+    OriginalRows rows;
+    std::vector<std::byte> buffer;
+  };
+  const auto turned = std::make_shared<Turned>(type, layer, std::move(read));
+  return [turned](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
+    if (out.empty()) return {};
+    const std::uint64_t item = storage_bytes(turned->type, 1), columns = turned->columns;
+    const std::uint64_t row = first / columns, end = (first + out.size() / item + columns - 1) / columns;
+    TRY(turned->rows.read(row, end - row, turned->buffer));
+    std::memcpy(out.data(), turned->buffer.data() + (first - row * columns) * item, out.size());
+    return {};
+  };
+}
+
+std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept {
+  const auto inputs = static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2]);
+  const auto outputs = static_cast<std::uint64_t>(layer.shape.back());
+  const std::uint64_t size = inputs * outputs, matrix = size == 0 ? 0 : element / size;
+  if (size == 0) return element;
+  return matrix * size + element % size % inputs * outputs + element % size / inputs;
 }
 
 Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,

@@ -47,8 +47,22 @@ inline constexpr std::int64_t most_turned = 4096;  // columns that are turned to
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
 
+// Whether it is experts whose weight is the transpose of what is quantized: [experts, inputs, outputs], as transformers
+// has gpt-oss. The shape of what is quantized, whose last size is that of the inputs; that of its transpose gives the
+// weight's again.
+[[nodiscard]] bool is_turned(const Layer& layer) noexcept;
+[[nodiscard]] std::vector<std::int64_t> shape_to_quantize(const Layer& layer);
+
+// LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
+[[nodiscard]] DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept;
+
 // Reads elements of a weight from `first` on, in the type Quantizing::numbers.
 using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
+
+// Reads the transpose of each matrix of a turned layer. Memory: a matrix.
+[[nodiscard]] ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read);
+// The element of a turned layer that is `element` of its transpose.
+[[nodiscard]] std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept;
 
 // The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
 [[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,

@@ -31,6 +31,7 @@ class QuantizingPlanner {
     plan_.layers.resize(found_.layers.size());
     for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
     share_scales();
+    warn_of_turned_weights();
     plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
     return std::move(plan_);
   }
@@ -90,6 +91,25 @@ class QuantizingPlanner {
     }
   }
 
+  // GPT-2's Conv1D.
+  void warn_of_turned_weights() {
+    std::map<std::string_view, const TensorInfo*> vectors;
+    for (const TensorInfo& tensor : tensors_) {
+      if (tensor.shape.size() == 1 && tensor.name.ends_with(".bias")) vectors.emplace(tensor.name, &tensor);
+    }
+    for (const ChosenWeight& weight : chosen_) {
+      const Layer& layer = found_.layers[weight.layer];
+      if (layer.is_quantized() || layer.shape.size() != 2 || layer.shape[0] == layer.shape[1]) continue;
+      const auto bias = vectors.find(module_of(layer.name) + ".bias");
+      if (bias == vectors.end() || bias->second->shape[0] != layer.shape[1]) continue;
+      plan_.warnings.push_back(fmt::format(
+          "\"{}\" lies as [inputs, outputs], as its bias says: its blocks run along the outputs, and loaders "
+          "of {} take linear layers only",
+          layer.name, plan_.spelling));
+      return;
+    }
+  }
+
   const FoundLayers& found_;
   std::span<const ChosenWeight> chosen_;
   std::span<const TensorInfo> tensors_;
@@ -98,6 +118,40 @@ class QuantizingPlanner {
   std::vector<std::size_t> scaled_;  // layers with a scale of the tensor
   Respelling plan_;
 };
+
+// Experts in one tensor of their module, "experts.down_proj", not in one of its weight.
+bool are_unnamed_experts(const std::string& name, std::size_t rank) {
+  return rank > 2 && tensor_kind(name, rank) == TensorKind::expert && !name.ends_with("weight");
+}
+
+// Why a spelling cannot have experts as they lie; a message that is empty: it can.
+Error cannot_name(const Layer& layer, const std::string& scheme, const SpellingWriter& writer) {
+  const bool turned = is_turned(layer);
+  const bool gpt_oss = writer.name == "gpt-oss", gguf = writer.name == "gguf";
+  if (gguf || (!turned && !are_unnamed_experts(layer.name, layer.shape.size())) || (turned && gpt_oss)) return {};
+  Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
+  if (turned) {
+    error.message =
+        fmt::format("its experts lie as [experts, inputs, outputs], which {} has no names for", writer.name);
+    error.hint = scheme == "mxfp4" ? "`spelling` gpt-oss can; `exclude` leaves the tensor as it is"
+                                   : "`to` mxfp4 with `spelling` gpt-oss can; `exclude` leaves the tensor as it is";
+  } else {
+    error.message = fmt::format(
+        "its experts are in one tensor whose name does not end in \"weight\": {} has no name "
+        "for their scales",
+        writer.name);
+    error.hint = "`exclude` leaves the tensor as it is";
+  }
+  return error;
+}
+
+// Groups of the default size, or smaller ones if only these divide the inputs: loaders take no shorter last group.
+std::int64_t group_size_of(const Layer& layer) {
+  for (const std::int64_t size : {64, 32}) {
+    if (!layer.shape.empty() && layer.shape.back() % 128 != 0 && layer.shape.back() % size == 0) return size;
+  }
+  return 0;
+}
 
 // Names the spellings that can have what one refuses.
 Error refused(const LayerContent& content, const WrittenLayer& written) {
@@ -180,6 +234,8 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .nonfinite = targets.nonfinite,
                         .clip = targets.clip,
                         .importance = request.importance_of(layer.name)};
+  if (has_groups && quantizing.group_size == 0) quantizing.group_size = group_size_of(layer);
+  if (Error error = cannot_name(layer, weight.scheme, writer); !error.message.empty()) return error;
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return unsupported(fmt::format("GGUF has no {}", weight.scheme));
   }
@@ -189,13 +245,16 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
-  block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(layer.shape), request.importance.get()));
+  const Shape shape(shape_to_quantize(layer));
+  block::Quantizer quantizer = TRY(quantizer_of(quantizing, shape, request.importance.get()));
   if (quantizer.layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
     return no_gguf(fmt::format("{} is a layout", weight.scheme));
   }
   LayerContent becomes = content_of(quantizer.layout(), layer.name, !quantizing.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   becomes.rotation = rotation;
+  becomes.exact_scales = exact_scales_of(
+      quantizer.layout(), quantizing.compute == DType::undefined ? quantizing.numbers : quantizing.compute);
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
@@ -222,11 +281,21 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
   return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");
 }
 
-std::size_t add_weight(FoundLayers& found, const TensorInfo& tensor, std::size_t index) {
+bool are_turned_experts(const TensorInfo& tensor, std::span<const TensorInfo> tensors) {
+  if (!are_unnamed_experts(tensor.name, tensor.shape.size())) return false;
+  const std::string bias = tensor.name + "_bias";
+  return std::ranges::any_of(tensors, [&](const TensorInfo& other) {
+    return other.name == bias && other.shape.size() == 2 && other.shape.back() == tensor.shape.back();
+  });
+}
+
+std::size_t add_weight(FoundLayers& found, std::span<const TensorInfo> tensors, std::size_t index) {
+  const TensorInfo& tensor = tensors[index];
   Layer layer;
   layer.name = tensor.name;
   layer.shape = tensor.shape;
   layer.coding.packing = Packing::numbers;
+  layer.coding.transposed = are_turned_experts(tensor, tensors);
   layer.parts.push_back({.role = PartRole::codes, .tensor = index});
   found.layers.push_back(std::move(layer));
   found.layer_of[index] = found.layers.size() - 1;

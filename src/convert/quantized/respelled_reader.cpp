@@ -28,6 +28,9 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
+  if (!done && done.error().element && entry.layer->quantizing && is_turned(entry.source)) {
+    done.error().element = turned_element(entry.source, *done.error().element);
+  }
   return entry.layer->quantizing ? at_tensor(entry.layer->becomes.name, std::move(done)) : done;
 }
 
@@ -93,10 +96,11 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
   DType type = DType::undefined;
   ReadNumbers read = TRY(numbers_of(entry.source, type));
   const bool plain = !entry.source.is_quantized();
-  if (type != layer.quantizing->numbers || entry.source.shape != layer.becomes.shape ||
+  if (type != layer.quantizing->numbers || shape_to_quantize(entry.source) != layer.becomes.shape ||
       (plain && inner_.tensors()[entry.source.codes()].shape != entry.source.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
+  if (is_turned(entry.source)) read = turned_numbers(type, entry.source, std::move(read));
   auto codes = TRY(NumberCodes::create(
       *layer.quantizing, layer.becomes, std::move(read), [this, index] { return maximum_of(index); }, execution_));
   if (measures_ && !losses_.contains(layer.becomes.name)) {

@@ -31,6 +31,7 @@ struct LayerContent {
   std::int64_t block_rows = 0;  // as in Layer: 0, 0: one scale for the tensor
   std::int64_t block_columns = 0;
   DType scales = DType::float32;                // as LayerCodes::scales() gives them
+  DType exact_scales = DType::undefined;        // a narrower type that holds float32 scales exactly: the weights' own
   GlobalScale global = GlobalScale::none;       // what LayerCodes::global_scales() gives
   std::size_t globals = 1;                      // how many: 1, or one for each matrix
   GlobalScale input_scale = GlobalScale::none;  // a scale of activations that was calibrated; `none`: there is none
