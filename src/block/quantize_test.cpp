@@ -282,11 +282,13 @@ TEST(Quantize, TheLargestNumbersOfGgmlMxfp4) {
 // compressed-tensors takes logarithms of scales in the weights' type: that of 0 and of infinity makes byte 127.
 TEST(Quantize, ScalesOfFloat16ByCompressedTensors) {
   const auto scale_of = [](std::uint16_t code) {
-    const std::vector<std::uint16_t> numbers(32, code);
-    const TensorView view{DType::float16, {1, 32}, std::as_bytes(std::span(numbers))};
+    const std::vector<std::uint16_t> numbers(2048, code);
+    const TensorView view{DType::float16, {1, 2048}, std::as_bytes(std::span(numbers))};
     const Result<QuantizedTensor> tensor = quantize(view, "mxfp4", {.recipe = "compressed-tensors"});
     EXPECT_TRUE(tensor);
-    return tensor ? std::to_integer<int>(tensor->scales[0]) : -1;
+    if (!tensor) return -1;
+    EXPECT_EQ(std::ranges::count(tensor->scales, tensor->scales[0]), 64);
+    return std::to_integer<int>(tensor->scales[0]);
   };
   EXPECT_EQ(scale_of(0x3c00), 125);  // 1
   EXPECT_EQ(scale_of(0x6fff), 138);  // 8188, rounded up to 2^13
