@@ -18,7 +18,7 @@ DType stored_scales(const LayerContent& content) {
   return content.exact_scales == DType::undefined ? content.scales : content.exact_scales;
 }
 
-// The tool takes no groups with a shorter last one.
+// The tool packs no groups with a shorter last one.
 void need_groups(const LayerContent& content, WrittenLayer& written) {
   const bool groups =
       content.block_rows == 1 && content.block_columns > 0 && content.block_columns != content.shape.back();
@@ -44,6 +44,7 @@ void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   Coding& coding = written.layer.coding;
   const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
+  need_groups(content, written);
   coding.packing = six ? Packing::stream : Packing::low_nibble_first;
   add_tensor(written, PartRole::codes, module + ".weight_packed", DType::uint8,
              packed_shape(content, six ? 4 : 2, six ? 3 : 1));
@@ -59,6 +60,7 @@ void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
 void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   Coding& coding = written.layer.coding;
+  need_groups(content, written);
   coding.packing = Packing::stream;
   coding.is_signed = false;
   coding.offset = 1 << (content.bits - 1);
@@ -192,7 +194,6 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   written.layer.name = module + ".weight";
-  need_groups(content, written);
   const bool integer = content.element == Element::integer;
   const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
   if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
