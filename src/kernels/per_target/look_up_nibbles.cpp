@@ -68,10 +68,63 @@ struct Table {
   }
 };
 
+#if TENSORCAST_REGISTER_BYTES == 64
+
+// --- A register of 32 results at a time
+
+constexpr std::size_t wide_step = 2 * step;
+
+// Codes of 32, one a lane.
+template <Nibbles nibbles>
+SIMD_INLINE U16 wide_codes_at(const std::byte* src) {
+  if constexpr (nibbles == Nibbles::low_halves) return load_bytes_as_u16(src) & 15;
+  if constexpr (nibbles == Nibbles::high_halves) return load_bytes_as_u16(src) >> 4;
+  const auto both = as<U32>(load_uint8(src));
+  return as<U16>(nibbles == Nibbles::low_first ? both | both << 12 : both >> 4 | both << 16) & 15;
+}
+
+// Returns how many codes are looked up: whole registers, of runs of 16 or of a multiple of 32.
+template <Nibbles nibbles>
+std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t count, NibbleRuns runs) {
+  const auto table_of = [&](std::size_t run) SIMD_INLINE_LAMBDA {
+    return runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]);
+  };
+  const auto convert = [&](std::size_t at, const WordTable32& table, U16 added) SIMD_INLINE_LAMBDA {
+    const U16 here = wide_codes_at<nibbles>(codes + bytes_of_codes<nibbles>(at));
+    store(dst + 2 * at, table(here | added));
+  };
+  const std::size_t whole = count / wide_step * wide_step;
+  if (runs.width == step) {
+    const U16 of_second = as<U16>(U64{0, 0, 0, 0, ~0ULL, ~0ULL, ~0ULL, ~0ULL}) & 16;
+    for (std::size_t at = 0, run = 0; at < whole; at += wide_step, run += 2) {
+      convert(at, WordTable32::of_halves(table_of(run), table_of(run + 1)), of_second);
+    }
+    return whole;
+  }
+  if (runs.width % wide_step != 0 || runs.skipped % wide_step != 0) return 0;
+  std::size_t end = runs.width - runs.skipped;
+  for (std::size_t at = 0, run = 0; at < whole; ++run, end += runs.width) {
+    const auto table = WordTable32::of_halves(table_of(run), table_of(run));
+    for (; at < end && at < whole; at += wide_step) convert(at, table, U16{});
+  }
+  return whole;
+}
+
+#else
+
+template <Nibbles nibbles>
+SIMD_INLINE std::size_t look_up_wide(const std::byte*, std::byte*, std::size_t, const NibbleRuns&) {
+  return 0;
+}
+
+#endif
+
 template <Nibbles nibbles>
 [[gnu::noinline]] void look_up_runs(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
-  std::size_t end = runs.width - runs.skipped;
-  for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
+  std::size_t at = look_up_wide<nibbles>(codes, dst, count, runs);
+  std::size_t run = (runs.skipped + at) / runs.width;
+  std::size_t end = (run + 1) * runs.width - runs.skipped;
+  for (; at < count; ++run, end += runs.width) {
     const Table table(runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]));
     const std::size_t stop = std::min(end, count);
     const auto here = [&]() SIMD_INLINE_LAMBDA { return codes + bytes_of_codes<nibbles>(at); };
@@ -100,6 +153,14 @@ template <Nibbles nibbles>
     add_powers(dst + 2 * at + sizeof(lows), (Halves8)last_in_turns(lows, highs), by.powers + at + step / 2);
   };
   std::size_t at = 0;
+#if TENSORCAST_REGISTER_BYTES == 64
+  const auto entries = WordTable32::of_halves(by.results, by.results);
+  for (; at + wide_step <= count; at += wide_step) {
+    const U16 results = entries(wide_codes_at<nibbles>(codes + at));
+    const auto powers = load<U16>(reinterpret_cast<const std::byte*>(by.powers + at));
+    store(dst + 2 * at, results + (powers & as<U16>(results + results != 0)));
+  }
+#endif
   for (; at + step <= count; at += step) convert(at, step);
   if (at < count) convert(at, count - at);
 }

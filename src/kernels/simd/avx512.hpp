@@ -429,6 +429,18 @@ struct Table16 {
   SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm512_shuffle_epi8(entries, (__m512i)index); }
 };
 
+// 32 entries of 16 bits; the lookup ignores other bits of the lanes of an index.
+struct WordTable32 {
+  __m512i entries;
+
+  SIMD_INLINE static WordTable32 of_halves(const std::uint16_t* low, const std::uint16_t* high) {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(low));
+    return {_mm512_inserti64x4(_mm512_castsi256_si512(first),
+                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(high)), 1)};
+  }
+  SIMD_INLINE U16 operator()(U16 index) const { return (U16)_mm512_permutexvar_epi16((__m512i)index, entries); }
+};
+
 struct Table256 {
   __m512i quarters[4];
 

@@ -42,6 +42,7 @@
 //   multiply_low_halves                                      of 64-bit lanes, exact
 //   Table16 Table256                                         look up a register of bytes in a table. Not in portable
 //   NibbleTable256                                           as Table256, for entries below 16
+//   WordTable32                                              looks up 16-bit lanes. AVX-512 alone
 //   interleave_low interleave_high order_for_interleaving    bytes of outputs to whole outputs. Not in portable
 //   stream_line wait_for_streams                             stores a cache line past the caches
 #pragma once
