@@ -224,6 +224,16 @@ void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
   read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
 }
 
+std::span<const std::byte> CodeMatrices::bytes_of(std::size_t matrix, std::size_t row, std::size_t column,
+                                                  std::size_t codes) const noexcept {
+  if (packing == BlockPacking::gguf) {
+    const std::byte* const begin = gguf_block(matrix, row, column);
+    return {begin, gguf_block(matrix, row, column + codes)};
+  }
+  if (packing == BlockPacking::row_pairs) return {data + matrix * matrix_bytes + row / 2 * row_bytes + column, codes};
+  return {stream(matrix, row, column), stream(matrix, row, column + codes)};
+}
+
 const std::byte* CodeMatrices::gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept {
   const GgufBlockSize size = block::row(gguf).size;
   return data + matrix * matrix_bytes + row * row_bytes + column / size.elements * size.bytes;

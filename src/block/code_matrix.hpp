@@ -61,6 +61,10 @@ struct CodeMatrices {
     return data + matrix * matrix_bytes + row * row_bytes + column * static_cast<std::size_t>(bits) / 8;
   }
 
+  // The bytes of `codes` codes of a row from `column` on. Precondition: they follow each other, or it is row_pairs.
+  [[nodiscard]] std::span<const std::byte> bytes_of(std::size_t matrix, std::size_t row, std::size_t column,
+                                                    std::size_t codes) const noexcept;
+
   // The block of GGUF that begins at `column`.
   [[nodiscard]] const std::byte* gguf_block(std::size_t matrix, std::size_t row, std::size_t column) const noexcept;
 

@@ -232,10 +232,13 @@ class Writer {
         const std::size_t column = from + done;
         const std::size_t skipped = column % CodeMatrices::alignment;
         const std::size_t n = std::min(RowReader::max_elements - skipped, checked_.columns - done);
-        const std::size_t matrix = is_flat ? 0 : row / checked_.rows;
-        reader.read(matrix, is_flat ? 0 : row % checked_.rows, column - skipped, skipped + n, made.type,
-                    numbers.data());
-        if (Result<void> put = this->put(numbers.data() + skipped * made.item(), n, row, done, made); !put) return put;
+        const std::size_t matrix = is_flat ? 0 : row / checked_.rows, in_matrix = is_flat ? 0 : row % checked_.rows;
+        if (prefetches_) {
+          const auto codes = checked_.codes.bytes_of(matrix, in_matrix, column - skipped, skipped + n);
+          prefetch(codes.data() + codes.size(), codes.size());
+        }
+        reader.read(matrix, in_matrix, column - skipped, skipped + n, made.type, numbers.data());
+        TRY(put(numbers.data() + skipped * made.item(), n, row, done, made));
         done += n;
       }
     }
@@ -337,6 +340,9 @@ class Writer {
   const codec::Policy& policy_;
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
   bool bypasses_cache_;
+  // Whether the codes of the next step are prefetched. The time with it: AVX-512 (Sapphire Rapids) 0.75 to 0.95, AVX2
+  // (Zen 3) 1.0 to 1.1.
+  bool prefetches_ = ops_.register_bytes >= 64;
 };
 
 Result<void> write_in_tasks(const Writer& writer, const Checked& checked, std::size_t first, std::size_t rows,

@@ -156,6 +156,28 @@ TEST(Dequantize, AllTargetsRoundTheSameFloat32Numbers) {
   }
 }
 
+TEST(Dequantize, AnyBlocksOfGgufAreTheirFloat32NumbersRounded) {
+  std::mt19937 random(5);
+  for (const BlockFormat& format : block_formats()) {
+    if (format.coding.gguf == GgufBlock::none) continue;
+    SCOPED_TRACE(std::string(format.scheme));
+    Sample sample;
+    fill(sample, format, 1, 64, 1024);
+    for (std::byte& byte : sample.codes) byte = static_cast<std::byte>(random());
+    const std::vector<std::byte> exact = converted(sample.tensor, 0, 64, DType::float32);
+    for (const DType to : {DType::float16, DType::bfloat16}) {
+      const std::vector<std::byte> made = converted(sample.tensor, 0, 64, to);
+      std::vector<std::byte> rounded(made.size());
+      ASSERT_TRUE(cast({DType::float32, {64 * 1024}, exact}, {to, {64 * 1024}, rounded}));
+      for (std::size_t i = 0; i < 64 * 1024; ++i) {
+        const std::uint64_t got = codec::load_code(to, made.data(), i), right = codec::load_code(to, rounded.data(), i);
+        if (std::isnan(exact_number(to, got)) && std::isnan(exact_number(to, right))) continue;
+        ASSERT_EQ(got, right) << name(to) << ' ' << i;
+      }
+    }
+  }
+}
+
 TEST(Dequantize, ReportsWhatTheRoundingDid) {
   Sample sample;
   fill(sample, *find_block_format("fp8-channel"), 1, 700, 1024);

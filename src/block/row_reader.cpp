@@ -13,23 +13,47 @@ constexpr std::size_t up_to_step(std::size_t count) noexcept {
   return (count + kernels::run_step - 1) / kernels::run_step * kernels::run_step;
 }
 
-// Reports whether a scale adds to the exponents of elements alone: those of float types of eight bits or fewer, and
-// bytes, are 0 or between 2^-17 and 2^16.
-bool is_power(float scale) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(scale);
-  constexpr std::uint32_t least = (127 - 126 + 17) << 23, most = (127 + 127 - 16) << 23;
-  return (bits & 0x7fffff) == 0 && bits >= least && bits <= most;
+// Scales that add to the exponents of elements alone: those of float types of eight bits or fewer, and bytes, are 0 or
+// between 2^-17 and 2^16.
+constexpr unsigned exponent_bias = 127;
+constexpr unsigned least_exponent = exponent_bias - 126 + 17, most_exponent = exponent_bias + 127 - 16;
+
+// Without branches, as the scales of each row are asked.
+bool are_powers(std::span<const float> scales) noexcept {
+  std::uint32_t others = 0;
+  for (const float scale : scales) {
+    const auto bits = std::bit_cast<std::uint32_t>(scale), exponent = bits >> 23;
+    others |= (bits & 0x7fffff) | static_cast<std::uint32_t>(exponent < least_exponent) |
+              static_cast<std::uint32_t>(exponent > most_exponent);
+  }
+  return others == 0;
+}
+
+// The same of codes of float8_e8m0fnu. Sets exponents, as bfloat16 adds them to a number.
+bool find_powers(std::span<const std::byte> codes, std::span<std::uint16_t> powers) noexcept {
+  unsigned others = 0;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto code = std::to_integer<unsigned>(codes[i]);
+    others |= static_cast<unsigned>(code < least_exponent) | static_cast<unsigned>(code > most_exponent);
+    powers[i] = static_cast<std::uint16_t>((code - exponent_bias) << 7);
+  }
+  return others == 0;
 }
 
 // Blocks that are shorter are not worth a table each.
 constexpr std::size_t least_table_width = 64;
+
+// Blocks whose scales may be added to exponents.
+constexpr std::size_t power_run = 32;
 
 }  // namespace
 
 RowReader::RowReader(const Checked& checked) : checked_(checked) {
   const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
   if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) choose_products(checked, is_table);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    checked.coding().gguf == GgufBlock::none ? choose_products(checked, is_table) : choose_gguf_products();
+  }
 }
 
 void RowReader::choose_products(const Checked& checked, bool is_table) {
@@ -45,9 +69,36 @@ void RowReader::choose_products(const Checked& checked, bool is_table) {
   }
   const bool is_product = coding.packing == BlockPacking::stream && coding.factor == 1.0F && !coding.positive_zero &&
                           coding.offset == 0 && checked.zeros.empty() && checked.biases.empty();
-  if (is_product && checked.block_columns >= least_table_width && checked.codes.columns >= least_table_width) {
-    float8_ = Float8Products(ops_, coding.element, (checked.codes.columns - 1) / checked.block_columns + 1);
+  // All have one table, and powers of their own.
+  const bool is_run = checked.block_columns == power_run && checked.scales.has_byte_codes() &&
+                      checked.scales.dtype() == DType::float8_e8m0fnu && coding.global == GlobalScale::none;
+  adds_powers_ = is_run;
+  if (is_product && (checked.block_columns >= least_table_width || is_run) &&
+      checked.codes.columns >= least_table_width) {
+    float8_ =
+        Float8Products(ops_, coding.element, is_run ? 1 : (checked.codes.columns - 1) / checked.block_columns + 1);
   }
+}
+
+// What nibbles mean is found by unpacking blocks in which all are the same.
+void RowReader::choose_gguf_products() {
+  const GgufRow& format = row(checked_.codes.gguf);
+  unpack_codes_ = ops_.find_unpack_gguf(format.block, kernels::GgufElements::codes);
+  if (unpack_codes_ == nullptr) return;
+  std::array<float, 16> numbers;
+  for (unsigned code = 0; code < numbers.size(); ++code) {
+    unpack_filled(code * 17);
+    numbers[code] = numbers_.gguf.q[0];
+  }
+  nibbles_ = NibbleProducts(ops_, numbers);
+}
+
+// Unpacks a block of GGUF whose bytes all are `byte`.
+void RowReader::unpack_filled(unsigned byte) {
+  const GgufRow& format = row(checked_.codes.gguf);
+  std::array<std::byte, 256> block;
+  block.fill(static_cast<std::byte>(byte));
+  ops_.find_unpack_gguf(format.block, kernels::GgufElements::numbers)(block.data(), 1, numbers_.gguf);
 }
 
 void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
@@ -56,8 +107,10 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
   if (TENSORCAST_HAS_QUICK_BLOCKS && !nibbles_.empty() && to != DType::float32)
     return look_up_nibbles(matrix, row, column, count, to, out);
+  const bool has_products = TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && !float8_.empty();
+  if (has_products && adds_powers_ && add_powers(matrix, row, column, count, out)) return;
   load_scales(matrix, checked_.grid_row(row), column, count);
-  if (TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && look_up_products(matrix, row, column, count, out)) return;
+  if (has_products && !adds_powers_ && look_up_products(matrix, row, column, count, out)) return;
   const DType from = read_numbers(matrix, row, column, count);
   if (coding.factor == 1.0F) return scale(from, column, count, to, out);
   alignas(64) std::array<float, max_elements> products;
@@ -71,7 +124,15 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
   const GgufRow& format = row(checked_.codes.gguf);
   kernels::GgufRuns& runs = numbers_.gguf;
   static_assert(max_elements <= kernels::GgufRuns::max_elements);
-  ops_.find_unpack_gguf(format.block)(blocks, count / format.size.elements, runs);
+  if (TENSORCAST_HAS_QUICK_BLOCKS && unpack_codes_ != nullptr && to != DType::float32) {
+    const kernels::NibbleRuns codes{.tables = tables_of_gguf(to),
+                                    .indices = runs.scale_codes,
+                                    .width = format.run,
+                                    .nibbles = kernels::Nibbles::low_halves};
+    unpack_codes_(blocks, count / format.size.elements, runs);
+    return ops_.look_up_nibbles(reinterpret_cast<const std::byte*>(runs.q), out, count, codes);
+  }
+  ops_.find_unpack_gguf(format.block, kernels::GgufElements::numbers)(blocks, count / format.size.elements, runs);
   const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
   ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
                                                     by);
@@ -79,6 +140,19 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
 
 bool RowReader::has_scale_codes() const noexcept {
   return checked_.scales.has_byte_codes() && checked_.zeros.empty() && checked_.biases.empty();
+}
+
+const std::uint16_t* RowReader::tables_of_gguf(DType to) {
+  if (code_tables_ == nullptr || code_tables_to_ != to) {
+    std::array<float, 256> scales;
+    for (unsigned code = 0; code < scales.size(); ++code) {
+      unpack_filled(code);
+      scales[code] = numbers_.gguf.scales[0];
+    }
+    code_tables_ = nibbles_.make(to, {.scales = scales.data()}, scales.size());
+    code_tables_to_ = to;
+  }
+  return code_tables_;
 }
 
 const std::uint16_t* RowReader::tables_of_codes(std::size_t matrix, DType to) {
@@ -115,19 +189,30 @@ void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t
   ops_.look_up_nibbles(codes.codes, out, count, runs);
 }
 
+// Returns false if a scale cannot be added to exponents.
+bool RowReader::add_powers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, std::byte* out) {
+  const std::size_t first = column / power_run, blocks = (count - 1) / power_run + 1;
+  std::array<std::byte, max_elements / power_run> codes;
+  std::array<std::uint16_t, codes.size() + kernels::run_step / power_run> powers;
+  const std::span of_blocks = std::span(codes).first(blocks);
+  checked_.scales.read_codes(matrix, checked_.grid_row(row), first, of_blocks);
+  if (!find_powers(of_blocks, powers)) return false;
+  ops_.look_up_split_by_powers(checked_.codes.stream(matrix, row, column), out, count, *float8_.find(0, 1.0F),
+                               powers.data());
+  return true;
+}
+
 // Returns false if a scale has no table; `out` is unspecified then.
 bool RowReader::look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
                                  std::byte* out) {
-  if (float8_.empty()) return false;
-  const std::byte* const codes = checked_.codes.stream(matrix, row, column);
-  for (std::size_t done = 0; done < count;) {
-    const std::size_t block = (column + done) / checked_.block_columns;
-    const std::size_t n = std::min((block + 1) * checked_.block_columns - column, count) - done;
-    const auto* const table = float8_.find(block, scales_[block - first_block_]);
-    if (table == nullptr) return false;
-    ops_.look_up_split(codes + done, out + 2 * done, n, *table);
-    done += n;
+  const std::size_t width = checked_.block_columns;
+  std::array<const kernels::byte_table::SplitTable*, max_elements / least_table_width + 2> tables;
+  for (std::size_t i = 0; i < blocks_; ++i) {
+    tables[i] = float8_.find(first_block_ + i, scales_[i]);
+    if (tables[i] == nullptr) return false;
   }
+  ops_.look_up_split(checked_.codes.stream(matrix, row, column), out, count,
+                     {.tables = tables.data(), .width = width, .skipped = column % width});
   return true;
 }
 
@@ -176,7 +261,7 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
   checked_.scales.read(matrix, grid_row, first, of_blocks(scales_));
   const BlockCoding& coding = checked_.coding();
   apply_global(matrix, of_blocks(scales_));
-  are_powers_ = checked_.block_columns == 32 && std::all_of(scales_.begin(), scales_.begin() + blocks, is_power);
+  are_powers_ = TENSORCAST_HAS_QUICK_BLOCKS && checked_.block_columns == power_run && are_powers(of_blocks(scales_));
   has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
   if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
   if (!checked_.zeros.empty()) {

@@ -61,11 +61,16 @@ class RowReader {
   void choose_products(const Checked& checked, bool is_table);
   void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count);
   void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
+  [[nodiscard]] bool add_powers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
+                                std::byte* out);
   [[nodiscard]] bool look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
                                       std::byte* out);
   void look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
                        std::byte* out);
   [[nodiscard]] bool has_scale_codes() const noexcept;
+  void choose_gguf_products();
+  void unpack_filled(unsigned byte);
+  [[nodiscard]] const std::uint16_t* tables_of_gguf(DType to);
   [[nodiscard]] const std::uint16_t* tables_of_codes(std::size_t matrix, DType to);
   void apply_global(std::size_t matrix, std::span<float> scales) const noexcept;
   void expand(std::size_t column, std::size_t count);
@@ -89,9 +94,11 @@ class RowReader {
   std::array<std::vector<float>, 3> each_;      // of elements
   CodeMatrices::NibblePairs pairs_;             // of a table
   Float8Products float8_;
+  bool adds_powers_ = false;  // to the only one of float8_
   NibbleProducts nibbles_;
-  std::vector<std::byte> scale_codes_;          // if scales have codes of a byte, of which each has a table:
-  const std::uint16_t* code_tables_ = nullptr;  // for code_tables_to_ and the global scale of code_tables_matrix_
+  kernels::UnpackGgufFn unpack_codes_ = nullptr;  // of GGUF, for nibbles_
+  std::vector<std::byte> scale_codes_;            // if scales have codes of a byte, of which each has a table:
+  const std::uint16_t* code_tables_ = nullptr;    // for code_tables_to_ and the global scale of code_tables_matrix_
   DType code_tables_to_ = DType::undefined;
   std::size_t code_tables_matrix_ = 0;
   alignas(64) Numbers numbers_ = {};

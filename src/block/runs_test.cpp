@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -261,11 +263,12 @@ TEST(UnpackGguf, EveryTargetReadsRandomBlocksAsDefined) {
         bytes[i * size.bytes] = static_cast<std::byte>(i + blocks * static_cast<std::size_t>(round));
       for (const Target target : supported_targets()) {
         GgufRuns made = {};
-        ops_of(target).find_unpack_gguf(definition.block)(bytes.data(), blocks, made);
+        ops_of(target).find_unpack_gguf(definition.block, GgufElements::numbers)(bytes.data(), blocks, made);
         for (std::size_t block = 0; block < blocks; ++block) {
           Runs runs = {};
           definition.read(reinterpret_cast<Bytes>(bytes.data()) + block * size.bytes, runs);
-          ASSERT_EQ(std::memcmp(runs.q.data(), made.q + block * size.elements, size.elements), 0) << name(target);
+          ASSERT_EQ(std::memcmp(runs.q.data(), made.q + block * size.elements, size.elements), 0)
+              << name(target) << " format " << static_cast<int>(definition.block);
           const std::size_t count = size.elements / runs.run;
           for (std::size_t i = 0; i < count; ++i) {
             ASSERT_TRUE(same(runs.scale[i], made.scales[block * count + i])) << name(target);
@@ -273,6 +276,36 @@ TEST(UnpackGguf, EveryTargetReadsRandomBlocksAsDefined) {
               ASSERT_TRUE(same(runs.bias[i], made.biases[block * count + i])) << name(target);
             }
           }
+        }
+      }
+    }
+  }
+}
+
+// Each code of an element stands for one number, and each code of a scale for one scale.
+TEST(UnpackGguf, CodesStandForNumbers) {
+  std::mt19937 random(11);
+  for (const Definition& definition : definitions) {
+    const GgufBlockSize size = block_size(definition.block);
+    const std::size_t blocks = GgufRuns::max_elements / size.elements;
+    std::vector<std::byte> bytes(blocks * size.bytes);
+    for (const Target target : supported_targets()) {
+      const UnpackGgufFn unpack = ops_of(target).find_unpack_gguf(definition.block, GgufElements::codes);
+      std::map<int, int> numbers;
+      std::map<int, std::uint32_t> scales;
+      for (int round = 0; unpack != nullptr && round < 40; ++round) {
+        for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+        GgufRuns made = {}, wanted = {};
+        unpack(bytes.data(), blocks, made);
+        ops_of(target).find_unpack_gguf(definition.block, GgufElements::numbers)(bytes.data(), blocks, wanted);
+        for (std::size_t i = 0; i < GgufRuns::max_elements; ++i) {
+          ASSERT_TRUE(made.q[i] >= 0 && made.q[i] < 16) << name(target);
+          ASSERT_EQ(numbers.emplace(made.q[i], wanted.q[i]).first->second, wanted.q[i]) << name(target);
+        }
+        const std::size_t runs = GgufRuns::max_elements / (definition.block == GgufBlock::nvfp4 ? 16 : 32);
+        for (std::size_t i = 0; i < runs; ++i) {
+          const auto scale = std::bit_cast<std::uint32_t>(wanted.scales[i]);
+          ASSERT_EQ(scales.emplace(made.scale_codes[i], scale).first->second, scale) << name(target);
         }
       }
     }
@@ -376,24 +409,67 @@ TEST(ScaleRuns, EveryTargetMultipliesByPowersOfTwo) {
   }
 }
 
+// Numbers of float8 and powers that keep them normal, in runs of 32.
+TEST(LookUpSplit, EveryTargetAddsThePowersOfRuns) {
+  std::mt19937 random(17);
+  constexpr std::size_t most = 1000;
+  std::vector<std::byte> codes(most);
+  std::vector<std::uint16_t> powers(most / 32 + 2);
+  for (const DType type : {DType::float8_e4m3fn, DType::float8_e5m2}) {
+    std::array<std::uint16_t, 256> numbers;
+    for (unsigned code = 0; code < 256; ++code) {
+      numbers[code] = static_cast<std::uint16_t>(codec::cast_code(type, code, DType::bfloat16, {}).bits);
+    }
+    const std::optional<byte_table::SplitTable> table = byte_table::split(numbers);
+    ASSERT_TRUE(table && table->odd_low == 0 && table->odd_high == 0);
+    for (int round = 0; round < 20; ++round) {
+      for (std::byte& code : codes) code = static_cast<std::byte>(random());
+      for (std::uint16_t& power : powers)
+        power = static_cast<std::uint16_t>((static_cast<int>(random() % 200) - 100) * 128);
+      for (const Target target : supported_targets()) {
+        const LookUpSplitByPowersFn look_up = ops_of(target).look_up_split_by_powers;
+        if (look_up == nullptr) continue;
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{256}, most}) {
+          const std::vector<std::byte> given(codes.begin(), codes.begin() + static_cast<std::ptrdiff_t>(count));
+          std::vector<std::uint16_t> made((count + run_step - 1) / run_step * run_step);
+          look_up(given.data(), reinterpret_cast<std::byte*>(made.data()), count, *table, powers.data());
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::uint16_t number = numbers[std::to_integer<unsigned>(given[i])];
+            const bool has_exponent = (number & 0x7fff) != 0 && (number & 0x7f80) != 0x7f80;
+            const auto right = static_cast<std::uint16_t>(number + (has_exponent ? powers[i / 32] : 0));
+            ASSERT_EQ(made[i], right) << name(target) << ' ' << count << ' ' << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(LookUpSplit, EveryTargetGivesTheOutputsOfAnyTable) {
   std::mt19937 random(13);
   std::vector<std::byte> codes(1000);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i < 256 ? i : random());
   for (int round = 0; round < 20; ++round) {
-    byte_table::SplitTable table = {};
-    for (auto* entries :
-         {&table.low_of_low, &table.high_of_high, &table.high_of_low, &table.rare_low, &table.rare_high}) {
-      for (std::uint8_t& entry : *entries) entry = static_cast<std::uint8_t>(random());
+    const std::size_t width = std::array<std::size_t, 4>{64, 100, 128, 5000}[static_cast<std::size_t>(round) % 4];
+    std::array<byte_table::SplitTable, 3> tables = {};
+    for (byte_table::SplitTable& table : tables) {
+      for (auto* entries :
+           {&table.low_of_low, &table.high_of_high, &table.high_of_low, &table.rare_low, &table.rare_high}) {
+        for (std::uint8_t& entry : *entries) entry = static_cast<std::uint8_t>(random());
+      }
     }
+    std::vector<const byte_table::SplitTable*> each(codes.size() / width + 2);
+    for (std::size_t i = 0; i < each.size(); ++i) each[i] = &tables[i % tables.size()];
     for (const Target target : supported_targets()) {
       const LookUpSplitFn look_up = ops_of(target).look_up_split;
       if (look_up == nullptr) continue;
       for (const std::size_t count :
            {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{128}, codes.size()}) {
         std::vector<std::uint16_t> made(count + 1, 0xabcd);
-        look_up(codes.data(), reinterpret_cast<std::byte*>(made.data()), count, table);
+        const SplitRuns runs{.tables = each.data(), .width = width, .skipped = width / 3};
+        look_up(codes.data(), reinterpret_cast<std::byte*>(made.data()), count, runs);
         for (std::size_t i = 0; i < count; ++i) {
+          const byte_table::SplitTable& table = *each[(i + runs.skipped) / width];
           ASSERT_EQ(made[i], table(std::to_integer<unsigned>(codes[i]))) << name(target) << ' ' << count << ' ' << i;
         }
         EXPECT_EQ(made[count], 0xabcd) << name(target) << ' ' << count;
@@ -446,7 +522,9 @@ TEST(ScaleRuns, OtherTypesHaveNone) {
     EXPECT_EQ(ops_of(target).find_scale_runs(DType::float64, DType::float32, 1), nullptr);
     EXPECT_EQ(ops_of(target).find_scale_runs(DType::int8, DType::float64, 1), nullptr);
     EXPECT_EQ(ops_of(target).find_scale_runs(DType::int8, DType::float32, 2), nullptr);
-    EXPECT_EQ(ops_of(target).find_unpack_gguf(GgufBlock::none), nullptr);
+    for (const GgufElements elements : {GgufElements::numbers, GgufElements::codes}) {
+      EXPECT_EQ(ops_of(target).find_unpack_gguf(GgufBlock::none, elements), nullptr);
+    }
   }
 }
 

@@ -37,6 +37,7 @@ struct Ops {
   ScaleRunsFn scale_runs_by_powers;
   // Null if the instruction set has no fast way.
   LookUpSplitFn look_up_split;
+  LookUpSplitByPowersFn look_up_split_by_powers;
   LookUpNibblesFn look_up_nibbles;
   LookUpPowersFn look_up_powers;
   // Codes of numbers whose runs have scales, and what scales are made from: raises `largest` and widens ranges.
@@ -50,8 +51,9 @@ struct Ops {
   FitSignedRunsFn fit_signed_runs;
   // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others. The pointer is null as TENSORCAST_HAS_QUICK_BLOCKS.
   EncodeGgufFn (*find_encode_gguf)(GgufBlock block) noexcept;
-  // Null for GgufBlock::none.
-  UnpackGgufFn (*find_unpack_gguf)(GgufBlock block) noexcept;
+  // Null for GgufBlock::none, for codes of a format whose scales are not codes of a byte, and for codes where
+  // look_up_nibbles is null.
+  UnpackGgufFn (*find_unpack_gguf)(GgufBlock block, GgufElements elements) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.
   void (*stream_copy)(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;

@@ -26,9 +26,20 @@ inline constexpr std::size_t run_step = 64;
 // `count` is a multiple of run_step. `src` and `dst` have any alignment and are disjoint.
 using ScaleRunsFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& parameters);
 
-// Codes of eight bits become the outputs of a table. Any count and alignment; `codes` and `dst` are disjoint.
-using LookUpSplitFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count,
-                               const byte_table::SplitTable& table);
+// Codes of eight bits become the outputs of a table. Each run of `width` codes has its own; `skipped` codes of the
+// first run come before. Any count and alignment; `codes` and `dst` are disjoint.
+struct SplitRuns {
+  const byte_table::SplitTable* const* tables;
+  std::size_t width;
+  std::size_t skipped = 0;
+};
+using LookUpSplitFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs);
+
+// The outputs of one table, normal numbers of bfloat16, in runs of 32 that each have a power of two: an exponent, in
+// its place, that is added to outputs that are not zero, infinite or NaN, and leaves them normal. Powers are readable,
+// and the target is writable, up to `count` rounded up to a multiple of run_step.
+using LookUpSplitByPowersFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count,
+                                       const byte_table::SplitTable& table, const std::uint16_t* powers);
 
 // Where codes of four bits lie: two in each byte, or one in a half of each byte.
 enum class Nibbles : std::uint8_t { low_first, high_first, low_halves, high_halves };
@@ -187,9 +198,14 @@ struct GgufRuns {
   std::int8_t q[max_elements];
   float scales[max_elements / 16];
   float biases[max_elements / 16];
+  std::uint8_t scale_codes[max_elements / 16];
 };
 
 // Unpacks `blocks` blocks, of at most GgufRuns::max_elements elements.
 using UnpackGgufFn = void (*)(const std::byte* src, std::size_t blocks, GgufRuns& runs);
+
+// What is unpacked: numbers, or codes of elements, four bits in a byte each, and of scales, from which tables give
+// results.
+enum class GgufElements : std::uint8_t { numbers, codes };
 
 }  // namespace tensorcast::kernels

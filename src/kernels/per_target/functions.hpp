@@ -28,7 +28,9 @@ void look_up_six_bits(const std::byte* src, std::byte* dst, std::size_t count, c
 void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
 [[nodiscard]] ScaleRunsFn find_scale_runs(DType from, DType to, unsigned run) noexcept;
 void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by);
-void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const byte_table::SplitTable& table);
+void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs);
+void look_up_split_by_powers(const std::byte* codes, std::byte* dst, std::size_t count,
+                             const byte_table::SplitTable& table, const std::uint16_t* powers);
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
@@ -43,7 +45,7 @@ void fit_offset_runs(const float* numbers, const float* weights, std::size_t run
                      const OffsetFit& fit);
 void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
 [[nodiscard]] EncodeGgufFn find_encode_gguf(GgufBlock block) noexcept;
-[[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept;
+[[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept;
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -15,6 +15,7 @@ extern constexpr Ops ops = {
     .find_scale_runs = find_scale_runs,
     .scale_runs_by_powers = TENSORCAST_HAS_QUICK_BLOCKS ? scale_runs_by_powers : nullptr,
     .look_up_split = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split : nullptr,
+    .look_up_split_by_powers = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split_by_powers : nullptr,
     .look_up_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_nibbles : nullptr,
     .look_up_powers = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_powers : nullptr,
     .find_encode_runs = find_encode_runs,

@@ -7,6 +7,7 @@
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
+#include "kernels/simd/powers.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -147,11 +148,7 @@ void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t coun
         splat(static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(by.scales[at / run]) >> 16) - one));
 #pragma GCC unroll 4
     for (std::size_t i = at; i < at + run; i += lanes) {
-      const U16 number = load<U16>(src + 2 * i);
-      // Without the sign and a binade on, modulo 2^16, zeros, infinities and NaN are the least.
-      const U16 least = splat(std::uint16_t{0x100});
-      const U16 is_other = as<U16>(subtract_to_zero((number << 1) + least, least) == 0);
-      store(dst + 2 * i, number + (exponent & ~is_other));
+      store(dst + 2 * i, with_power(load<U16>(src + 2 * i), exponent));
     }
   }
 }

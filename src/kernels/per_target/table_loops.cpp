@@ -5,10 +5,12 @@
 #include "kernels/byte_table/split_table.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/per_target/functions.hpp"
+#include "kernels/simd/powers.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 using byte_table::Loop;
+using byte_table::SplitTable;
 
 #if TENSORCAST_HAS_BYTE_LOOKUP
 
@@ -99,33 +101,57 @@ template <int index_bits, int output_bits, int zero_bytes, int table_bytes>
 
 // Looks up halves of codes (split_table.hpp), and puts `zero_bytes` below the two bytes of each.
 template <int output_bits, int zero_bytes, bool has_odd_code>
+class HalfTables {
+ public:
+  explicit HalfTables(const SplitTable& table)
+      : low_of_low_(entries(table.low_of_low)),
+        high_of_high_(entries(table.high_of_high)),
+        high_of_low_(entries(table.high_of_low)),
+        rare_low_(entries(table.rare_low)),
+        rare_high_(entries(table.rare_high)),
+        odd_low_(splat(table.odd_low)),
+        odd_high_(splat(table.odd_high)) {}
+
+  // Of the codes of a register.
+  SIMD_INLINE Registers operator()(const std::byte* from) const {
+    const U8 code = order_for_interleaving<output_bits / 8>(load<U8>(from));
+    const U8 low_half = code & 0x0f, high_half = as<U8>(as<U16>(code) >> 4) & 0x0f;
+    const U8 is_rare = as<U8>(((code + 8) & 0x70) == 0);
+    U8 low = choose(is_rare, rare_low_(low_half), low_of_low_(low_half));
+    U8 high = choose(is_rare, rare_high_(low_half) | (code & 0x80), high_of_high_(high_half) + high_of_low_(low_half));
+    if constexpr (has_odd_code) {
+      const U8 is_odd = as<U8>(code == SplitTable::odd_code);
+      low ^= is_odd & odd_low_;
+      high ^= is_odd & odd_high_;
+    }
+    Registers out = {};
+    out.v[zero_bytes] = low;
+    out.v[zero_bytes + 1] = high;
+    return interleave<output_bits / 8, 1, zero_bytes>(out);
+  }
+
+ private:
+  static Table16 entries(const std::uint8_t* bytes) { return Table16(reinterpret_cast<const std::byte*>(bytes)); }
+
+  Table16 low_of_low_, high_of_high_, high_of_low_, rare_low_, rare_high_;
+  U8 odd_low_, odd_high_;
+};
+
+template <int output_bits, int zero_bytes, bool has_odd_code>
+SIMD_INLINE void look_up_in_halves(const std::byte* src, std::byte* dst, std::size_t count, const SplitTable& table) {
+  const HalfTables<output_bits, zero_bytes, has_odd_code> look_up_register(table);
+  for_each_block<kRegisterBytes, 8, output_bits, true>(src, dst, count,
+                                                       [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
+                                                         store_outputs<output_bits>(to, look_up_register(from));
+                                                       });
+}
+
+template <int output_bits, int zero_bytes, bool has_odd_code>
 [[gnu::noinline]] static void look_up_halves(const std::byte* src, std::byte* dst, std::size_t count, int,
                                              const std::byte* table) {
-  using byte_table::SplitTable;
   SplitTable halves;
   __builtin_memcpy(&halves, table, sizeof halves);
-  const auto entries = [](const std::uint8_t* bytes) { return Table16(reinterpret_cast<const std::byte*>(bytes)); };
-  const Table16 low_of_low = entries(halves.low_of_low), high_of_high = entries(halves.high_of_high),
-                high_of_low = entries(halves.high_of_low), rare_low = entries(halves.rare_low),
-                rare_high = entries(halves.rare_high);
-  const U8 odd_low = splat(halves.odd_low), odd_high = splat(halves.odd_high);
-  for_each_block<kRegisterBytes, 8, output_bits, true>(
-      src, dst, count, [&](const std::byte* from, std::byte* to) SIMD_INLINE_LAMBDA {
-        const U8 code = order_for_interleaving<output_bits / 8>(load<U8>(from));
-        const U8 low_half = code & 0x0f, high_half = as<U8>(as<U16>(code) >> 4) & 0x0f;
-        const U8 is_rare = as<U8>(((code + 8) & 0x70) == 0);
-        U8 low = choose(is_rare, rare_low(low_half), low_of_low(low_half));
-        U8 high = choose(is_rare, rare_high(low_half) | (code & 0x80), high_of_high(high_half) + high_of_low(low_half));
-        if constexpr (has_odd_code) {
-          const U8 is_odd = as<U8>(code == SplitTable::odd_code);
-          low ^= is_odd & odd_low;
-          high ^= is_odd & odd_high;
-        }
-        Registers out = {};
-        out.v[zero_bytes] = low;
-        out.v[zero_bytes + 1] = high;
-        store_outputs<output_bits>(to, interleave<output_bits / 8, 1, zero_bytes>(out));
-      });
+  look_up_in_halves<output_bits, zero_bytes, has_odd_code>(src, dst, count, halves);
 }
 
 template <int output_bits, int zero_bytes, bool has_odd_code>
@@ -183,8 +209,33 @@ static constexpr struct LoopList {
 
 byte_table::Loops table_loops() noexcept { return byte_table::Loops(list.loops).first(list.size); }
 
-void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const byte_table::SplitTable& table) {
-  look_up_halves<16, 0, false>(codes, dst, count, 1, reinterpret_cast<const std::byte*>(&table));
+void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs) {
+  std::size_t end = runs.width - runs.skipped;
+  for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
+    const std::size_t stop = end < count ? end : count;
+    look_up_in_halves<16, 0, false>(codes + at, dst + 2 * at, stop - at, *runs.tables[run]);
+    at = stop;
+  }
+}
+
+void look_up_split_by_powers(const std::byte* codes, std::byte* dst, std::size_t count, const SplitTable& table,
+                             const std::uint16_t* powers) {
+  constexpr std::size_t run = 32, lanes = kRegisterBytes / 2;
+  const HalfTables<16, 0, false> look_up_register(table);
+  const auto convert = [&](const std::byte* from, std::size_t at) SIMD_INLINE_LAMBDA {
+    const Registers numbers = look_up_register(from);
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < 2; ++i) {
+      const U16 power = splat(powers[(at + i * lanes) / run]);
+      store(dst + 2 * (at + i * lanes), with_power(as<U16>(numbers.v[i]), power));
+    }
+  };
+  std::size_t at = 0;
+  for (; at + kRegisterBytes <= count; at += kRegisterBytes) convert(codes + at, at);
+  if (at == count) return;
+  alignas(64) std::byte padded[kRegisterBytes];
+  copy_and_pad<kRegisterBytes>(padded, codes + at, count - at);
+  convert(padded, at);
 }
 
 #else

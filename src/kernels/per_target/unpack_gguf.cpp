@@ -18,6 +18,7 @@ struct Runs {
   std::int8_t* q;
   float* scale;
   float* bias;
+  std::uint8_t* scale_code;
 };
 
 // Twice the numbers of float4_e2m1, as ggml stores them; its scales are halves. The code of -0 means 0.
@@ -78,7 +79,9 @@ SIMD_INLINE VectorOf<16> look_up(VectorOf<16> indices, const std::int8_t* number
 }
 
 // 32 elements: low nibbles are indices of the first half, high ones of the second.
+template <GgufElements elements>
 SIMD_INLINE void look_up_nibbles(Bytes bytes, std::int8_t* q, const std::int8_t* numbers) {
+  if constexpr (elements == GgufElements::codes) return split_nibbles<32>(bytes, q);
   const auto both = read_vector<16>(bytes);
   write_vector(q, look_up(both & 15, numbers));
   write_vector(q + 16, look_up(both >> 4, numbers));
@@ -89,6 +92,16 @@ template <std::uint8_t zero>
 SIMD_INLINE void split_fifth_bits(Bytes nibbles, Bytes bits, std::int8_t* q) {
   using V16 = VectorOf<16>;
   const auto both = read_vector<16>(nibbles);
+#if TENSORCAST_REGISTER_BYTES == 64
+  const __m128i low = (__m128i)(both & 15), high = (__m128i)(both >> 4), fifths = _mm_set1_epi8(16);
+  const auto with_fifth = [&](__m128i four, Bytes of) SIMD_INLINE_LAMBDA {
+    std::uint16_t mask;
+    std::memcpy(&mask, of, sizeof(mask));
+    return (V16)_mm_mask_add_epi8(four, mask, four, fifths) - zero;
+  };
+  write_vector(q, with_fifth(low, bits));
+  write_vector(q + 16, with_fifth(high, bits + 2));
+#else
   const V16 bit_of = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   const auto fifth = [&](int first) SIMD_INLINE_LAMBDA {
     const auto each = [&](int i) SIMD_INLINE_LAMBDA { return bits[first + i] * 0x0101010101010101u; };
@@ -97,6 +110,7 @@ SIMD_INLINE void split_fifth_bits(Bytes nibbles, Bytes bits, std::int8_t* q) {
   };
   write_vector(q, ((both & 15) | fifth(0)) - zero);
   write_vector(q + 16, ((both >> 4) | fifth(2)) - zero);
+#endif
 }
 
 struct Q4_0 {
@@ -142,6 +156,25 @@ struct Q8_0 {
 };
 
 using V32 = VectorOf<32>;
+typedef std::uint64_t Words2 __attribute__((vector_size(16)));
+
+template <class Word>
+SIMD_INLINE Word word_at(Bytes bytes) {
+  Word word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+// Gives each of `count` bytes, 8 or 16, a float.
+template <int count, class Scale>
+SIMD_INLINE void scale_bytes(VectorOf<16> bytes, float* to, const Scale& scale) {
+  alignas(16) std::byte each[16];  // one store: loads wait for a store that is narrower than they are
+  store(each, bytes);
+  for (int i = 0; i < count; i += kLanes) {
+    const F32 scaled = scale(load_uint8(each + i));
+    std::memcpy(to + i, &scaled, sizeof(float) * (kLanes < count ? kLanes : count));
+  }
+}
 
 // Calls put(i, two bits of each element from i on): element 128 h + 32 s + l has those of byte 32 h + l, from bit 2 s
 // on.
@@ -168,11 +201,10 @@ struct Q2K {
   static constexpr int elements = 256, bytes = 84, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 80), least = half_at(b + 82);
-    for (int i = 0; i < 16; i += kLanes) {
-      const I32 both = load_uint8(reinterpret_cast<const std::byte*>(b + i));
-      store(reinterpret_cast<std::byte*>(to.scale + i), to_f32<true>(both & 15) * d);
-      store(reinterpret_cast<std::byte*>(to.bias + i), -(to_f32<true>(both >> 4) * least));
-    }
+    scale_bytes<16>(read_vector<16>(b), to.scale,
+                    [&](I32 both) SIMD_INLINE_LAMBDA { return to_f32<true>(both & 15) * d; });
+    scale_bytes<16>(read_vector<16>(b), to.bias,
+                    [&](I32 both) SIMD_INLINE_LAMBDA { return -(to_f32<true>(both >> 4) * least); });
     two_bits(b + 16, [&](int i, V32 bits) SIMD_INLINE_LAMBDA { write_vector(to.q + i, bits); });
   }
 };
@@ -180,31 +212,36 @@ struct Q2K {
 struct Q3K {
   static constexpr int elements = 256, bytes = 110, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
+    // Four bits of each scale in eight bytes, then two bits in four.
+    const auto low = word_at<std::uint64_t>(b + 96);
+    const auto high = word_at<std::uint32_t>(b + 104);
+    const auto two_bits_from = [&](int bit)
+                                   SIMD_INLINE_LAMBDA { return std::uint64_t{high >> bit & 0x03030303u} << 4; };
+    constexpr std::uint64_t nibbles = 0x0f0f0f0f0f0f0f0f;
+    const Words2 packed = {(low & nibbles) | two_bits_from(0) | two_bits_from(2) << 32,
+                           (low >> 4 & nibbles) | two_bits_from(4) | two_bits_from(6) << 32};
     const float d = half_at(b + 108);
-    const Bytes packed = b + 96;
-    for (int i = 0; i < 16; ++i) {
-      const int low = i < 8 ? packed[i] & 15 : packed[i - 8] >> 4;
-      to.scale[i] = d * static_cast<float>((low | (packed[8 + i % 4] >> (i / 4 * 2) & 3) << 4) - 32);
-    }
+    scale_bytes<16>((VectorOf<16>)packed, to.scale,
+                    [&](I32 scale) SIMD_INLINE_LAMBDA { return to_f32<true>(scale - 32) * d; });
     one_bit(b, [&](int i, V32 bit) SIMD_INLINE_LAMBDA { write_vector(to.q + i, (bit << 2) - 4); });
     two_bits(b + 32,
              [&](int i, V32 bits) SIMD_INLINE_LAMBDA { write_vector(to.q + i, read_vector<32>(to.q + i) + bits); });
   }
 };
 
-// Q4_K's and Q5_K's eight scales and minima of six bits.
+// Q4_K's and Q5_K's eight scales and minima of six bits: those of the first four, then lower and upper bits of others.
 SIMD_INLINE void read_k_header(Bytes b, Runs to) {
   const float d = half_at(b), least = half_at(b + 2);
-  const Bytes p = b + 4;
-  std::uint8_t scales[8], minima[8];
-  for (int i = 0; i < 4; ++i) {
-    scales[i] = p[i] & 63;
-    minima[i] = p[i + 4] & 63;
-    scales[i + 4] = static_cast<std::uint8_t>((p[i + 8] & 15) | p[i] >> 6 << 4);
-    minima[i + 4] = static_cast<std::uint8_t>(p[i + 8] >> 4 | p[i + 4] >> 6 << 4);
-  }
-  for (int i = 0; i < 8; ++i) to.scale[i] = d * static_cast<float>(scales[i]);
-  for (int i = 0; i < 8; ++i) to.bias[i] = -(least * static_cast<float>(minima[i]));
+  const auto scales = word_at<std::uint32_t>(b + 4), minima = word_at<std::uint32_t>(b + 8);
+  const auto lower = word_at<std::uint32_t>(b + 12);
+  const auto eight = [](std::uint32_t first, std::uint32_t four_bits) SIMD_INLINE_LAMBDA {
+    const std::uint32_t others = (four_bits & 0x0f0f0f0f) | (first >> 2 & 0x30303030);
+    return std::uint64_t{first & 0x3f3f3f3f} | std::uint64_t{others} << 32;
+  };
+  scale_bytes<8>((VectorOf<16>)Words2{eight(scales, lower), 0}, to.scale,
+                 [&](I32 scale) SIMD_INLINE_LAMBDA { return to_f32<true>(scale) * d; });
+  scale_bytes<8>((VectorOf<16>)Words2{eight(minima, lower >> 4), 0}, to.bias,
+                 [&](I32 minimum) SIMD_INLINE_LAMBDA { return -(to_f32<true>(minimum) * least); });
 }
 
 struct Q4K {
@@ -229,7 +266,8 @@ struct Q6K {
   static constexpr int elements = 256, bytes = 210, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 208);
-    for (int i = 0; i < 16; ++i) to.scale[i] = d * static_cast<float>(static_cast<std::int8_t>(b[192 + i]));
+    scale_bytes<16>(read_vector<16>(b + 192), to.scale,
+                    [&](I32 code) SIMD_INLINE_LAMBDA { return to_f32<true>(code << 24 >> 24) * d; });
     for (int half = 0; half < 2; ++half) split_nibbles<128>(b + 64 * half, to.q + 128 * half);
     two_bits(b + 128, [&](int i, V32 bits)
                           SIMD_INLINE_LAMBDA { write_vector(to.q + i, (read_vector<32>(to.q + i) | bits << 4) - 32); });
@@ -240,7 +278,7 @@ struct Iq4Nl {
   static constexpr int elements = 32, bytes = 18, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
-    look_up_nibbles(b + 2, to.q, iq4_numbers);
+    look_up_nibbles<GgufElements::numbers>(b + 2, to.q, iq4_numbers);
   }
 };
 
@@ -253,19 +291,25 @@ struct Iq4Xs {
       const int low = b[4 + i / 2] >> (i % 2 * 4) & 15;
       to.scale[i] = d * static_cast<float>((low | (high >> (2 * i) & 3) << 4) - 32);
     }
-    for (int i = 0; i < 8; ++i) look_up_nibbles(b + 8 + 16 * i, to.q + 32 * i, iq4_numbers);
+    for (int i = 0; i < 8; ++i) look_up_nibbles<GgufElements::numbers>(b + 8 + 16 * i, to.q + 32 * i, iq4_numbers);
   }
 };
 
+template <GgufElements form>
 struct Mxfp4 {
   static constexpr int elements = 32, bytes = 17, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     // 2^(exponent - 128): half of the scale of MX, as the numbers are doubled. All bytes are numbers.
-    *to.scale = std::bit_cast<float>(b[0] < 2 ? 0x00200000u << b[0] : (b[0] - 1u) << 23);
-    look_up_nibbles(b + 1, to.q, doubled_e2m1);
+    if constexpr (form == GgufElements::numbers) {
+      *to.scale = std::bit_cast<float>(b[0] < 2 ? 0x00200000u << b[0] : (b[0] - 1u) << 23);
+    } else {
+      *to.scale_code = b[0];
+    }
+    look_up_nibbles<form>(b + 1, to.q, doubled_e2m1);
   }
 };
 
+template <GgufElements form>
 struct Nvfp4 {
   static constexpr int elements = 64, bytes = 36, runs = 4;
   // Half of an unsigned e4m3, in which 0x7f is 0 and the sign is not read.
@@ -276,12 +320,20 @@ struct Nvfp4 {
     return std::bit_cast<float>((magnitude << 20) + (119u << 23));
   }
   SIMD_INLINE static void read(Bytes b, Runs to) {
-    for (int i = 0; i < 4; ++i) to.scale[i] = scale(b[i]);
+    if constexpr (form == GgufElements::numbers) {
+      for (int i = 0; i < 4; ++i) to.scale[i] = scale(b[i]);
+    } else {
+      std::memcpy(to.scale_code, b, runs);
+    }
     // The nibbles of 8 bytes are 16 elements.
     typedef std::uint64_t Halves __attribute__((vector_size(16)));
     for (int i = 0; i < 2; ++i) {
       const auto both = read_vector<16>(b + 4 + 16 * i);
-      const auto low = (Halves)look_up(both & 15, doubled_e2m1), high = (Halves)look_up(both >> 4, doubled_e2m1);
+      const auto numbers = [](VectorOf<16> nibbles) SIMD_INLINE_LAMBDA {
+        if constexpr (form == GgufElements::numbers) nibbles = look_up(nibbles, doubled_e2m1);
+        return (Halves)nibbles;
+      };
+      const Halves low = numbers(both & 15), high = numbers(both >> 4);
       write_vector(to.q + 32 * i, Halves{low[0], high[0]});
       write_vector(to.q + 32 * i + 16, Halves{low[1], high[1]});
     }
@@ -290,12 +342,11 @@ struct Nvfp4 {
 
 template <class Format>
 [[gnu::noinline]] void unpack(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
-  Bytes bytes = reinterpret_cast<Bytes>(src);
-  Runs to{runs.q, runs.scales, runs.biases};
-  for (; blocks != 0; --blocks) {
-    Format::read(bytes, to);
-    bytes += Format::bytes;
-    to = {to.q + Format::elements, to.scale + Format::runs, to.bias + Format::runs};
+  const auto* const bytes = reinterpret_cast<Bytes>(src);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::size_t run = i * Format::runs;
+    Format::read(bytes + i * Format::bytes,
+                 {runs.q + i * Format::elements, runs.scales + run, runs.biases + run, runs.scale_codes + run});
   }
 }
 
@@ -306,7 +357,16 @@ void run(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
 
 }  // namespace
 
-UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept {
+UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept {
+  constexpr auto numbers = GgufElements::numbers;
+  if (elements == GgufElements::codes) {
+#if TENSORCAST_HAS_BYTE_LOOKUP
+    constexpr auto codes = GgufElements::codes;
+    if (block == GgufBlock::mxfp4) return run<Mxfp4<codes>>;
+    if (block == GgufBlock::nvfp4) return run<Nvfp4<codes>>;
+#endif
+    return nullptr;
+  }
   switch (block) {
     case GgufBlock::none:
       return nullptr;
@@ -335,9 +395,9 @@ UnpackGgufFn find_unpack_gguf(GgufBlock block) noexcept {
     case GgufBlock::iq4_xs:
       return run<Iq4Xs>;
     case GgufBlock::mxfp4:
-      return run<Mxfp4>;
+      return run<Mxfp4<numbers>>;
     case GgufBlock::nvfp4:
-      return run<Nvfp4>;
+      return run<Nvfp4<numbers>>;
   }
   return nullptr;
 }
