@@ -78,8 +78,9 @@ SIMD_INLINE I16 largest_of_halves(const std::byte* numbers) {
 #endif
 
 // Of runs of bfloat16, in 16-bit lanes, and of as many at once: those that are left have fewer.
-SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t size, std::size_t runs,
-                                           std::size_t count, std::uint32_t* largest) {
+[[maybe_unused]] SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t size,
+                                                            std::size_t runs, std::size_t count,
+                                                            std::uint32_t* largest) {
   std::size_t index = 0;
   if (size % lanes16 == 0) {
     const auto run = [&](std::size_t at)
