@@ -416,7 +416,6 @@ std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) c
 // Null if runs are so short that tables would take longer to make than they save, or if there are none.
 const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const Operand* operands, Work& work) const {
   constexpr std::size_t least_numbers = 1024;
-  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return nullptr;
   if (is_per_tensor() && !work.tables.empty()) return work.tables.data();
   const std::size_t width = is_per_tensor() ? columns_ : block_columns_;
   if (std::min(width, columns_) * stretch.rows < least_numbers || width < kernels::run_step) return nullptr;
@@ -434,7 +433,8 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
   // Memory is idle while codes are computed, so what is read next is prefetched then.
   const std::size_t next = is_per_tensor() ? prefetched_numbers : steps_to_next(stretch, work);
   const std::size_t ahead = reads_in_place() ? storage_bytes(source_, next) : 0;
-  const kernels::MantissaTable* const tables = tables_of(stretch, operands, work);
+  const kernels::MantissaTable* const tables =
+      TENSORCAST_HAS_QUICK_BLOCKS ? tables_of(stretch, operands, work) : nullptr;
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
     if (next != 0 && ahead == 0) {
       prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),

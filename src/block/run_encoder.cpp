@@ -5,6 +5,7 @@
 
 #include "block/code_packing.hpp"
 #include "block/float_steps.hpp"
+#include "dtype/platform.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -39,7 +40,8 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
                  .is_offset = storage.is_offset,
                  .numbers = storage.numbers},
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)),
-      encode_mantissas_(kernels::ops_of(target).find_encode_mantissas(code_rule_)) {}
+      encode_mantissas_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).find_encode_mantissas(code_rule_)
+                                                    : nullptr) {}
 
 bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept {
   const float factor = operand.factor;
@@ -85,7 +87,7 @@ void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand*
   const auto bits = static_cast<std::size_t>(rule_.bits);
   for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
-    if (done + n <= count && tables != nullptr) {
+    if (TENSORCAST_HAS_QUICK_BLOCKS && done + n <= count && tables != nullptr) {
       return encode_mantissas_(step, n, code_rule_, tables + (done >> run_shift), from, run_shift, packed + done,
                                ahead);
     }
