@@ -70,8 +70,8 @@ int main(int argc, char** argv) {
   std::vector<std::string_view> asked(argv + 1, argv + argc);
   const auto [rows, columns, repetitions] = bench::take_in_cache(asked) ? bench::in_cache : in_memory;
   fmt::print("| scheme | spelling | time over memcpy's | GB/s written |\n| --- | --- | --- | --- |\n");
-  file_conversion::AlignedBuffer buffer(static_cast<std::size_t>(rows * columns) *
-                                        2);  // as results of files and of Python are
+  // As results of files and of Python are.
+  const file_conversion::AlignedBuffer buffer(static_cast<std::size_t>(rows * columns) * 2);
   const std::span<std::byte> out = buffer.span();
   for (const BlockFormat& format : block_formats()) {
     if (!asked.empty() && std::find(asked.begin(), asked.end(), format.scheme) == asked.end()) continue;

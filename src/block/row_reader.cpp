@@ -125,7 +125,7 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
   kernels::GgufRuns& runs = numbers_.gguf;
   static_assert(max_elements <= kernels::GgufRuns::max_elements);
   if (TENSORCAST_HAS_QUICK_BLOCKS && unpack_codes_ != nullptr && to != DType::float32) {
-    const kernels::NibbleRuns codes{.tables = tables_of_gguf(to),
+    const kernels::NibbleRuns codes{.tables = tables_of_codes(0, to),
                                     .indices = runs.scale_codes,
                                     .width = format.run,
                                     .nibbles = kernels::Nibbles::low_halves};
@@ -142,24 +142,22 @@ bool RowReader::has_scale_codes() const noexcept {
   return checked_.scales.has_byte_codes() && checked_.zeros.empty() && checked_.biases.empty();
 }
 
-const std::uint16_t* RowReader::tables_of_gguf(DType to) {
-  if (code_tables_ == nullptr || code_tables_to_ != to) {
-    std::array<float, 256> scales;
-    for (unsigned code = 0; code < scales.size(); ++code) {
-      unpack_filled(code);
-      scales[code] = numbers_.gguf.scales[0];
-    }
-    code_tables_ = nibbles_.make(to, {.scales = scales.data()}, scales.size());
-    code_tables_to_ = to;
+void RowReader::scales_of_gguf_codes(std::span<float, 256> scales) {
+  for (unsigned code = 0; code < scales.size(); ++code) {
+    unpack_filled(code);
+    scales[code] = numbers_.gguf.scales[0];
   }
-  return code_tables_;
 }
 
 const std::uint16_t* RowReader::tables_of_codes(std::size_t matrix, DType to) {
   const std::size_t global = checked_.globals.size() < 2 ? 0 : matrix;
   if (code_tables_ == nullptr || code_tables_to_ != to || code_tables_matrix_ != global) {
     std::array<float, 256> scales, zeros;
-    checked_.scales.numbers_of_codes(scales);
+    if (checked_.coding().gguf == GgufBlock::none) {
+      checked_.scales.numbers_of_codes(scales);
+    } else {
+      scales_of_gguf_codes(scales);
+    }
     apply_global(matrix, scales);
     const auto offset = static_cast<float>(checked_.coding().offset);
     zeros.fill(offset);

@@ -70,7 +70,7 @@ class RowReader {
   [[nodiscard]] bool has_scale_codes() const noexcept;
   void choose_gguf_products();
   void unpack_filled(unsigned byte);
-  [[nodiscard]] const std::uint16_t* tables_of_gguf(DType to);
+  void scales_of_gguf_codes(std::span<float, 256> scales);
   [[nodiscard]] const std::uint16_t* tables_of_codes(std::size_t matrix, DType to);
   void apply_global(std::size_t matrix, std::span<float> scales) const noexcept;
   void expand(std::size_t column, std::size_t count);

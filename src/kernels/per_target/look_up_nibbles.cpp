@@ -50,6 +50,10 @@ SIMD_INLINE Bytes16 codes_at(const std::byte* src, std::size_t bytes) {
   return nibbles == Nibbles::low_first ? first_in_turns(lower, upper) : first_in_turns(upper, lower);
 }
 
+SIMD_INLINE const std::uint16_t* results_of(const NibbleRuns& runs, std::size_t run) {
+  return runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]);
+}
+
 // Results of 16 codes, by their lower and upper bytes.
 struct Table {
   Bytes16 low, high;
@@ -86,9 +90,6 @@ SIMD_INLINE U16 wide_codes_at(const std::byte* src) {
 // Returns how many codes are looked up: whole registers, of runs of 16 or of a multiple of 32.
 template <Nibbles nibbles>
 std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t count, NibbleRuns runs) {
-  const auto table_of = [&](std::size_t run) SIMD_INLINE_LAMBDA {
-    return runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]);
-  };
   const auto convert = [&](std::size_t at, const WordTable32& table, U16 added) SIMD_INLINE_LAMBDA {
     const U16 here = wide_codes_at<nibbles>(codes + bytes_of_codes<nibbles>(at));
     store(dst + 2 * at, table(here | added));
@@ -97,14 +98,14 @@ std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t cou
   if (runs.width == step) {
     const U16 of_second = as<U16>(U64{0, 0, 0, 0, ~0ULL, ~0ULL, ~0ULL, ~0ULL}) & 16;
     for (std::size_t at = 0, run = 0; at < whole; at += wide_step, run += 2) {
-      convert(at, WordTable32::of_halves(table_of(run), table_of(run + 1)), of_second);
+      convert(at, WordTable32::of_halves(results_of(runs, run), results_of(runs, run + 1)), of_second);
     }
     return whole;
   }
   if (runs.width % wide_step != 0 || runs.skipped % wide_step != 0) return 0;
   std::size_t end = runs.width - runs.skipped;
   for (std::size_t at = 0, run = 0; at < whole; ++run, end += runs.width) {
-    const auto table = WordTable32::of_halves(table_of(run), table_of(run));
+    const auto table = WordTable32::of_halves(results_of(runs, run), results_of(runs, run));
     for (; at < end && at < whole; at += wide_step) convert(at, table, U16{});
   }
   return whole;
@@ -125,7 +126,7 @@ template <Nibbles nibbles>
   std::size_t run = (runs.skipped + at) / runs.width;
   std::size_t end = (run + 1) * runs.width - runs.skipped;
   for (; at < count; ++run, end += runs.width) {
-    const Table table(runs.tables + step * (runs.indices == nullptr ? run : runs.indices[run]));
+    const Table table(results_of(runs, run));
     const std::size_t stop = std::min(end, count);
     const auto here = [&]() SIMD_INLINE_LAMBDA { return codes + bytes_of_codes<nibbles>(at); };
     for (; at + step <= stop; at += step) {
@@ -137,9 +138,10 @@ template <Nibbles nibbles>
   }
 }
 
-SIMD_INLINE void add_powers(std::byte* dst, Halves8 results, const std::uint16_t* powers) {
-  const auto added = load<Halves8>(reinterpret_cast<const std::byte*>(powers));
-  store(dst, results + (added & (Halves8)(results + results != 0)));
+template <class Halves>
+SIMD_INLINE void add_powers(std::byte* dst, Halves results, const std::uint16_t* powers) {
+  const auto added = load<Halves>(reinterpret_cast<const std::byte*>(powers));
+  store(dst, results + (added & (Halves)(results + results != 0)));
 }
 
 template <Nibbles nibbles>
@@ -156,9 +158,7 @@ template <Nibbles nibbles>
 #if TENSORCAST_REGISTER_BYTES == 64
   const auto entries = WordTable32::of_halves(by.results, by.results);
   for (; at + wide_step <= count; at += wide_step) {
-    const U16 results = entries(wide_codes_at<nibbles>(codes + at));
-    const auto powers = load<U16>(reinterpret_cast<const std::byte*>(by.powers + at));
-    store(dst + 2 * at, results + (powers & as<U16>(results + results != 0)));
+    add_powers(dst + 2 * at, entries(wide_codes_at<nibbles>(codes + at)), by.powers + at);
   }
 #endif
   for (; at + step <= count; at += step) convert(at, step);
