@@ -168,6 +168,17 @@ TEST(Quantize, ThreadsAndShapesChangeNothing) {
   }
 }
 
+// Rows that share scales, too few of them for the threads, or more, with a last block that is not whole.
+TEST(Quantize, ThreadsShareTheColumnsOfBlocksOfRows) {
+  for (const Shape& shape : {Shape{100, 5000}, Shape{2, 150, 4200}}) {
+    const std::vector<float> numbers = random_weights(static_cast<std::size_t>(element_count(shape).value()));
+    const QuantizedTensor alone = made(numbers, shape, "fp8-block");
+    const QuantizedTensor shared = made(numbers, shape, "fp8-block", {}, {.threads = 0});
+    EXPECT_EQ(alone.codes, shared.codes);
+    EXPECT_EQ(alone.scales, shared.scales);
+  }
+}
+
 // Blocks do not know of others, however far rows reach.
 // Numbers of bfloat16 are read where they are, and long runs have tables; those in float32 are neither.
 TEST(Quantize, Bfloat16IsQuantizedAsItsNumbersInFloat32) {

@@ -67,7 +67,8 @@ bool is_weights_type(DType dtype) noexcept {
 struct Quantizer::Work {
   const std::byte* numbers = nullptr;  // of row `first`
   std::size_t first = 0;
-  std::size_t end = 0;  // of the rows that this thread goes on with
+  std::size_t end = 0;                           // of the rows that this thread goes on with
+  std::size_t column_begin = 0, column_end = 0;  // of its columns
   QuantizedRows out = {};
   bool has_nonzero = false;
   std::vector<float> buffer = {};
@@ -231,8 +232,17 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
 
 std::size_t Quantizer::scales_before(std::size_t row) const noexcept {
   if (recipe_->gguf != GgufBlock::none || is_per_tensor()) return 0;
-  const std::size_t matrix_bands = ceil_div(matrix_rows_, band_rows_);
-  return (row / matrix_rows_ * matrix_bands + row % matrix_rows_ / band_rows_) * grid_columns_;
+  return band_of(row) * grid_columns_;
+}
+
+// Rows that share scales, and the first of them: such bands begin anew with each matrix.
+std::size_t Quantizer::band_of(std::size_t row) const noexcept {
+  return row / matrix_rows_ * ceil_div(matrix_rows_, band_rows_) + ceil_div(row % matrix_rows_, band_rows_);
+}
+
+std::size_t Quantizer::row_of(std::size_t band) const noexcept {
+  const std::size_t of_matrix = ceil_div(matrix_rows_, band_rows_);
+  return band / of_matrix * matrix_rows_ + band % of_matrix * band_rows_;
 }
 
 // Numbers `first` and on of those at `numbers`, as the recipe sees them, in float32.
@@ -409,8 +419,9 @@ BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretc
 
 // How many numbers after its own the next stretch has those in the same place; 0: there is no next.
 std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) const {
-  if (stretch.column + stretch.columns < columns_) return stretch.columns;
-  return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - stretch.column : 0;
+  const std::size_t end = stretch.column + stretch.columns;
+  if (end < work.column_end) return stretch.columns;
+  return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - (stretch.column - work.column_begin) : 0;
 }
 
 // Null if runs are so short that tables would take longer to make than they save, or if there are none.
@@ -458,14 +469,15 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
 // Rows of one matrix that share scales.
 Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& work) const {
   const std::size_t used = (columns_ * static_cast<std::size_t>(recipe_->element.bits) + 7) / 8;
-  for (std::size_t row = first; row < first + count; ++row) {
+  const std::size_t padded = work.column_end == columns_ ? count : 0;  // rows
+  for (std::size_t row = first; row < first + padded; ++row) {
     std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
     std::fill(codes + used, codes + codes_row_bytes_, std::byte{0});
   }
   const std::size_t wanted = count > 1 ? band_columns : chunk;
   const std::size_t most = std::max(block_columns_, wanted / block_columns_ * block_columns_);
-  for (std::size_t column = 0; column < columns_; column += most) {
-    const Stretch stretch{first, count, column, std::min(most, columns_ - column)};
+  for (std::size_t column = work.column_begin; column < work.column_end; column += most) {
+    const Stretch stretch{first, count, column, std::min(most, work.column_end - column)};
     if (is_per_tensor()) {
       put_codes(stretch, &tensor_scale_.operand, work);
       continue;
@@ -520,17 +532,30 @@ Result<void> Quantizer::run_bands(std::size_t first, std::size_t count, Work& wo
 Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byte* numbers, const QuantizedRows& out,
                             const Execution& execution) const {
   if (count == 0 || columns_ == 0) return false;
-  // Tasks begin where blocks of rows do: at multiples of band_rows_ from the beginning of a matrix.
-  const std::size_t unit = band_rows_ == 1 ? 1 : matrix_rows_ % band_rows_ == 0 ? band_rows_ : matrix_rows_;
-  const std::size_t each = std::max(unit, task_elements / columns_ / unit * unit);
-  const std::size_t tasks = ceil_div(count, each);
+  const std::size_t begin = band_of(first), bands = band_of(first + count) - begin;
+  const std::size_t each = std::max<std::size_t>(1, task_elements / band_rows_ / columns_);
+  const std::size_t parts = ceil_div(bands, each);
+  // Few blocks of many rows are not enough for many threads, which share their columns then.
+  const std::size_t width = std::max<std::size_t>(1, task_elements / band_rows_ / block_columns_) * block_columns_;
+  const std::size_t threads = execution.threads == 1 ? 1 : static_cast<std::size_t>(thread_count(execution));
+  const std::size_t slices =
+      band_rows_ == 1 ? 1 : std::clamp<std::size_t>(ceil_div(threads, parts), 1, ceil_div(columns_, width));
+  const std::size_t slice = ceil_div(ceil_div(columns_, slices), block_columns_) * block_columns_;
+  const std::size_t tasks = parts * slices;
   const bool is_split = uses_threads(tasks, execution);
   std::vector<Result<void>> results(tasks);
   std::vector<std::uint8_t> nonzero(tasks);
   const auto task = [&](std::size_t t) {
-    const std::size_t begin = first + t * each, end = std::min(begin + each, first + count);
-    Work work{.numbers = numbers, .first = first, .end = is_split ? end : first + count, .out = out};
-    results[t] = run_bands(begin, end - begin, work);
+    const std::size_t part = t / slices, row = row_of(begin + part * each);
+    const std::size_t end = std::min(row_of(begin + (part + 1) * each), first + count);
+    const std::size_t column = std::min(t % slices * slice, columns_);
+    Work work{.numbers = numbers,
+              .first = first,
+              .end = is_split ? end : first + count,
+              .column_begin = column,
+              .column_end = std::min(column + slice, columns_),
+              .out = out};
+    results[t] = run_bands(row, end - row, work);
     nonzero[t] = work.has_nonzero ? 1 : 0;
   };
   for_each_task(tasks, execution, task);

@@ -68,6 +68,8 @@ class Quantizer {
 
   Quantizer() = default;
   Result<void> lay_out(std::string_view scheme, const QuantizeOptions& options);
+  [[nodiscard]] std::size_t band_of(std::size_t row) const noexcept;
+  [[nodiscard]] std::size_t row_of(std::size_t band) const noexcept;
   [[nodiscard]] bool is_per_tensor() const noexcept {
     return recipe_->gguf == GgufBlock::none && layout_.block_rows == 0;
   }

@@ -75,12 +75,6 @@ void run_on_threads(std::size_t tasks, int threads, const Task& task) { run_on_o
 
 #endif
 
-// Threads to use for `requested` (0: all cores): never more than there are cores.
-int thread_count(int requested) noexcept {
-  const int cores = std::max(1, core_count());
-  return requested > 0 ? std::min(requested, cores) : cores;
-}
-
 #if defined(__linux__) || defined(__APPLE__)
 // Sets up before a fork what the first cast would: a child forked by one thread while another is in the middle of that
 // would wait for its end for ever.
@@ -95,8 +89,13 @@ int thread_count(int requested) noexcept {
 
 }  // namespace
 
+int thread_count(const Execution& execution) noexcept {
+  const int cores = std::max(1, core_count());
+  return execution.threads > 0 ? std::min(execution.threads, cores) : cores;
+}
+
 bool may_use_threads(const Execution& execution) noexcept {
-  return execution.threads != 1 && (execution.executor != nullptr || thread_count(execution.threads) > 1);
+  return execution.threads != 1 && (execution.executor != nullptr || thread_count(execution) > 1);
 }
 
 void run_tasks(std::size_t tasks, const Execution& execution, const std::function<void(std::size_t)>& task) {
@@ -121,7 +120,7 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
   if (execution.executor != nullptr) {
     execution.executor->run(tasks, guarded_task);
   } else {
-    run_on_threads(tasks, thread_count(execution.threads), guarded_task);
+    run_on_threads(tasks, thread_count(execution), guarded_task);
   }
   if (thrown) std::rethrow_exception(thrown);
 }
@@ -133,6 +132,8 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
+
+int thread_count(const Execution&) noexcept { return 1; }
 
 bool may_use_threads(const Execution&) noexcept { return false; }
 

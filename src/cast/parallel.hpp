@@ -9,6 +9,9 @@
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
+// How many threads `execution` asks for, and no more than there are cores; 1 or more.
+[[nodiscard]] int thread_count(const Execution& execution) noexcept;
+
 // Reports whether more than one thread may run tasks: the caller's pool, or more than one core.
 [[nodiscard]] bool may_use_threads(const Execution& execution) noexcept;
 

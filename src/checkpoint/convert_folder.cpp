@@ -11,7 +11,7 @@
 #include "checkpoint/moves.hpp"
 #include "checkpoint/placement.hpp"
 #include "checkpoint/requirements.hpp"
-#include "checkpoint/run_shard.hpp"
+#include "checkpoint/run_shards.hpp"
 #include "checkpoint/to_file.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "dtype/error_places.hpp"
@@ -26,7 +26,6 @@ namespace {
 
 using checkpoint::CheckpointPlan;
 using checkpoint::DoneShard;
-using checkpoint::JobProgress;
 using checkpoint::PlannedShard;
 using checkpoint::WorkFolder;
 
@@ -168,39 +167,19 @@ Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFold
 }
 
 // Converts those of `chosen` that are not done. `outcome` has the tensors of the whole plan.
-Result<void> run_shards(const CheckpointPlan& plan, const std::vector<std::size_t>& chosen, const WorkFolder& folder,
-                        const Execution& execution, const std::function<bool(const Progress&)>& on_progress,
+Result<void> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen,
                         ConvertOutcome& outcome) {
   std::vector<std::size_t> first_tensors;
   std::size_t tensors = 0;
-  for (const PlannedShard& shard : plan.shards) {
+  for (const PlannedShard& shard : job.plan.shards) {
     first_tensors.push_back(tensors);
     tensors += shard.tensors.size();
   }
-  JobProgress progress{.on_progress = on_progress, .shards = plan.shards.size()};
-  for (const std::size_t index : chosen) progress.bytes_total += work_bytes(plan, plan.shards[index]);
-  for (const std::size_t index : chosen) {
-    const PlannedShard& shard = plan.shards[index];
-    progress.shard = index + 1;
-    TRY(folder.check_identity());
-    Result<std::optional<DoneShard>> done = folder.done(shard);
-    if (!done) return std::move(done).error();
-    outcome.shards[index].done_before = done->has_value();
-    if (!done->has_value()) {
-      done = run_shard(plan, index, folder, execution, progress);
-      if (!done) return std::move(done).error();
-      if (!done->has_value()) {
-        return Error{.code = ErrorCode::cancelled,
-                     .message = "cancelled; the converted shards are kept",
-                     .hint = "the same command goes on where it stopped",
-                     .file = folder.output()};
-      }
-    }
-    progress.bytes_done += work_bytes(plan, shard);
-    if (outcome.shards[index].done_before) progress.bytes_before += work_bytes(plan, shard);
-    add_done(outcome, index, first_tensors[index], **std::move(done));
-  }
-  return {};
+  const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
+  return checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {
+    outcome.shards[index].done_before = was_done_before;
+    add_done(outcome, index, first_tensors[index], std::move(done));
+  });
 }
 
 std::string missing_shards(const std::vector<std::string>& names) {
@@ -257,7 +236,7 @@ Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
   }
   Begun begun = TRY(begin(request, plan));
   outcome.resumed = begun.resumed;
-  TRY(run_shards(plan, all_shards(plan), begun.folder, request.execution, request.on_progress, outcome));
+  TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all_shards(plan), outcome));
   TRY(finish_plan(plan, begun.folder));
   outcome.verified = request.verify;
   return outcome;
@@ -334,7 +313,7 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
     const CheckpointPlan plan = TRY(folder.load_plan());
     const std::vector<std::size_t> chosen = TRY(choose_shards(request, plan));
     ConvertOutcome outcome = outcome_of(plan);
-    TRY(run_shards(plan, chosen, folder, request.execution, request.on_progress, outcome));
+    TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen, outcome));
     outcome.verified = plan.settings.verify;
     keep_shards(outcome, chosen);
     return outcome;

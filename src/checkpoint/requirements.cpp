@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "checkpoint/file_name.hpp"
+#include "checkpoint/run_shards.hpp"
 #include "checkpoint/shard_file.hpp"
 #include "convert/aligned_buffer.hpp"
 #include "convert/element_blocks.hpp"
@@ -86,13 +87,15 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   needs.disk_bytes = plan.disk_bytes();
   needs.disk_free_bytes = free_bytes(output);
   const ConversionRun run{plan.settings, execution, {}};
-  needs.memory_bytes =
-      program_bytes + blocks * file_conversion::block_bytes_for(run, scaled) + tensors * bytes_per_tensor + 3 * names;
+  const std::uint64_t at_once = shards_at_once(execution, plan.shards.size());
+  needs.memory_bytes = program_bytes + at_once * blocks * file_conversion::block_bytes_for(run, scaled) +
+                       tensors * bytes_per_tensor + 3 * names;
   if (largest != nullptr) {
     const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.
     const double in = static_cast<double>(bytes_in) * (costs.read + costs.convert);
-    const double out = static_cast<double>(needs.disk_bytes) * std::max(costs.hash, costs.read);
+    const double out =
+        static_cast<double>(needs.disk_bytes) * std::max(costs.hash / static_cast<double>(at_once), costs.read);
     needs.seconds = std::max(in, out) + 0.1 * std::min(in, out);
   }
   return needs;

@@ -33,19 +33,8 @@ class ShardWriter final : public formats::Writer {
 class ShardRun {
  public:
   ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
-           JobProgress& progress)
-      : plan_(plan), shard_(shard), folder_(folder), run_{plan.settings, execution, {}} {
-    if (progress.on_progress) {
-      run_.on_progress = [&progress, this](const Progress& part) {
-        return progress.on_progress(Progress{.bytes_done = progress.bytes_done + part.bytes_done,
-                                             .bytes_total = progress.bytes_total,
-                                             .bytes_before = progress.bytes_before,
-                                             .tensor = part.tensor,
-                                             .file = shard_.name,
-                                             .shard = progress.shard,
-                                             .shards = progress.shards});
-      };
-    }
+           const std::function<bool(const Progress&)>& on_progress)
+      : plan_(plan), shard_(shard), folder_(folder), run_{plan.settings, execution, on_progress} {
     for (const ShardTensor& tensor : shard.tensors) work_.push_back(tensor.planned);
     for (const file_conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
   }
@@ -231,8 +220,9 @@ std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) 
 }
 
 Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index, const WorkFolder& folder,
-                                           const Execution& execution, JobProgress& progress) {
-  return ShardRun(plan, plan.shards[index], folder, execution, progress).run();
+                                           const Execution& execution,
+                                           const std::function<bool(const Progress&)>& on_progress) {
+  return ShardRun(plan, plan.shards[index], folder, execution, on_progress).run();
 }
 
 }  // namespace tensorcast::checkpoint
