@@ -15,14 +15,14 @@ constexpr std::uint64_t part_elements = std::uint64_t{1} << 16;  // numbers and 
 
 }  // namespace
 
-Result<void> LossMeter::add(const block::Quantizer& quantizer, std::uint64_t first, std::uint64_t rows,
-                            std::span<const std::byte> source, const BlockTensor& made, const Execution& execution) {
+Result<void> LossMeter::add(std::uint64_t first, std::uint64_t rows, std::span<const std::byte> source,
+                            const BlockTensor& made, const Execution& execution) {
   if (first != next_row_) return {};
   next_row_ += rows;
   const auto columns = static_cast<std::uint64_t>(made.shape.back());
   if (columns == 0) return {};
-  const std::uint64_t band = quantizer.band_rows(), row_bytes = storage_bytes(numbers_, columns);
-  const std::uint64_t part_rows = std::max(part_elements / std::max<std::uint64_t>(columns, 1) / band * band, band);
+  const std::uint64_t row_bytes = storage_bytes(numbers_, columns);
+  const std::uint64_t part_rows = std::max<std::uint64_t>(part_elements / columns, 1);
   const std::uint64_t count = (rows + part_rows - 1) / part_rows;
   std::vector<Part> parts(count);
   std::vector<std::optional<Error>> errors(count);

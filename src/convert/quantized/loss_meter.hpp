@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "block/quantizer.hpp"
 #include "convert/damage.hpp"
 #include "report/reporter.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -24,11 +24,9 @@ class LossMeter {
   LossMeter(DType numbers, std::uint64_t rows)
       : numbers_(numbers), rows_(rows), reporter_(DType::float32, DType::float32, {}) {}
 
-  // Measures rows that follow those before, once; other rows are left out. They begin a block of rows, and end one or a
-  // matrix. `quantizer` made `made` of `source`.
-  [[nodiscard]] Result<void> add(const block::Quantizer& quantizer, std::uint64_t first, std::uint64_t rows,
-                                 std::span<const std::byte> source, const BlockTensor& made,
-                                 const Execution& execution);
+  // Measures rows that follow those before, once; other rows are left out. `made` was made of `source`.
+  [[nodiscard]] Result<void> add(std::uint64_t first, std::uint64_t rows, std::span<const std::byte> source,
+                                 const BlockTensor& made, const Execution& execution);
   [[nodiscard]] bool is_complete() const noexcept { return next_row_ == rows_; }
   [[nodiscard]] QuantizedLoss loss() const;
 

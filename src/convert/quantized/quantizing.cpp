@@ -300,7 +300,7 @@ Result<void> NumberCodes::measure_window() {
     made.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*layout.global_scale, 1))};
   }
   if (!zeros_.empty()) made.zero_points = {DType::int8, grid, zeros_};
-  return meter_->add(quantizer_, window_begin_, rows, source_, made, execution_);
+  return meter_->add(window_begin_, rows, source_, made, execution_);
 }
 
 std::optional<QuantizedLoss> NumberCodes::loss() const {
