@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@ namespace tensorcast {
 class MemoryStore final : public RemoteStore {
  public:
   std::map<std::string, std::string> files;
-  std::function<void(const std::string& url)> on_commit;  // after a file appears
+  std::function<void(const std::string& url)> on_commit;  // after a file appears; may use the store
 
   class Writer final : public RemoteWriter {
    public:
@@ -28,7 +29,10 @@ class MemoryStore final : public RemoteStore {
       return {};
     }
     Result<void> commit() override {
-      store_.files[url_] = content_;
+      {
+        const std::scoped_lock lock(store_.mutex_);
+        store_.files[url_] = content_;
+      }
       if (store_.on_commit) store_.on_commit(url_);
       return {};
     }
@@ -40,11 +44,13 @@ class MemoryStore final : public RemoteStore {
   };
 
   Result<std::optional<RemoteFile>> find(const std::string& url) override {
+    const std::scoped_lock lock(mutex_);
     const auto found = files.find(url);
     if (found == files.end()) return std::optional<RemoteFile>();
     return std::optional(file_of(*found));
   }
   Result<std::vector<RemoteFile>> list(const std::string& folder) override {
+    const std::scoped_lock lock(mutex_);
     std::vector<RemoteFile> below;
     for (const auto& file : files) {
       if (file.first.starts_with(folder + "/")) below.push_back(file_of(file));
@@ -52,9 +58,11 @@ class MemoryStore final : public RemoteStore {
     return below;
   }
   Result<bool> is_folder(const std::string& url) override {
+    const std::scoped_lock lock(mutex_);
     return std::ranges::any_of(files, [&](const auto& file) { return file.first.starts_with(url + "/"); });
   }
   Result<void> read(const std::string& url, std::uint64_t offset, std::span<std::byte> out) override {
+    const std::scoped_lock lock(mutex_);
     std::memcpy(out.data(), files.at(url).data() + offset, out.size());
     return {};
   }
@@ -62,11 +70,13 @@ class MemoryStore final : public RemoteStore {
     return std::unique_ptr<RemoteWriter>(std::make_unique<Writer>(*this, url));
   }
   Result<void> move(const std::string& from, const std::string& to) override {
+    const std::scoped_lock lock(mutex_);
     files[to] = files.at(from);
     files.erase(from);
     return {};
   }
   Result<void> remove(const std::vector<std::string>& urls) override {
+    const std::scoped_lock lock(mutex_);
     for (const std::string& url : urls) files.erase(url);
     return {};
   }
@@ -77,6 +87,8 @@ class MemoryStore final : public RemoteStore {
             .bytes = file.second.size(),
             .version = std::to_string(std::hash<std::string>()(file.second))};
   }
+
+  std::mutex mutex_;
 };
 
 }  // namespace tensorcast

@@ -1,6 +1,7 @@
 // Folders of a store, and conversions between them: without locks, with the identity of the state.
 #include <gtest/gtest.h>
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -120,9 +121,9 @@ TEST_F(RemoteFolderTest, TheInputIsNeverTheOutput) {
 TEST_F(RemoteFolderTest, ARunOfAnOlderPlanFails) {
   ASSERT_EQ(error_of(plan_checkpoint(request(DType::bfloat16))), "done");
   // Somebody plans anew while the first shard is converted.
-  bool once = true;
+  std::atomic<bool> once = true;
   store_->on_commit = [&](const std::string& url) {
-    if (url.find("/shards/") == std::string::npos || !std::exchange(once, false)) return;
+    if (url.find("/shards/") == std::string::npos || !once.exchange(false)) return;
     EXPECT_EQ(error_of(plan_checkpoint(request(DType::float16, true))), "done");
   };
   ShardRequest shards;

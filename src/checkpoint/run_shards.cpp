@@ -185,7 +185,8 @@ std::size_t shards_at_once(const Execution& execution, std::size_t shards) noexc
 
 Result<void> run_shards(const ShardJob& job, std::span<const std::size_t> chosen, std::size_t at_once,
                         const TakeShard& take) {
-  return ShardRuns(job, chosen, at_once, take).run();
+  TRY(ShardRuns(job, chosen, at_once, take).run());
+  return job.folder.check_identity();  // another plan may have come after the last shard's check
 }
 
 }  // namespace tensorcast::checkpoint
