@@ -36,10 +36,11 @@ class PowerEncoder {
     std::uint32_t below_normal;  // the magnitude before the least normal number's
   };
 
-  // Precondition: `power` is at most most_power in size.
-  static Run run_of(int power) {
-    const auto first = static_cast<std::uint32_t>(first_field - power) << 7;
-    return {.base = (is_byte ? first - below_half : first) * 0x10001, .below_normal = (first + 0x7f) * 0x10001};
+  // Of powers biased by 127, at most most_power in size, which 64-bit lanes have; a Run in each.
+  SIMD_INLINE static I64 runs_of(I64 power) {
+    const I64 first = (first_field + 127 - power) << 7;
+    const I64 both = (is_byte ? first - below_half : first) | (first + 0x7f) << 32;
+    return both | both << 16;
   }
 
   // Returns false, and has stored nothing, for NaN, infinities and subnormal results of eight bits: those are rare.

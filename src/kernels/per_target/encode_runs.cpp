@@ -4,6 +4,7 @@
 #include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/encode/encode_powers.hpp"
+#include "kernels/encode/run_operands.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/divide.hpp"
@@ -177,32 +178,6 @@ void encode_any_runs(const std::byte* numbers, std::size_t count, const CodeRule
   }
 }
 
-// What multiplies the numbers of runs.
-struct RunFactors {
-  static constexpr std::size_t most = 64;
-
-  float factor[most];  // or the divisor's inverse
-  float negative_divisor[most];
-};
-
-// Reports whether the runs can take the short way: divide() is right, and nothing is added to quotients. Where no
-// quotient may underflow to a zero, whose sign would count, divisors are at most 1.
-template <bool multiplies>
-bool set_factors(const RunOperand* operands, std::size_t runs, bool allows_underflow, RunFactors& by) {
-  const float least = 0x1p-64F, most = allows_underflow ? 0x1p64F : 1.0F;
-  int others = 0;
-  for (std::size_t i = 0; i < runs; ++i) {
-    const float factor = operands[i].factor;
-    by.factor[i] = multiplies ? factor : 1.0F / factor;
-    by.negative_divisor[i] = -factor;
-    others |= static_cast<int>(operands[i].zero != 0.0F);
-    // Signs are the numbers' own, so no factor is negative.
-    const bool is_right = multiplies ? factor > 0.0F : factor >= least && factor <= most;
-    others |= static_cast<int>(!is_right);
-  }
-  return others == 0;
-}
-
 // Codes of ordinary quotients. Zeros are sign_kept, or negative_numbers in a division.
 template <DType to>
 class ShortFloatCodes {
@@ -286,15 +261,9 @@ void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t co
 // Reports whether the operands of runs of bfloat16 are powers of two that PowerEncoder takes.
 template <DType to, bool multiplies>
 bool set_powers(const RunOperand* operands, std::size_t runs, typename PowerEncoder<to>::Run* powers) {
-  int others = 0;
-  for (std::size_t i = 0; i < runs; ++i) {
-    const auto bits = __builtin_bit_cast(std::uint32_t, operands[i].factor);
-    const int exponent = static_cast<int>(bits >> 23) - 127;  // above all if the factor is negative
-    const bool is_right = (bits & 0x7fffff) == 0 && exponent >= -most_power && exponent <= most_power;
-    others |= static_cast<int>(!is_right);
-    powers[i] = PowerEncoder<to>::run_of(multiplies ? exponent : -exponent);
-  }
-  return others == 0;
+  return for_powers<multiplies>(operands, runs, most_power, [&](I64 power, std::size_t i) SIMD_INLINE_LAMBDA {
+    store(reinterpret_cast<std::byte*>(powers + i), PowerEncoder<to>::runs_of(power));
+  });
 }
 
 template <DType to>

@@ -12,28 +12,49 @@ namespace {
 
 static_assert(run_step % kBlock == 0 && (1 << least_run_shift) % kLanes == 0);
 
+constexpr std::size_t lanes16 = kLanes * 2;
+
+SIMD_INLINE I16 words_at(const std::byte* numbers, std::size_t at) {
+  return load<I16>(numbers + bytes_of<DType::bfloat16>(at)) & INT16_MAX;
+}
+template <DType from>
+SIMD_INLINE I32 magnitudes_at(const std::byte* numbers, std::size_t at) {
+  return as<I32>(load_unit<from>(numbers + bytes_of<from>(at))) & INT32_MAX;
+}
+
+// The largest lanes of registers of `lanes` numbers from `first` on, where at(number) has them. Two at a time, so that
+// none waits for the one before.
+template <std::size_t lanes, class At>
+SIMD_INLINE auto largest_lanes(std::size_t first, std::size_t end, const At& at) {
+  decltype(at(first)) most = {};
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+    auto other = most;
+    for (; end - first >= 4 * lanes; first += 4 * lanes) {
+      most = max(most, max(at(first), at(first + lanes)));
+      other = max(other, max(at(first + 2 * lanes), at(first + 3 * lanes)));
+    }
+    most = max(most, other);
+  }
+  for (; first < end; first += lanes) most = max(most, at(first));
+  return most;
+}
+
+SIMD_INLINE I16 largest_words(const std::byte* numbers, std::size_t first, std::size_t end) {
+  return largest_lanes<lanes16>(first, end, [=](std::size_t at) SIMD_INLINE_LAMBDA { return words_at(numbers, at); });
+}
+
 // The largest magnitudes of numbers [first, end), in lanes of float32's bits.
 template <DType from>
 SIMD_INLINE I32 magnitudes_of(const std::byte* numbers, std::size_t first, std::size_t end) {
   if constexpr (from == DType::bfloat16) {
-    constexpr std::size_t lanes16 = kLanes * 2;
     if ((end - first) % lanes16 == 0) {
-      I16 most = {};
-      for (std::size_t at = first; at < end; at += lanes16) {
-        most = max(most, load<I16>(numbers + bytes_of<from>(at)) & INT16_MAX);
-      }
-      const U32 pairs = as<U32>(most);
+      const U32 pairs = as<U32>(largest_words(numbers, first, end));
       return max(as<I32>(pairs << 16), as<I32>(pairs & 0xffff0000u));
     }
   }
-  I32 most = {};
-  for (std::size_t at = first; at < end; at += kLanes) {
-    most = max(most, as<I32>(load_unit<from>(numbers + bytes_of<from>(at))) & INT32_MAX);
-  }
-  return most;
+  return largest_lanes<kLanes>(first, end,
+                               [=](std::size_t at) SIMD_INLINE_LAMBDA { return magnitudes_at<from>(numbers, at); });
 }
-
-constexpr std::size_t lanes16 = kLanes * 2;
 
 // Adds what is found of as many runs as a register has words, where they lie.
 SIMD_INLINE void raise(std::uint32_t* largest, I16 words) {
@@ -43,14 +64,6 @@ SIMD_INLINE void raise(std::uint32_t* largest, I16 words) {
     auto* const to = reinterpret_cast<std::byte*>(largest + half * kLanes);
     store(to, max(load<I32>(to), as<I32>(load_unit<DType::bfloat16>(found + half * kRegisterBytes / 2))));
   }
-}
-
-SIMD_INLINE I16 largest_words(const std::byte* numbers, std::size_t first, std::size_t end) {
-  I16 most = {};
-  for (std::size_t at = first; at < end; at += lanes16) {
-    most = max(most, load<I16>(numbers + bytes_of<DType::bfloat16>(at)) & INT16_MAX);
-  }
-  return most;
 }
 
 #if TENSORCAST_TARGET_LEVEL >= 2
@@ -77,46 +90,72 @@ SIMD_INLINE I16 largest_of_halves(const std::byte* numbers) {
 }
 #endif
 
-// Of runs of bfloat16, in 16-bit lanes, and of as many at once: those that are left have fewer.
-[[maybe_unused]] SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t size,
-                                                            std::size_t runs, std::size_t count,
-                                                            std::uint32_t* largest) {
+// Of runs of bfloat16, in 16-bit lanes, and of as many at once: those that are left have fewer. `at_once`: the size of
+// runs, if it is known.
+template <std::size_t at_once = 0>
+SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t run_size, std::size_t runs,
+                                           std::size_t count, std::uint32_t* largest) {
+  const std::size_t size = at_once == 0 ? run_size : at_once;
   std::size_t index = 0;
-  if (size % lanes16 == 0) {
-    const auto run = [&](std::size_t at)
-                         SIMD_INLINE_LAMBDA { return largest_words(numbers, at * size, at * size + size); };
-    const auto pair = [&](std::size_t at)
-                          SIMD_INLINE_LAMBDA { return max_of_word_pairs(run(at * 2), run(at * 2 + 1)); };
-    for (; index + lanes16 <= runs && (index + lanes16) * size <= count; index += lanes16) {
-      raise(largest + index, max_of_each(index / 2, pair));
-    }
+  const auto run = [&](std::size_t at)
+                       SIMD_INLINE_LAMBDA { return largest_words(numbers, at * size, at * size + size); };
+  const auto pair = [&](std::size_t at) SIMD_INLINE_LAMBDA { return max_of_word_pairs(run(at * 2), run(at * 2 + 1)); };
+  for (; index + lanes16 <= runs && (index + lanes16) * size <= count; index += lanes16) {
+    raise(largest + index, max_of_each(index / 2, pair));
   }
+  return index;
+}
+
+[[maybe_unused]] SIMD_INLINE std::size_t find_largest_words_of(const std::byte* numbers, std::size_t size,
+                                                               std::size_t runs, std::size_t count,
+                                                               std::uint32_t* largest) {
 #if TENSORCAST_TARGET_LEVEL >= 2
   if (size * 2 == lanes16) {
+    std::size_t index = 0;
     for (; (index + lanes16) * size <= count; index += lanes16) {
       raise(largest + index, largest_of_halves(numbers + bytes_of<DType::bfloat16>(index * size)));
     }
+    return index;
   }
 #endif
+  if (size == lanes16) return find_largest_words<lanes16>(numbers, size, runs, count, largest);
+  if (size == 2 * lanes16) return find_largest_words<2 * lanes16>(numbers, size, runs, count, largest);
+  return size % lanes16 == 0 ? find_largest_words(numbers, size, runs, count, largest) : 0;
+}
+
+// Of as many runs at once as a register has lanes. `at_once`: the size of runs, if it is known.
+template <DType from, std::size_t at_once = 0>
+SIMD_INLINE std::size_t find_largest_lanes(const std::byte* numbers, std::size_t run_size, std::size_t index,
+                                           std::size_t runs, std::size_t count, std::uint32_t* largest) {
+  const std::size_t size = at_once == 0 ? run_size : at_once;
+  const auto run = [&](std::size_t at) SIMD_INLINE_LAMBDA {
+    const std::size_t first = at * size;
+    const bool is_whole = at_once != 0 || size <= count - first;
+    return magnitudes_of<from>(numbers, first, is_whole ? first + size : count);
+  };
+  for (; index + kLanes <= runs && (at_once == 0 || (index + kLanes) * size <= count); index += kLanes) {
+    auto* const found = reinterpret_cast<std::byte*>(largest + index);
+    store(found, max(load<I32>(found), max_of_each(index, run)));
+  }
   return index;
 }
 
 template <DType from>
 void find_largest(const std::byte* numbers, std::size_t count, unsigned run_shift, std::uint32_t* largest) {
   const std::size_t size = run_shift == shift_of_all ? count : std::size_t{1} << run_shift;
-  const auto run = [&](std::size_t index) SIMD_INLINE_LAMBDA {
-    const std::size_t first = index * size;
-    return magnitudes_of<from>(numbers, first, size < count - first ? first + size : count);
-  };
   const std::size_t runs = (count + size - 1) / size;
   std::size_t index = 0;
-  if constexpr (from == DType::bfloat16) index = find_largest_words(numbers, size, runs, count, largest);
-  for (; index + kLanes <= runs; index += kLanes) {
-    auto* const found = reinterpret_cast<std::byte*>(largest + index);
-    store(found, max(load<I32>(found), max_of_each(index, run)));
+  if constexpr (from == DType::bfloat16) index = find_largest_words_of(numbers, size, runs, count, largest);
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && from == DType::float32) {
+    if (size == kLanes) index = find_largest_lanes<from, kLanes>(numbers, size, index, runs, count, largest);
+    if (size == 2 * kLanes) index = find_largest_lanes<from, 2 * kLanes>(numbers, size, index, runs, count, largest);
+    if (size == 4 * kLanes) index = find_largest_lanes<from, 4 * kLanes>(numbers, size, index, runs, count, largest);
   }
+  index = find_largest_lanes<from>(numbers, size, index, runs, count, largest);
   for (; index < runs; ++index) {
-    const auto found = static_cast<std::uint32_t>(reduce_max(run(index)));
+    const std::size_t first = index * size;
+    const I32 lanes = magnitudes_of<from>(numbers, first, size < count - first ? first + size : count);
+    const auto found = static_cast<std::uint32_t>(reduce_max(lanes));
     largest[index] = found > largest[index] ? found : largest[index];
   }
 }
