@@ -203,6 +203,42 @@ TEST(Quantize, Bfloat16IsQuantizedAsItsNumbersInFloat32) {
   }
 }
 
+// Large weights have tables of codes. A row alone is no large one.
+TEST(Quantize, LargeWeightsAreThoseOfTheirRows) {
+  constexpr std::size_t rows = 130, columns = 2064;
+  std::mt19937 random(61);
+  std::vector<std::uint16_t> halves;
+  for (std::size_t i = 0; i < rows * columns; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    const float size = std::ldexp(1.0f + static_cast<float>(bits >> 8) * 0x1p-24f, static_cast<int>(bits % 24) - 20);
+    const float number = bits / 64 % 512 == 0 ? 0.0f : bits % 2 == 0 ? size : -size;
+    halves.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16));
+  }
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    if (recipe.scheme != "mxfp4" && recipe.scheme != "nvfp4") continue;
+    SCOPED_TRACE(std::string(recipe.scheme) + " of " + std::string(recipe.recipe));
+    // Numbers above the maximum are out of range.
+    const QuantizeOptions options{.recipe = recipe.recipe, .maximum = recipe.scheme == "nvfp4" ? 0.5f : 0.0f};
+    const auto quantized = [&](std::size_t first, std::size_t count) {
+      const std::span part = std::span(halves).subspan(first * columns, count * columns);
+      const Shape shape{static_cast<std::int64_t>(count), std::int64_t{columns}};
+      const Result<QuantizedTensor> result =
+          quantize({DType::bfloat16, shape, std::as_bytes(part)}, recipe.scheme, options);
+      EXPECT_TRUE(result) << (result ? "" : result.error().describe());
+      return result ? *result : QuantizedTensor{};
+    };
+    const QuantizedTensor whole = quantized(0, rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const QuantizedTensor alone = quantized(row, 1);
+      const auto is_there = [&](const std::vector<std::byte>& all, const std::vector<std::byte>& part) {
+        return std::equal(part.begin(), part.end(), all.begin() + static_cast<std::ptrdiff_t>(row * part.size()));
+      };
+      ASSERT_TRUE(is_there(whole.codes, alone.codes)) << row;
+      ASSERT_TRUE(is_there(whole.scales, alone.scales)) << row;
+    }
+  }
+}
+
 TEST(Quantize, LongRowsOfBlocksAreThoseOfTheirParts) {
   constexpr std::size_t rows = 130, left = 8192, right = 200, columns = left + right;
   const std::vector<float> numbers = random_weights(rows * columns);

@@ -79,6 +79,7 @@ struct Quantizer::Work {
   std::vector<BlockScale> scales = {};
   std::vector<std::uint8_t> scale_codes = {};
   std::vector<Operand> operands = {};
+  bool are_ordinary = false;              // scales, which have codes
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
   std::vector<kernels::MantissaTable> tables = {};
 };
@@ -123,6 +124,7 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
   made.is_default_ = options.recipe.empty() && made.recipe_->gguf == GgufBlock::none;
   if (Result<void> fits = made.lay_out(scheme, options); !fits) return std::move(fits).error();
   if (Result<void> fits = made.take_search(scheme, options); !fits) return std::move(fits).error();
+  made.set_steps();
   return made;
 }
 
@@ -200,7 +202,6 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   context_.element = recipe.element.element;
   context_.is_power_of_two = options.power_of_two_scales;
   context_.zeros_have_scale_one = is_default_;
-  steps_ = steps_of(scale_, context_);
   layout.scales_dtype = recipe.scales;
   band_rows_ = layout.block_rows <= 1 ? 1 : static_cast<std::size_t>(layout.block_rows);
   block_columns_ =
@@ -309,9 +310,22 @@ void Quantizer::set_maximum(float largest) noexcept {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
     layout_.global_scale = context_.global;
   }
-  steps_ = steps_of(scale_, context_);
+  set_steps();
   const Extent whole{.largest = largest};
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
+}
+
+void Quantizer::set_steps() {
+  // As much as tables take to make.
+  constexpr std::size_t least_numbers = std::size_t{1} << 18;
+  steps_ = steps_of(scale_, context_);
+  code_steps_.reset();
+  if (!TENSORCAST_HAS_QUICK_BLOCKS || !steps_ || clip_ || rows_ * columns_ < least_numbers) return;
+  std::array<float, 256> factors{};
+  for (std::size_t code = 0; code < factors.size(); ++code) {
+    factors[code] = factor_of_code(*steps_, static_cast<std::uint8_t>(code));
+  }
+  code_steps_ = encoder_.make_steps(factors);
 }
 
 // Calls part(row, column, numbers, count) for each piece of at most `chunk` numbers of a row of the stretch.
@@ -349,7 +363,8 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   const std::size_t runs = ceil_div(stretch.columns, block_columns_);
   measure(stretch, runs, work);
   const std::size_t index = scales_before(stretch.row) - scales_before(work.first) + stretch.column / block_columns_;
-  if (put_ordinary_scales(index, runs, work)) {
+  work.are_ordinary = put_ordinary_scales(index, runs, work);
+  if (work.are_ordinary) {
     work.has_nonzero = true;
     return {};
   }
@@ -452,9 +467,12 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
                storage_bytes(source_, count));
     }
     const std::size_t run = (column - stretch.column) >> run_shift_;
-    encoder_.run(numbers, count, operands + run, run_shift_,
-                 work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8, ahead,
-                 tables == nullptr ? nullptr : tables + run);
+    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8;
+    if (TENSORCAST_HAS_QUICK_BLOCKS && code_steps_ != nullptr && work.are_ordinary) {
+      encoder_.run_steps(numbers, count, *code_steps_, work.scale_codes.data() + run, run_shift_, codes, ahead);
+      return;
+    }
+    encoder_.run(numbers, count, operands + run, run_shift_, codes, ahead, tables == nullptr ? nullptr : tables + run);
   });
   for (const std::size_t run : work.cleared) {
     const std::size_t begin = stretch.column + run * block_columns_;

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -84,6 +85,7 @@ class Quantizer {
   void measure(const Stretch& stretch, std::size_t runs, Work& work) const;
   Result<void> put_scales(const Stretch& stretch, Work& work) const;
   [[nodiscard]] bool put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const;
+  void set_steps();
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
   void keep_scales(std::size_t index, Work& work) const;
@@ -100,7 +102,8 @@ class Quantizer {
   const Recipe* recipe_ = nullptr;
   ScaleRule scale_ = nullptr;
   ScaleContext context_;
-  std::optional<kernels::ScaleSteps> steps_;  // of scale_, where it has them
+  std::optional<kernels::ScaleSteps> steps_;               // of scale_, where it has them
+  std::shared_ptr<const kernels::StepTables> code_steps_;  // of blocks whose scales steps_ gives
   QuantizedTensor layout_;
   DType source_ = DType::undefined;
   DType read_ = DType::float32;  // what the kernels read: the source's type, or float32

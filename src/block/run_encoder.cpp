@@ -41,7 +41,80 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
                  .numbers = storage.numbers},
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)),
       encode_mantissas_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).find_encode_mantissas(code_rule_)
-                                                    : nullptr) {}
+                                                    : nullptr),
+      encode_steps_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).encode_steps : nullptr) {}
+
+namespace {
+
+// Of all magnitudes from the first cell's on, the codes that this scale gives. Returns false if a cell has two steps.
+bool set_steps(std::span<const std::uint8_t> codes, std::span<std::uint16_t> steps) {
+  constexpr std::size_t cell = std::size_t{1} << kernels::StepTables::cell_bits;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::span<const std::uint8_t> in_cell = codes.subspan(i * cell, cell);
+    const auto above = static_cast<std::size_t>(std::count(in_cell.begin(), in_cell.end(), in_cell.front() + 1));
+    const bool is_one_step =
+        in_cell.back() == in_cell.front() + (above == 0 ? 0 : 1) && std::is_sorted(in_cell.begin(), in_cell.end());
+    if (!is_one_step) return false;
+    steps[i] = static_cast<std::uint16_t>(in_cell.front() * cell + above - i * cell);
+  }
+  return codes.front() == 0;
+}
+
+}  // namespace
+
+std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<const float, 256> factors) const {
+  using Tables = kernels::StepTables;
+  constexpr std::size_t magnitudes = Tables::cells << Tables::cell_bits;
+  constexpr std::uint32_t mantissa = (1u << mantissa_bits) - 1;
+  const bool is_taken =
+      TENSORCAST_HAS_QUICK_BLOCKS && encode_steps_ != nullptr && code_rule_.element == DType::float4_e2m1fn &&
+      code_rule_.numbers == DType::bfloat16 &&
+      (rule_.zeros == Zeros::sign_kept || (rule_.zeros == Zeros::negative_numbers && !rule_.multiplies));
+  if (!is_taken) return nullptr;
+  auto made = std::make_unique<Tables>();
+  std::array<std::uint32_t, Tables::mantissas + 1> known{};
+  std::size_t tables = 0;
+  for (std::size_t code = 0; code < factors.size(); ++code) {
+    const float factor = factors[code];
+    if (!(factor >= 0x1p-100f && factor <= 0x1p100f)) continue;  // no ordinary block has it
+    // A quotient that underflows to zero would have no sign.
+    if (rule_.zeros != Zeros::sign_kept && factor > 1.0f) return nullptr;
+    // From three binades below that of 1 on, so that the least is below 0.25.
+    const int exponent = static_cast<int>(bits_of(factor) >> mantissa_bits) - 127;
+    const int field = 127 - 3 + (rule_.multiplies ? -exponent - 1 : exponent);
+    made->bases[code] = static_cast<std::uint32_t>(field << 7) * 0x10001u;
+    known[tables] = bits_of(factor) & mantissa;
+    const auto table = static_cast<std::size_t>(std::find(known.begin(), known.end(), known[tables]) - known.begin());
+    made->offsets[code] = static_cast<std::uint16_t>(table * sizeof(made->steps[0]));
+    if (table != tables) continue;
+    if (tables++ == Tables::mantissas) return nullptr;
+    std::array<std::uint16_t, magnitudes> numbers;
+    for (std::size_t i = 0; i < magnitudes; ++i) numbers[i] = static_cast<std::uint16_t>((field << 7) + i);
+    std::array<std::byte, magnitudes / 2> packed;
+    const Operand operand{.factor = factor};
+    encode_(reinterpret_cast<const std::byte*>(numbers.data()), magnitudes, code_rule_, &operand, kernels::shift_of_all,
+            packed.data(), 0);
+    std::array<std::uint8_t, magnitudes> codes;
+    unpack_stream(4, packed.data(), codes);
+    if (!set_steps(codes, made->steps[table])) return nullptr;
+  }
+  return made;
+}
+
+void RunEncoder::run_steps(const std::byte* numbers, std::size_t count, const kernels::StepTables& tables,
+                           const std::uint8_t* scales, unsigned run_shift, std::byte* packed,
+                           std::size_t ahead) const noexcept {
+  for_whole_steps(numbers, DType::bfloat16, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
+    const std::uint8_t* const from = scales + (done >> run_shift);
+    if (done + n <= count)
+      return encode_steps_(step, n, tables, from, run_shift, rule_.zeros, packed + done / 2, ahead);
+    std::array<std::uint8_t, step_runs> padded{};
+    std::fill(std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin()), padded.end(), *from);
+    std::array<std::byte, kernels::run_step / 2> codes;
+    encode_steps_(step, n, tables, padded.data(), run_shift, rule_.zeros, codes.data(), 0);
+    std::memcpy(packed + done / 2, codes.data(), (count - done + 1) / 2);
+  });
+}
 
 bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept {
   const float factor = operand.factor;

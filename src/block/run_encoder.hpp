@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include "block/element_rule.hpp"
@@ -30,6 +31,12 @@ class RunEncoder {
   void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift, std::byte* packed,
            std::size_t ahead = 0, const kernels::MantissaTable* tables = nullptr) const noexcept;
 
+  // The same by the codes of scales, whose operands are factors[code]; blocks with others than those within 2^-100 and
+  // 2^100 are no runs of it. Takes as long to make as some ten thousand codes. Null: the rule or the factors have none.
+  [[nodiscard]] std::unique_ptr<const kernels::StepTables> make_steps(std::span<const float, 256> factors) const;
+  void run_steps(const std::byte* numbers, std::size_t count, const kernels::StepTables& tables,
+                 const std::uint8_t* scales, unsigned run_shift, std::byte* packed, std::size_t ahead) const noexcept;
+
   // Makes codes faster, and takes as long as some hundred numbers. Returns false if the rule or the operand has none.
   [[nodiscard]] bool make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept;
 
@@ -42,6 +49,7 @@ class RunEncoder {
   kernels::CodeRule code_rule_;
   kernels::EncodeRunsFn encode_ = nullptr;
   kernels::EncodeMantissasFn encode_mantissas_ = nullptr;
+  kernels::EncodeStepsFn encode_steps_ = nullptr;
 };
 
 // Codes of numbers under one scale, one a byte.

@@ -231,6 +231,106 @@ TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
   }
 }
 
+// What the codes of scales stand for: E4M3 times a number, its inverse, or E8M0.
+std::array<float, 256> factors_of(int trial, std::mt19937& random) {
+  std::array<float, 256> factors{};
+  const float global = std::ldexp(1.0f + static_cast<float>(random()) * 0x1p-32f, static_cast<int>(random() % 40) - 35);
+  for (std::size_t code = 0; code < factors.size(); ++code) {
+    const bool is_e4m3 = code > 0 && code < 0x7f;
+    const float scale =
+        is_e4m3 ? e4m3_number(static_cast<std::uint8_t>(code)) * (trial % 7 == 0 ? 1.0f : global) : 0.0f;
+    if (trial % 3 == 0) {
+      factors[code] = float_of(static_cast<std::uint32_t>(code) << mantissa_bits & infinity_bits);
+    } else if (is_e4m3) {
+      factors[code] = trial % 3 == 1 ? scale : 1.0f / scale;
+    }
+  }
+  return factors;
+}
+
+// All finite numbers.
+void check_steps(const ElementRule& rule, std::span<const float, 256> factors, unsigned run_shift, Target target,
+                 std::mt19937& random) {
+  const RunEncoder encoder(rule, DType::bfloat16, {.numbers = DType::bfloat16}, target);
+  const std::unique_ptr<const kernels::StepTables> tables = encoder.make_steps(factors);
+  ASSERT_NE(tables, nullptr);
+  for (int trial = 0; trial < 12; ++trial) {
+    const auto code = static_cast<std::uint8_t>(random() % 256);
+    const float factor = factors[code];
+    if (!(factor >= 0x1p-100f && factor <= 0x1p100f)) continue;
+    std::vector<std::uint16_t> halves;
+    std::vector<float> numbers;
+    for (std::uint32_t i = 0; i < 1 << 16; ++i) {
+      const float number = float_of(i << 16);
+      if (!is_finite(number)) continue;
+      halves.push_back(static_cast<std::uint16_t>(i));
+      numbers.push_back(number);
+    }
+    const Runs runs{run_shift, halves.size() - random() % 2};
+    numbers.resize(runs.count);
+    const std::vector<std::uint8_t> scales(runs.runs(), code);
+    std::vector<std::byte> made((runs.count + 1) / 2);
+    encoder.run_steps(reinterpret_cast<const std::byte*>(halves.data()), runs.count, *tables, scales.data(), run_shift,
+                      made.data(), 0);
+    const std::vector<Operand> operands(runs.runs(), {.factor = factor});
+    ASSERT_EQ(made, defined(rule, DType::bfloat16, false, runs, numbers, operands)) << name(target) << ' ' << factor;
+  }
+}
+
+TEST(RunEncoder, TablesOfStepsEqualTheDefinition) {
+  std::mt19937 random(53);
+  for (const Target target : supported_targets()) {
+    if (kernels::ops_of(target).encode_steps == nullptr) continue;
+    for (int trial = 0; trial < 24; ++trial) {
+      const ElementRule rule{.element = DType::float4_e2m1fn,
+                             .bits = 4,
+                             .multiplies = trial % 2 == 0,
+                             .rounds = trial % 5 == 0,
+                             .ties = trial % 6 == 5 ? Ties::towards_zero : Ties::even};
+      std::array<float, 256> factors = factors_of(trial, random);
+      check_steps(rule, factors, trial % 2 == 0 ? 4 : 5, target, random);
+      ElementRule other = rule;
+      other.zeros = Zeros::negative_numbers;
+      other.multiplies = false;
+      for (float& factor : factors) factor = factor <= 1.0f ? factor : 0.0f;
+      check_steps(other, factors, 4, target, random);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// Each run has the scale of its own code.
+TEST(RunEncoder, TablesOfStepsFollowTheCodesOfScales) {
+  std::mt19937 random(59);
+  const std::array<float, 256> factors = factors_of(1, random);
+  const ElementRule rule{.element = DType::float4_e2m1fn, .bits = 4};
+  for (const unsigned shift : {4U, 5U}) {
+    const Runs runs{shift, 1344};
+    std::vector<std::uint8_t> scales;
+    std::vector<Operand> operands;
+    std::vector<std::uint16_t> halves;
+    std::vector<float> numbers;
+    for (std::size_t i = 0; i < runs.count; ++i) {
+      if (i % runs.size() == 0) {
+        scales.push_back(static_cast<std::uint8_t>(random() % 0x7e + 1));
+        operands.push_back({.factor = factors[scales.back()]});
+      }
+      const float number = operands.back().factor * (static_cast<float>(random() % 4096) / 256 - 8);
+      halves.push_back(static_cast<std::uint16_t>(bits_of(number) >> 16));
+      numbers.push_back(float_of(bits_of(number) & 0xffff0000u));
+    }
+    for (const Target target : supported_targets()) {
+      const RunEncoder encoder(rule, DType::float32, {.numbers = DType::bfloat16}, target);
+      const std::unique_ptr<const kernels::StepTables> tables = encoder.make_steps(factors);
+      if (tables == nullptr) continue;
+      std::vector<std::byte> made(runs.count / 2);
+      encoder.run_steps(reinterpret_cast<const std::byte*>(halves.data()), runs.count, *tables, scales.data(), shift,
+                        made.data(), 0);
+      EXPECT_EQ(made, defined(rule, DType::float32, false, runs, numbers, operands)) << name(target);
+    }
+  }
+}
+
 void check_extents(const std::vector<float>& numbers, const std::byte* bytes, DType dtype, const Runs& runs) {
   std::vector<std::uint32_t> largest(runs.runs(), 5);
   std::vector<float> low(runs.runs(), -0.5f), high(runs.runs(), 0.5f);

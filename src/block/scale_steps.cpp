@@ -111,4 +111,21 @@ std::optional<kernels::ScaleSteps> steps_of(ScaleRule rule, const ScaleContext& 
   return {};
 }
 
+float factor_of_code(const kernels::ScaleSteps& steps, std::uint8_t code) noexcept {
+  if (steps.is_e8m0) {
+    return float_of((steps.is_inverse ? 254u - code : std::uint32_t{code}) << mantissa_bits & infinity_bits);
+  }
+  const float scale = e4m3_number(code & 0x7f);
+  switch (steps.factor) {
+    case ScaleFactor::product:
+      return scale * steps.constant;
+    case ScaleFactor::quotient:
+      return scale / steps.constant;
+    case ScaleFactor::inverse_quotient:
+      return steps.constant / scale;
+    default:
+      return 1.0f / (scale * steps.constant);
+  }
+}
+
 }  // namespace tensorcast::block

@@ -43,6 +43,7 @@ bool check(const Recipe& recipe, const ScaleContext& context, const kernels::Sca
     EXPECT_EQ(codes[i], right.code) << name(target) << " of " << block.largest << " by " << context.global;
     EXPECT_EQ(bits_of(operands[i].factor), bits_of(right.operand.factor)) << name(target) << " of " << block.largest;
     EXPECT_EQ(bits_of(operands[i].zero), 0u);
+    EXPECT_EQ(bits_of(factor_of_code(steps, codes[i])), bits_of(operands[i].factor)) << "code " << int{codes[i]};
     EXPECT_FALSE(right.clears);
   }
   return true;

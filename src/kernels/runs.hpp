@@ -118,6 +118,23 @@ using EncodeMantissasFn = void (*)(const std::byte* numbers, std::size_t count, 
                                    const MantissaTable* tables, const RunOperand* operands, unsigned run_shift,
                                    std::byte* codes, std::size_t ahead);
 
+// The float4 codes of bfloat16 in blocks whose scales have codes of a byte. A code is a step function of the magnitude,
+// which moves by binades with the exponent of the scale: so scales of one mantissa share a table, with a cell for each
+// quarter of a binade. The code is that of the cell plus the magnitude's place, without its lower five bits.
+struct StepTables {
+  static constexpr int cell_bits = 5;
+  static constexpr std::size_t cells = 32, mantissas = 8;
+
+  std::uint16_t steps[mantissas][cells];
+  std::uint32_t bases[256];    // of a scale's code: the first magnitude of the first cell, twice
+  std::uint16_t offsets[256];  // of its table, in bytes
+};
+// Writes codes one after the other, low bits first, of runs of 16 or 32 numbers with a scale's code each. `count` is a
+// multiple of run_step. Numbers are finite.
+using EncodeStepsFn = void (*)(const std::byte* numbers, std::size_t count, const StepTables& tables,
+                               const std::uint8_t* scales, unsigned run_shift, Zeros zeros, std::byte* codes,
+                               std::size_t ahead);
+
 // What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
 using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                                  std::uint32_t* largest);
