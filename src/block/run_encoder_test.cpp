@@ -231,6 +231,31 @@ TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
   }
 }
 
+// Each mantissa by each, where quotients are between 2^-4 and 2^9.
+TEST(RunEncoder, EveryQuotientOfBfloat16BecomesTheDefinitionsInteger) {
+  for (const int bits : {4, 8}) {
+    const ElementRule rule{.element = DType::int8, .bits = bits, .rounds = true};
+    for (std::uint32_t mantissa = 128; mantissa < 256; ++mantissa) {
+      const Operand operand{.factor = static_cast<float>(mantissa) * 0x1p-20f};
+      const std::uint32_t one = bits_of(operand.factor) >> 16;
+      std::vector<std::uint16_t> halves;
+      std::vector<float> numbers;
+      for (std::uint32_t half = one - 4 * 128; half < one + 9 * 128; ++half) {
+        for (const std::uint32_t sign : {0u, 0x8000u}) {
+          halves.push_back(static_cast<std::uint16_t>(half | sign));
+          numbers.push_back(float_of((half | sign) << 16));
+        }
+      }
+      const Case given{.runs = {kernels::shift_of_all, halves.size()},
+                       .operands = {operand},
+                       .numbers = reinterpret_cast<const std::byte*>(halves.data())};
+      check_targets(rule, DType::bfloat16, {.numbers = DType::bfloat16}, given,
+                    defined(rule, DType::bfloat16, false, given.runs, numbers, given.operands));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // What the codes of scales stand for: E4M3 times a number, its inverse, or E8M0.
 std::array<float, 256> factors_of(int trial, std::mt19937& random) {
   std::array<float, 256> factors{};

@@ -12,7 +12,9 @@ struct RunFactors {
   static constexpr std::size_t most = 64;
 
   float factor[most];  // or the divisor's inverse
+  float divisor[most];
   float negative_divisor[most];
+  float negative_inverse[most];
 };
 
 // Calls step(operands, i) for the operands from i on, as many as `lanes`. Those behind the last one repeat it.
@@ -30,20 +32,35 @@ SIMD_INLINE void for_operands(const RunOperand* operands, std::size_t runs, cons
   step(rest, i);
 }
 
-// Reports whether the runs can take the short way: divide() is right, and nothing is added to quotients. Where no
-// quotient may underflow to a zero, whose sign would count, divisors are at most 1.
+// What the short way asks of operands.
+struct OperandLimits {
+  bool allows_underflow = true;  // else no quotient may become a zero, whose sign would count: divisors are at most 1
+  bool are_short = false;        // divisors are bfloat16
+  float unit = 1.0F;             // a power of two that all quotients are multiplied with
+};
+
+// Reports whether the runs can take the short way: divide() is right, and nothing is added to quotients.
 template <bool multiplies>
-bool set_factors(const RunOperand* operands, std::size_t runs, bool allows_underflow, RunFactors& by) {
-  const F32 least = splat(0x1p-64F), most = splat(allows_underflow ? 0x1p64F : 1.0F);
+bool set_factors(const RunOperand* operands, std::size_t runs, const OperandLimits& limits, RunFactors& by) {
+  const F32 least = splat(multiplies ? 0x1p-100F : 0x1p-64F);
+  const F32 most = splat(multiplies ? 0x1p100F : limits.allows_underflow ? 0x1p64F : 1.0F);
+  const F32 unit = splat(limits.unit), inverse_unit = splat(1.0F / limits.unit);
+  const I32 long_bits = splat(limits.are_short ? 0xffff : 0);
   Mask32 are_right = mask_if(true);
+  const auto put = [](float* to, F32 x) SIMD_INLINE_LAMBDA { store(reinterpret_cast<std::byte*>(to), x); };
   for_operands<kLanes>(operands, runs, [&](const std::byte* from, std::size_t i) SIMD_INLINE_LAMBDA {
     const I64x2 pairs = {load<I64>(from), load<I64>(from + kRegisterBytes)};
-    const F32 factor = as<F32>(low_u32(pairs)), zero = as<F32>(high_u32(pairs));
-    store(reinterpret_cast<std::byte*>(by.factor + i), multiplies ? factor : 1.0F / factor);
-    store(reinterpret_cast<std::byte*>(by.negative_divisor + i), as<F32>(as<I32>(factor) ^ INT32_MIN));
-    // Signs are the numbers' own, so no factor is negative.
-    are_right = mask_and(are_right, multiplies ? less(F32{}, factor)
-                                               : mask_and(greater_equal(factor, least), greater_equal(most, factor)));
+    const F32 operand = as<F32>(low_u32(pairs)), zero = as<F32>(high_u32(pairs));
+    const F32 factor = multiplies ? operand * unit : unit / operand, divisor = operand * inverse_unit;
+    put(by.factor + i, factor);
+    if constexpr (!multiplies) {
+      put(by.divisor + i, divisor);
+      put(by.negative_divisor + i, as<F32>(as<I32>(divisor) ^ INT32_MIN));
+      put(by.negative_inverse + i, as<F32>(as<I32>(factor) ^ INT32_MIN));
+    }
+    // Signs are the numbers' own, so no operand is negative.
+    are_right = mask_and(are_right, mask_and(greater_equal(operand, least), greater_equal(most, operand)));
+    are_right = mask_and(are_right, equal(as<I32>(operand) & long_bits, I32{}));
     are_right = mask_and_not(are_right, not_equal(zero, F32{}));
   });
   return all_of(are_right);

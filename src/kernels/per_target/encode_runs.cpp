@@ -4,6 +4,7 @@
 #include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/encode/encode_powers.hpp"
+#include "kernels/encode/encode_quotients.hpp"
 #include "kernels/encode/run_operands.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
@@ -28,6 +29,15 @@ SIMD_INLINE F32 load_floats(const std::byte* numbers, std::size_t at) {
 SIMD_INLINE F32 number_rounded_to_bfloat16(F32 x) {
   const U32 bits = as<U32>(x);
   return as<F32>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+
+// The same, but NaN for the largest ones, and all digits of the least. The sum with a power of two, 16 binades above
+// the number's, is rounded at bfloat16's last place.
+SIMD_INLINE F32 ordinary_rounded_to_bfloat16(F32 x) {
+  if constexpr (!has_fused_float32) return number_rounded_to_bfloat16(x);
+  constexpr float above = 0x1p16F;
+  const F32 power = as<F32>(as<U32>(x) & 0xff800000u);
+  return multiply_add(power, splat(-above), multiply_add(power, splat(above), x));
 }
 
 // NaN stays.
@@ -157,7 +167,11 @@ void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& ru
 
 // --- The short way: quotients of ordinary size, by a rule that most recipes have
 
-constexpr std::int32_t largest_ordinary = 0x47800000;  // 65536
+SIMD_INLINE bool are_ordinary(const Block<I32>& sizes) {
+  constexpr std::int32_t largest_ordinary = 0x47800000;  // 65536
+  const I32 greatest = max(max(sizes.a, sizes.b), max(sizes.c, sizes.d));
+  return !any(greater(greatest, keep_in_register(splat(largest_ordinary))));
+}
 
 // Any block, whatever is in it.
 template <class Codes, bool is_integer, DType from>
@@ -178,6 +192,8 @@ void encode_any_runs(const std::byte* numbers, std::size_t count, const CodeRule
   }
 }
 
+// A step of a block of quotients returns false, and has stored nothing, if they are not ordinary.
+
 // Codes of ordinary quotients. Zeros are sign_kept, or negative_numbers in a division.
 template <DType to>
 class ShortFloatCodes {
@@ -185,39 +201,64 @@ class ShortFloatCodes {
   using Any = FloatCodes<to>;
   static constexpr DType type = to;
   static constexpr bool is_integer = false, has_powers = has_power_encoder<to>;
+  static constexpr bool multiplies_short_divisors = false;
+  static constexpr float unit = has_signed_powers ? QuotientEncoder<to>::unit : 1.0F;
 
-  explicit ShortFloatCodes(const CodeRule&) {}
+  explicit ShortFloatCodes(const CodeRule& rule) : keeps_signs_(rule.zeros == Zeros::sign_kept) {}
 
-  SIMD_INLINE void store_block(std::byte* dst, const Block<I32>& signs, const Block<F32>&,
-                               const Block<I32>& magnitudes) const {
-    encoder_.template store_block<true>(dst, signs, magnitudes);
+  SIMD_INLINE bool store_block(std::byte* dst, const Block<F32>& x, const Block<F32>& quotients) const {
+    if constexpr (has_signed_powers) return encoder_.store_block(dst, quotients);
+    const Block<I32> sizes = map(quotients, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
+    if (!are_ordinary(sizes)) [[unlikely]]
+      return false;
+    const auto bits = [](F32 lanes) { return as<I32>(lanes); };
+    if (keeps_signs_) {  // also of zeros
+      any_encoder_.template store_block<true>(dst, map(x, bits), sizes);
+    } else {
+      any_encoder_.template store_block<true>(dst, map(quotients, bits), sizes);
+    }
+    return true;
   }
 
  private:
-  FloatEncoder<to, false> encoder_{Policy{}};
+  bool keeps_signs_;
+  QuotientEncoder<to> encoder_;
+  FloatEncoder<to, false> any_encoder_{Policy{}};
 };
 
-template <int bits, DType rounds_to>
+template <DType from, int bits, DType rounds_to>
 class ShortIntegerCodes {
  public:
   using Any = IntegerCodes<bits>;
   static constexpr bool is_integer = true, has_powers = false;
+  // A quotient of two bfloat16 numbers is never halfway between two others, nor nearer than 2^-17 of itself to such a
+  // place: the product with the inverse rounds to the same one.
+  static constexpr bool multiplies_short_divisors = from == DType::bfloat16 && rounds_to == DType::bfloat16;
+  static constexpr float unit = 1.0F;
 
   explicit ShortIntegerCodes(const CodeRule& rule) : flip_(splat(static_cast<std::uint8_t>(rule.is_offset ? 8 : 0))) {}
 
-  SIMD_INLINE void store_block(std::byte* dst, const Block<I32>&, const Block<F32>& quotients,
-                               const Block<I32>&) const {
-    constexpr float unit = 0x1.8p23f;  // whose low bits count ones
+  SIMD_INLINE bool store_block(std::byte* dst, const Block<F32>&, const Block<F32>& quotients) const {
+    if constexpr (!has_nearest_integers) {
+      if (!are_ordinary(map(quotients, [](F32 x) { return as<I32>(x) & INT32_MAX; }))) return false;
+    }
     const U8 bytes = pack_bytes_saturated<true>(map(quotients, [](F32 x) SIMD_INLINE_LAMBDA {
-      if constexpr (rounds_to == DType::bfloat16) x = number_rounded_to_bfloat16(x);
-      return as<I32>(x + unit) - as<I32>(splat(unit));
+      if constexpr (rounds_to == DType::bfloat16) x = ordinary_rounded_to_bfloat16(x);
+      if constexpr (has_nearest_integers) return nearest_integer(x);
+      constexpr float unit_of_ones = 0x1.8p23f;  // whose low bits count ones
+      return as<I32>(x + unit_of_ones) - as<I32>(splat(unit_of_ones));
     }));
+    if constexpr (has_nearest_integers) {
+      if (any_least(bytes)) [[unlikely]]
+        return false;
+    }
     if constexpr (bits == 8) {
       store(dst, bytes);
     } else {
       const I8 limited = min(max(as<I8>(bytes), splat(std::int8_t{-8})), splat(std::int8_t{7}));
       store(dst, pack_u4((as<U8>(limited) & 15) ^ flip_));
     }
+    return true;
   }
 
  private:
@@ -229,32 +270,28 @@ template <class Codes, DType from, bool multiplies>
 void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t count, const CodeRule& rule,
                   const RunFactors& by, const RunOperand* operands, unsigned run_shift, std::byte* codes,
                   std::size_t ahead) {
-  const auto quotient = [&](F32 x, std::size_t at) SIMD_INLINE_LAMBDA {
-    const std::size_t run = at >> run_shift;
-    const F32 factor = splat(by.factor[run]);
-    return multiplies ? x * factor : divide(x, factor, splat(by.negative_divisor[run]));
-  };
-  const bool keeps_signs = rule.zeros == Zeros::sign_kept;
-  const I32 most = keep_in_register(splat(largest_ordinary));
-  for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::Any::width / 8) {
-    const std::byte* const from_here = numbers + bytes_of<from>(at);
-    prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
-    const Block<F32> x = load_block<from>(from_here);
-    const Block<F32> y = {quotient(x.a, at), quotient(x.b, at + kLanes), quotient(x.c, at + 2 * kLanes),
-                          quotient(x.d, at + 3 * kLanes)};
-    const Block<I32> sizes = map(y, [](F32 lanes) { return as<I32>(lanes) & INT32_MAX; });
-    const I32 greatest = max(max(sizes.a, sizes.b), max(sizes.c, sizes.d));
-    if (any(greater(greatest, most))) [[unlikely]] {
+  const auto encode_all = [&](const auto& quotient) SIMD_INLINE_LAMBDA {
+    for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::Any::width / 8) {
+      const std::byte* const from_here = numbers + bytes_of<from>(at);
+      prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
+      const Block<F32> x = load_block<from>(from_here);
+      const auto of_unit = [&](F32 lanes, int unit)
+                               SIMD_INLINE_LAMBDA { return quotient(lanes, (at + unit * kLanes) >> run_shift); };
+      if (encoder.store_block(codes, x, {of_unit(x.a, 0), of_unit(x.b, 1), of_unit(x.c, 2), of_unit(x.d, 3)})) continue;
       encode_any_block<typename Codes::Any, Codes::is_integer, from>(from_here, rule, operands + (at >> run_shift),
                                                                      run_shift, codes);
-      continue;
     }
-    const auto bits = [](F32 lanes) { return as<I32>(lanes); };
-    if (keeps_signs) {  // also of zeros
-      encoder.store_block(codes, map(x, bits), y, sizes);
-    } else {
-      encoder.store_block(codes, map(y, bits), y, sizes);
-    }
+  };
+  const auto product = [&](F32 x, std::size_t run) SIMD_INLINE_LAMBDA { return x * splat(by.factor[run]); };
+  if constexpr (multiplies || Codes::multiplies_short_divisors) {
+    encode_all(product);
+  } else if (has_signed_powers && !Codes::is_integer && rule.zeros == Zeros::sign_kept) {
+    encode_all([&](F32 x, std::size_t run) SIMD_INLINE_LAMBDA {
+      return divide_signed(x, splat(by.factor[run]), splat(by.divisor[run]), splat(by.negative_inverse[run]));
+    });
+  } else {
+    encode_all([&](F32 x, std::size_t run)
+                   SIMD_INLINE_LAMBDA { return divide(x, splat(by.factor[run]), splat(by.negative_divisor[run])); });
   }
 }
 
@@ -287,7 +324,9 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
                           unsigned run_shift, std::byte* codes, std::size_t ahead) {
   in_default_environment([&] {
     const Codes encoder(rule);
-    const bool allows_underflow = Codes::is_integer || rule.zeros == Zeros::sign_kept;
+    const OperandLimits limits = {.allows_underflow = Codes::is_integer || rule.zeros == Zeros::sign_kept,
+                                  .are_short = Codes::multiplies_short_divisors,
+                                  .unit = Codes::unit};
     const std::size_t chunk = run_shift == shift_of_all ? count : RunFactors::most << run_shift;
     RunFactors by;
     for (std::size_t first = 0; first < count; first += chunk) {
@@ -304,7 +343,7 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
           continue;
         }
       }
-      if (set_factors<multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, allows_underflow, by)) {
+      if (set_factors<multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, limits, by)) {
         encode_chunk<Codes, from, multiplies>(encoder, from_here, n, rule, by, of_chunk, run_shift, to_here, ahead);
       } else {
         encode_any_runs<typename Codes::Any, Codes::is_integer, from>(from_here, n, rule, of_chunk, run_shift, to_here,
@@ -341,10 +380,10 @@ template <DType from, int bits>
 EncodeRunsFn find_integer(const CodeRule& rule) {
   if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
     if (!rule.multiplies && rule.rounds_to == DType::undefined) {
-      return encode_ordinary_runs<ShortIntegerCodes<bits, DType::undefined>, from, false>;
+      return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::undefined>, from, false>;
     }
     if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
-      return encode_ordinary_runs<ShortIntegerCodes<bits, DType::bfloat16>, from, false>;
+      return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::bfloat16>, from, false>;
     }
   }
   return any_runs<from, IntegerCodes<bits>, true>();

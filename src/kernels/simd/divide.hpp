@@ -14,4 +14,11 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
   return multiply_add(multiply_add(quotient, negative_divisor, x), inverse, quotient);
 }
 
+// The same, but -0 stays.
+[[maybe_unused]] SIMD_INLINE F32 divide_signed(F32 x, F32 inverse, F32 divisor, F32 negative_inverse) {
+  if constexpr (!has_fused_float32) return x / divisor;
+  const F32 quotient = x * inverse;
+  return multiply_add(multiply_subtract(quotient, divisor, x), negative_inverse, quotient);
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -1,0 +1,78 @@
+// Steps of quantization that instruction sets do in ways of their own.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simd/simd.hpp"
+
+namespace tensorcast::kernels::TENSORCAST_TARGET {
+
+// --- Integers nearest to quotients, ties to even: the least one for NaN and what is out of range.
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+inline constexpr bool has_nearest_integers = true;
+SIMD_INLINE I32 nearest_integer(F32 x) { return (I32)_mm512_cvtps_epi32((__m512)x); }
+SIMD_INLINE bool any_least(U8 x) { return _mm512_cmpeq_epi8_mask((__m512i)x, _mm512_set1_epi8(INT8_MIN)) != 0; }
+#elif TENSORCAST_TARGET_LEVEL == 1
+inline constexpr bool has_nearest_integers = true;
+SIMD_INLINE I32 nearest_integer(F32 x) { return (I32)_mm256_cvtps_epi32((__m256)x); }
+SIMD_INLINE bool any_least(U8 x) {
+  return _mm256_movemask_epi8(_mm256_cmpeq_epi8((__m256i)x, _mm256_set1_epi8(INT8_MIN))) != 0;
+}
+#else
+inline constexpr bool has_nearest_integers = false;
+I32 nearest_integer(F32 x);
+bool any_least(U8 x);
+#endif
+
+// --- Codes of floating-point types, rounded by an addition to the power of two of each number.
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+
+inline constexpr bool has_signed_powers = true;
+
+// The sign and power of two of each number; of smaller ones, that of `least`.
+SIMD_INLINE F32 power_at_least(F32 x, F32 least) {
+  const __m512 power =
+      _mm512_castsi512_ps(_mm512_and_si512((__m512i)x, _mm512_set1_epi32(static_cast<int>(0xff800000))));
+  return (F32)_mm512_range_ps(power, (__m512)least, 0x3);  // the larger magnitude, with the sign of the first
+}
+
+// The upper half of each lane, plus the lower one times a power of two.
+template <int power>
+SIMD_INLINE I32 sum_of_halves(F32 x) {
+  return (I32)_mm512_madd_epi16((__m512i)x, _mm512_set1_epi32(0x10000 | 1 << power));
+}
+
+// Reports whether a number has a magnitude of 2 or more, or is NaN.
+SIMD_INLINE bool any_from_two(const Block<F32>& x) {
+  const __m512i three = _mm512_ternarylogic_epi32((__m512i)x.a, (__m512i)x.b, (__m512i)x.c, 0xfe);
+  const __m512i all = _mm512_or_si512(three, (__m512i)x.d);
+  return _mm512_test_epi32_mask(all, _mm512_set1_epi32(0x40000000)) != 0;
+}
+
+// Words in groups of four, those of the units in turns; lanes are within words.
+SIMD_INLINE U16x2 grouped_words(const Block<I32>& x) {
+  return {(U16)_mm512_packs_epi32((__m512i)x.a, (__m512i)x.b), (U16)_mm512_packs_epi32((__m512i)x.c, (__m512i)x.d)};
+}
+
+// Their bytes in order, at most `most`, with the signs of `words`, which are moved down by `sign_shift` bits.
+template <int sign_shift>
+SIMD_INLINE U8 packed_with_signs(const U16x2& grouped, U8 most, const U16x2& words, U8 sign_bit) {
+  const U8 codes = min((U8)_mm512_packus_epi16((__m512i)grouped.lo, (__m512i)grouped.hi), most);
+  const U8 signs = (U8)_mm512_packs_epi16((__m512i)words.lo, (__m512i)words.hi);
+  return order_groups((__m512i)(codes | (as<U8>(as<U16>(signs) >> sign_shift) & sign_bit)));
+}
+
+#else
+
+inline constexpr bool has_signed_powers = false;
+F32 power_at_least(F32 x, F32 least);
+template <int power>
+I32 sum_of_halves(F32 x);
+bool any_from_two(const Block<F32>& x);
+U16x2 grouped_words(const Block<I32>& x);
+template <int sign_shift>
+U8 packed_with_signs(const U16x2& grouped, U8 most, const U16x2& words, U8 sign_bit);
+
+#endif
+
+}  // namespace tensorcast::kernels::TENSORCAST_TARGET
