@@ -22,11 +22,12 @@ SIMD_INLINE I32 magnitudes_at(const std::byte* numbers, std::size_t at) {
   return as<I32>(load_unit<from>(numbers + bytes_of<from>(at))) & INT32_MAX;
 }
 
-// The largest lanes of registers of `lanes` numbers from `first` on, where at(number) has them. Two at a time, so that
-// none waits for the one before.
+// The largest lanes of registers of `lanes` numbers from `first` on, where at(number) has them: at least one. Two at a
+// time, so that none waits for the one before.
 template <std::size_t lanes, class At>
 SIMD_INLINE auto largest_lanes(std::size_t first, std::size_t end, const At& at) {
-  decltype(at(first)) most = {};
+  auto most = at(first);
+  first += lanes;
   if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
     auto other = most;
     for (; end - first >= 4 * lanes; first += 4 * lanes) {
@@ -101,7 +102,10 @@ SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t
                        SIMD_INLINE_LAMBDA { return largest_words(numbers, at * size, at * size + size); };
   const auto pair = [&](std::size_t at) SIMD_INLINE_LAMBDA { return max_of_word_pairs(run(at * 2), run(at * 2 + 1)); };
   for (; index + lanes16 <= runs && (index + lanes16) * size <= count; index += lanes16) {
-    raise(largest + index, max_of_each(index / 2, pair));
+    I16 pairs[kLanes];
+#pragma GCC unroll 1
+    for (std::size_t i = 0; i < kLanes; ++i) pairs[i] = pair(index / 2 + i);
+    raise(largest + index, max_of_each(0, [&](std::size_t i) SIMD_INLINE_LAMBDA { return pairs[i]; }));
   }
   return index;
 }
@@ -123,7 +127,8 @@ SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t
   return size % lanes16 == 0 ? find_largest_words(numbers, size, runs, count, largest) : 0;
 }
 
-// Of as many runs at once as a register has lanes. `at_once`: the size of runs, if it is known.
+// Of as many runs at once as a register has lanes. `at_once`: the size of runs, if it is known. But for short ones,
+// they are measured in a loop, as code of some thousand bytes is read more slowly than it runs.
 template <DType from, std::size_t at_once = 0>
 SIMD_INLINE std::size_t find_largest_lanes(const std::byte* numbers, std::size_t run_size, std::size_t index,
                                            std::size_t runs, std::size_t count, std::uint32_t* largest) {
@@ -135,7 +140,14 @@ SIMD_INLINE std::size_t find_largest_lanes(const std::byte* numbers, std::size_t
   };
   for (; index + kLanes <= runs && (at_once == 0 || (index + kLanes) * size <= count); index += kLanes) {
     auto* const found = reinterpret_cast<std::byte*>(largest + index);
-    store(found, max(load<I32>(found), max_of_each(index, run)));
+    if constexpr (at_once != 0 && at_once <= 2 * kLanes) {
+      store(found, max(load<I32>(found), max_of_each(index, run)));
+      continue;
+    }
+    I32 lanes[kLanes];
+#pragma GCC unroll 1
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = run(index + i);
+    store(found, max(load<I32>(found), max_of_each(0, [&](std::size_t i) SIMD_INLINE_LAMBDA { return lanes[i]; })));
   }
   return index;
 }
