@@ -32,8 +32,8 @@ constexpr std::size_t task_elements = std::size_t{1} << 18;
 // Of weights with one scale, which are read once: how many numbers ahead.
 constexpr std::size_t prefetched_numbers = 1024;
 // Of rows that share scales: the second-level cache keeps few lines of rows that lie a power of two apart, so a stretch
-// is as wide as the prefetching of the next rows needs.
-constexpr std::size_t band_columns = 8192;
+// is as wide as the prefetching of the next rows needs. 128 rows of so many bytes fit, and are read twice.
+constexpr std::size_t band_bytes = 8192;
 constexpr std::size_t gguf_part = 1024;  // numbers at a time
 
 // Small weights stay on this thread.
@@ -492,7 +492,7 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
     std::fill(codes + used, codes + codes_row_bytes_, std::byte{0});
   }
-  const std::size_t wanted = count > 1 ? band_columns : chunk;
+  const std::size_t wanted = count > 1 ? band_bytes * 8 / static_cast<std::size_t>(bit_width(source_)) : chunk;
   const std::size_t most = std::max(block_columns_, wanted / block_columns_ * block_columns_);
   for (std::size_t column = work.column_begin; column < work.column_end; column += most) {
     const Stretch stretch{first, count, column, std::min(most, work.column_end - column)};
