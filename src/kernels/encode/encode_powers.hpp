@@ -3,8 +3,10 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <type_traits>
 
 #include "kernels/encode/encode_lane16.hpp"
+#include "kernels/simd/quotients.hpp"
 #include "kernels/simd/six_bit_registers.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -77,22 +79,24 @@ class PowerEncoder {
 
   // Indices of the table: binades and `kept_bits` + 2 bits of the mantissa, the last of which is set if a bit below is.
   SIMD_INLINE U16 index(U16 place) const { return (place | ((place & below_) + below_)) >> index_shift; }
+  // The code of a place that has so many bits of the mantissa, to nearest even.
+  template <int fraction_bits>
+  static constexpr unsigned code_of(unsigned place) {
+    const unsigned binade = place >> fraction_bits, fraction = place & ((1U << fraction_bits) - 1);
+    const auto nearest_even = [](unsigned x, unsigned bits) {
+      return (x + (1U << (bits - 1)) - 1 + ((x >> bits) & 1)) >> bits;
+    };
+    const unsigned code = binade > kept_bits
+                              ? ((binade - kept_bits) << kept_bits) + nearest_even(fraction, fraction_bits - kept_bits)
+                              : nearest_even(((1U << fraction_bits) + fraction) << binade, fraction_bits + 1);
+    return code < largest_code ? code : largest_code;
+  }
   static constexpr auto table_of_codes() {
-    constexpr int fraction_bits = kept_bits + 2;
-    std::array<std::uint8_t, 256> codes{};
-    for (unsigned i = 0; i < codes.size(); ++i) {
-      const unsigned binade = i >> fraction_bits, fraction = i & ((1U << fraction_bits) - 1);
-      const auto nearest_even = [](unsigned x, unsigned bits) {
-        return (x + (1U << (bits - 1)) - 1 + ((x >> bits) & 1)) >> bits;
-      };
-      const unsigned subnormal = nearest_even(((1U << fraction_bits) + fraction) << binade, fraction_bits + 1);
-      const unsigned normal = ((binade - kept_bits) << kept_bits) + nearest_even(fraction, 2);
-      const unsigned code = binade > kept_bits ? normal : subnormal;
-      codes[i] = static_cast<std::uint8_t>(code < largest_code ? code : largest_code);
-    }
+    std::array<std::uint8_t, 64> codes{};
+    for (unsigned i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(code_of<kept_bits + 2>(i));
     return codes;
   }
-  static constexpr std::array<std::uint8_t, 256> codes_ = table_of_codes();
+  static constexpr std::array<std::uint8_t, 64> codes_ = table_of_codes();
 
   SIMD_INLINE U8 float4_codes(const U16x2& places, const U16x2& x) const {
     if constexpr (has_table) {
@@ -113,10 +117,28 @@ class PowerEncoder {
   }
 
 #if TENSORCAST_TARGET_LEVEL >= 3
+  // Cells of as many magnitudes as two codes of a binade are apart: each has one step at most. The code is that of the
+  // cell plus the place, without the bits of places in a cell.
+  static constexpr std::size_t cells = 64, cell = 1 << dropped_bits;
+  static constexpr auto table_of_steps() {
+    std::array<std::uint16_t, cells> steps{};
+    for (std::size_t i = 0; i < cells; ++i) {
+      const unsigned first = code_of<7>(static_cast<unsigned>(i * cell));
+      std::size_t above = 0;
+      for (std::size_t k = 0; k < cell; ++k) above += code_of<7>(static_cast<unsigned>(i * cell + k)) - first;
+      steps[i] = static_cast<std::uint16_t>(first * cell + above - i * cell);
+    }
+    return steps;
+  }
+  static constexpr std::array<std::uint16_t, cells> steps_ = table_of_steps();
+
   SIMD_INLINE U8 float6_codes(const U16x2& places, const U16x2& x) const {
-    const U8 indices = pack_low_bytes({index(min(places.lo, limit_)), index(min(places.hi, limit_))});
-    return Table256(reinterpret_cast<const std::byte*>(codes_.data()))(indices) |
-           (as<U8>(as<U16>(pack_high_bytes(x)) >> 2) & code_sign_);
+    const WordTable64 steps(steps_.data());
+    const auto code = [&](U16 any_place, U16 lanes) SIMD_INLINE_LAMBDA {
+      const U16 place = min(any_place, limit_);
+      return added_where_negative((steps(place >> dropped_bits) + place) >> dropped_bits, lanes, code_sign_);
+    };
+    return pack_clamped({code(places.lo, x.lo), code(places.hi, x.hi)});
   }
 #else
   U8 float6_codes(const U16x2& places, const U16x2& x) const;
@@ -134,8 +156,9 @@ class PowerEncoder {
   U8 sign_ = constant(std::uint8_t{0x80});
   // Of a table.
   U16 below_ = constant(static_cast<std::uint16_t>((1 << index_shift) - 1));
-  U16 limit_ = constant(static_cast<std::uint16_t>((256U << index_shift) - 1));
-  U8 code_sign_ = constant(static_cast<std::uint8_t>(1 << (bits_of<to> - 1)));
+  U16 limit_ = constant(static_cast<std::uint16_t>((64U << dropped_bits) - 1));
+  std::conditional_t<bits_of<to> == 4, U8, U16> code_sign_ =
+      constant(static_cast<std::conditional_t<bits_of<to> == 4, std::uint8_t, std::uint16_t>>(1 << (bits_of<to> - 1)));
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -75,4 +75,23 @@ U8 packed_with_signs(const U16x2& grouped, U8 most, const U16x2& words, U8 sign_
 
 #endif
 
+// --- Codes of six bits in 16-bit lanes
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+
+// 64 entries of 16 bits.
+struct WordTable64 {
+  __m512i lower, upper;
+
+  SIMD_INLINE explicit WordTable64(const std::uint16_t* words)
+      : lower(_mm512_loadu_si512(words)), upper(_mm512_loadu_si512(words + 32)) {}
+  SIMD_INLINE U16 operator()(U16 index) const { return (U16)_mm512_permutex2var_epi16(lower, (__m512i)index, upper); }
+};
+
+SIMD_INLINE U16 added_where_negative(U16 sum, U16 x, U16 added) {
+  return (U16)_mm512_mask_add_epi16((__m512i)sum, _mm512_movepi16_mask((__m512i)x), (__m512i)sum, (__m512i)added);
+}
+
+#endif
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
