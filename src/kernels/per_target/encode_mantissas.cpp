@@ -5,6 +5,7 @@
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
+#include "kernels/simd/quotients.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -59,11 +60,11 @@ class MantissaEncoder {
                      subtract_to_zero(below_normal_, min(sizes.lo - 1, sizes.hi - 1));
     if (any_greater(as<I16>(rare), I16{})) [[unlikely]]
       return false;
-    const U8 bits = pack_clamped(
+    const U8 bits = grouped_bytes(
         {subtract_to_zero(sizes.lo, base_) >> dropped_bits, subtract_to_zero(sizes.hi, base_) >> dropped_bits});
-    const U8 mantissas = pack_with_signs({x.lo & mantissa_, x.hi & mantissa_}, most_mantissa_, x, sign_);
+    const U8 mantissas = grouped_bytes({x.lo & mantissa_, x.hi & mantissa_});
     const U8 codes = bits - min(bits, differences_(mantissas));
-    store(dst, min(codes, largest_code_) | (mantissas & sign_));
+    store(dst, in_order(min(codes, largest_code_) | (grouped_signs(x) & sign_)));
     return true;
   }
 
@@ -78,7 +79,6 @@ class MantissaEncoder {
   U16 magnitude_ = constant(std::uint16_t{0x7fff});
   U16 largest_finite_ = constant(std::uint16_t{0x7f7f});
   U16 mantissa_ = constant(std::uint16_t{0x7f});
-  U8 most_mantissa_ = constant(std::uint8_t{0x7f});
   U8 sign_ = constant(std::uint8_t{0x80});
   U8 largest_code_ = constant(static_cast<std::uint8_t>(format.largest_code()));
 };

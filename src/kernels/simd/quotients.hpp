@@ -94,4 +94,23 @@ SIMD_INLINE U16 added_where_negative(U16 sum, U16 x, U16 added) {
 
 #endif
 
+// --- Bytes from words, in groups of eight of the first register and the second in turns; in_order() undoes that. Packs
+// of simd.hpp do both, and steps between need no order.
+
+#if TENSORCAST_TARGET_LEVEL >= 2
+SIMD_INLINE U8 grouped_bytes(U16x2 x) { return (U8)_mm512_packus_epi16((__m512i)x.lo, (__m512i)x.hi); }
+SIMD_INLINE U8 grouped_signs(U16x2 x) { return (U8)_mm512_packs_epi16((__m512i)x.lo, (__m512i)x.hi); }
+SIMD_INLINE U8 in_order(U8 grouped) {
+  return (U8)_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512i)grouped);
+}
+#elif TENSORCAST_TARGET_LEVEL == 1
+SIMD_INLINE U8 grouped_bytes(U16x2 x) { return (U8)_mm256_packus_epi16((__m256i)x.lo, (__m256i)x.hi); }
+SIMD_INLINE U8 grouped_signs(U16x2 x) { return (U8)_mm256_packs_epi16((__m256i)x.lo, (__m256i)x.hi); }
+SIMD_INLINE U8 in_order(U8 grouped) { return (U8)_mm256_permute4x64_epi64((__m256i)grouped, 0xd8); }
+#else
+SIMD_INLINE U8 grouped_bytes(U16x2 x) { return pack_clamped(x); }
+SIMD_INLINE U8 grouped_signs(U16x2 x) { return pack_high_bytes(x); }
+SIMD_INLINE U8 in_order(U8 grouped) { return grouped; }
+#endif
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
