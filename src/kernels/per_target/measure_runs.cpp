@@ -124,6 +124,7 @@ SIMD_INLINE std::size_t find_largest_words(const std::byte* numbers, std::size_t
 #endif
   if (size == lanes16) return find_largest_words<lanes16>(numbers, size, runs, count, largest);
   if (size == 2 * lanes16) return find_largest_words<2 * lanes16>(numbers, size, runs, count, largest);
+  if (size == 4 * lanes16) return find_largest_words<4 * lanes16>(numbers, size, runs, count, largest);
   return size % lanes16 == 0 ? find_largest_words(numbers, size, runs, count, largest) : 0;
 }
 
@@ -162,6 +163,10 @@ void find_largest(const std::byte* numbers, std::size_t count, unsigned run_shif
     if (size == kLanes) index = find_largest_lanes<from, kLanes>(numbers, size, index, runs, count, largest);
     if (size == 2 * kLanes) index = find_largest_lanes<from, 2 * kLanes>(numbers, size, index, runs, count, largest);
     if (size == 4 * kLanes) index = find_largest_lanes<from, 4 * kLanes>(numbers, size, index, runs, count, largest);
+    if (size == 8 * kLanes) index = find_largest_lanes<from, 8 * kLanes>(numbers, size, index, runs, count, largest);
+  }
+  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && from == DType::bfloat16) {
+    if (size == 4 * lanes16) index = find_largest_lanes<from, 4 * lanes16>(numbers, size, index, runs, count, largest);
   }
   index = find_largest_lanes<from>(numbers, size, index, runs, count, largest);
   for (; index < runs; ++index) {
