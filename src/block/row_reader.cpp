@@ -83,6 +83,7 @@ void RowReader::choose_products(const Checked& checked, bool is_table) {
 // What nibbles mean is found by unpacking blocks in which all are the same.
 void RowReader::choose_gguf_products() {
   const GgufRow& format = row(checked_.codes.gguf);
+  if (ops_.find_decode_gguf != nullptr) decode_ = ops_.find_decode_gguf(format.block);
   unpack_codes_ = ops_.find_unpack_gguf(format.block, kernels::GgufElements::codes);
   if (unpack_codes_ == nullptr) return;
   std::array<float, 16> numbers;
@@ -122,6 +123,11 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
 
 void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out) {
   const GgufRow& format = row(checked_.codes.gguf);
+  const std::size_t all = count / format.size.elements;
+  if (decode_ != nullptr && to == DType::bfloat16 &&
+      decode_(blocks, all, out, nibbles_.empty() ? nullptr : tables_of_codes(0, to))) {
+    return;
+  }
   kernels::GgufRuns& runs = numbers_.gguf;
   static_assert(max_elements <= kernels::GgufRuns::max_elements);
   if (TENSORCAST_HAS_QUICK_BLOCKS && unpack_codes_ != nullptr && to != DType::float32) {
@@ -129,10 +135,10 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
                                     .indices = runs.scale_codes,
                                     .width = format.run,
                                     .nibbles = kernels::Nibbles::low_halves};
-    unpack_codes_(blocks, count / format.size.elements, runs);
+    unpack_codes_(blocks, all, runs);
     return ops_.look_up_nibbles(reinterpret_cast<const std::byte*>(runs.q), out, count, codes);
   }
-  ops_.find_unpack_gguf(format.block, kernels::GgufElements::numbers)(blocks, count / format.size.elements, runs);
+  ops_.find_unpack_gguf(format.block, kernels::GgufElements::numbers)(blocks, all, runs);
   const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
   ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
                                                     by);

@@ -96,6 +96,7 @@ class RowReader {
   Float8Products float8_;
   bool adds_powers_ = false;  // to the only one of float8_
   NibbleProducts nibbles_;
+  kernels::DecodeGgufFn decode_ = nullptr;        // of GGUF, to bfloat16
   kernels::UnpackGgufFn unpack_codes_ = nullptr;  // of GGUF, for nibbles_
   std::vector<std::byte> scale_codes_;            // if scales have codes of a byte, of which each has a table:
   const std::uint16_t* code_tables_ = nullptr;    // for code_tables_to_ and the global scale of code_tables_matrix_

@@ -225,4 +225,8 @@ using UnpackGgufFn = void (*)(const std::byte* src, std::size_t blocks, GgufRuns
 // results.
 enum class GgufElements : std::uint8_t { numbers, codes };
 
+// Decodes `blocks` blocks to bfloat16. `tables`: 16 results for each code of a scale, of formats whose scales have
+// codes of a byte. Returns false if a scale is NaN; `dst` is unspecified then.
+using DecodeGgufFn = bool (*)(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables);
+
 }  // namespace tensorcast::kernels

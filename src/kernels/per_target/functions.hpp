@@ -48,6 +48,7 @@ void fit_offset_runs(const float* numbers, const float* weights, std::size_t run
 void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
 [[nodiscard]] EncodeGgufFn find_encode_gguf(GgufBlock block) noexcept;
 [[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept;
+[[nodiscard]] DecodeGgufFn find_decode_gguf(GgufBlock block) noexcept;
 void pack_six_bits(const std::byte* codes, std::byte* dst, std::size_t count) noexcept;
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

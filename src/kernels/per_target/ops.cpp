@@ -28,6 +28,7 @@ extern constexpr Ops ops = {
     .fit_signed_runs = fit_signed_runs,
     .find_encode_gguf = TENSORCAST_HAS_QUICK_BLOCKS ? find_encode_gguf : nullptr,
     .find_unpack_gguf = find_unpack_gguf,
+    .find_decode_gguf = kRegisterBytes == 64 ? find_decode_gguf : nullptr,
     .stream_copy = stream_copy,
     .stream_fence = stream_fence,
     .compare_float32 = compare_float32,

@@ -3,6 +3,7 @@
 #include <cstring>
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
+#include "kernels/per_target/gguf_blocks.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/simd/simd.hpp"
@@ -11,8 +12,6 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 namespace {
 
-using Bytes = const std::uint8_t*;
-
 // Where the numbers of one block go.
 struct Runs {
   std::int8_t* q;
@@ -20,26 +19,6 @@ struct Runs {
   float* bias;
   std::uint8_t* scale_code;
 };
-
-// Twice the numbers of float4_e2m1, as ggml stores them; its scales are halves. The code of -0 means 0.
-constexpr std::int8_t doubled_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-constexpr std::int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-
-SIMD_INLINE float half_at(Bytes bytes) {
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof(bits));
-#if defined(__F16C__)
-  return _cvtsh_ss(bits);
-#else
-  // The exponent field as float32 has it, then its bias; a subnormal's mantissa counts 2^-24.
-  const std::uint32_t sign = (bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = bits & 0x7fffu;
-  if (magnitude < 0x400)
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f) | sign);
-  const std::uint32_t rebias = magnitude >= 0x7c00 ? (255u - 31u) << 23 : (127u - 15u) << 23;
-  return std::bit_cast<float>(((magnitude << 13) + rebias) | sign);
-#endif
-}
 
 // Vectors of bytes, as a compiler does not know that `q` and the blocks are disjoint.
 template <int bytes>
@@ -156,14 +135,6 @@ struct Q8_0 {
 };
 
 using V32 = VectorOf<32>;
-typedef std::uint64_t Words2 __attribute__((vector_size(16)));
-
-template <class Word>
-SIMD_INLINE Word word_at(Bytes bytes) {
-  Word word;
-  std::memcpy(&word, bytes, sizeof(word));
-  return word;
-}
 
 // Gives each of `count` bytes, 8 or 16, a float.
 template <int count, class Scale>
@@ -212,16 +183,8 @@ struct Q2K {
 struct Q3K {
   static constexpr int elements = 256, bytes = 110, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
-    // Four bits of each scale in eight bytes, then two bits in four.
-    const auto low = word_at<std::uint64_t>(b + 96);
-    const auto high = word_at<std::uint32_t>(b + 104);
-    const auto two_bits_from = [&](int bit)
-                                   SIMD_INLINE_LAMBDA { return std::uint64_t{high >> bit & 0x03030303u} << 4; };
-    constexpr std::uint64_t nibbles = 0x0f0f0f0f0f0f0f0f;
-    const Words2 packed = {(low & nibbles) | two_bits_from(0) | two_bits_from(2) << 32,
-                           (low >> 4 & nibbles) | two_bits_from(4) | two_bits_from(6) << 32};
     const float d = half_at(b + 108);
-    scale_bytes<16>((VectorOf<16>)packed, to.scale,
+    scale_bytes<16>((VectorOf<16>)q3_k_scales(b + 96), to.scale,
                     [&](I32 scale) SIMD_INLINE_LAMBDA { return to_f32<true>(scale - 32) * d; });
     one_bit(b, [&](int i, V32 bit) SIMD_INLINE_LAMBDA { write_vector(to.q + i, (bit << 2) - 4); });
     two_bits(b + 32,
@@ -229,18 +192,11 @@ struct Q3K {
   }
 };
 
-// Q4_K's and Q5_K's eight scales and minima of six bits: those of the first four, then lower and upper bits of others.
 SIMD_INLINE void read_k_header(Bytes b, Runs to) {
   const float d = half_at(b), least = half_at(b + 2);
-  const auto scales = word_at<std::uint32_t>(b + 4), minima = word_at<std::uint32_t>(b + 8);
-  const auto lower = word_at<std::uint32_t>(b + 12);
-  const auto eight = [](std::uint32_t first, std::uint32_t four_bits) SIMD_INLINE_LAMBDA {
-    const std::uint32_t others = (four_bits & 0x0f0f0f0f) | (first >> 2 & 0x30303030);
-    return std::uint64_t{first & 0x3f3f3f3f} | std::uint64_t{others} << 32;
-  };
-  scale_bytes<8>((VectorOf<16>)Words2{eight(scales, lower), 0}, to.scale,
-                 [&](I32 scale) SIMD_INLINE_LAMBDA { return to_f32<true>(scale) * d; });
-  scale_bytes<8>((VectorOf<16>)Words2{eight(minima, lower >> 4), 0}, to.bias,
+  const Words2 both = scales_and_minima(b + 4);
+  scale_bytes<8>((VectorOf<16>)both, to.scale, [&](I32 scale) SIMD_INLINE_LAMBDA { return to_f32<true>(scale) * d; });
+  scale_bytes<8>((VectorOf<16>)Words2{both[1], 0}, to.bias,
                  [&](I32 minimum) SIMD_INLINE_LAMBDA { return -(to_f32<true>(minimum) * least); });
 }
 

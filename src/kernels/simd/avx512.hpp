@@ -113,6 +113,7 @@ SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   return (U16)_mm512_mask_sub_epi16((__m512i)sum, is_greater, (__m512i)sum, _mm512_set1_epi16(-1));
 }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b) != 0; }
+SIMD_INLINE U16 shift_left_each(U16 x, U16 bits) { return (U16)_mm512_sllv_epi16((__m512i)x, (__m512i)bits); }
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi16((__m512i)x, (__m512i)bits); }
 
 // --- Halves
@@ -438,6 +439,48 @@ SIMD_INLINE F32 load_upper_float16(const std::byte* src) {
 }
 SIMD_INLINE U16 load_bytes_as_u16(const std::byte* src) { return (U16)_mm512_cvtepu8_epi16((__m256i)load<U8h>(src)); }
 
+// 16 bytes as they are, then shifted by four bits, each in a lane of 16 bits. Or first eight and then eight of them.
+SIMD_INLINE U16 load_nibbles_as_u16(const std::byte* src) {
+  const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
+  const __m512i shifts = _mm512_setr_epi64(0, 0, 0, 0, 0x4000400040004, 0x4000400040004, 0x4000400040004, 0x4000400040004);
+  return (U16)_mm512_srlv_epi16(_mm512_cvtepu8_epi16(twice), shifts);
+}
+SIMD_INLINE U16 load_runs_of_nibbles_as_u16(const std::byte* src) {
+  const __m256i twice =
+      _mm256_permute4x64_epi64(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src))), 0x50);
+  const __m512i shifts = _mm512_setr_epi64(0, 0, 0x4000400040004, 0x4000400040004, 0, 0, 0x4000400040004, 0x4000400040004);
+  return (U16)_mm512_srlv_epi16(_mm512_cvtepu8_epi16(twice), shifts);
+}
+// A number of float16 in all lanes.
+SIMD_INLINE F32 splat_float16(const std::byte* src) {
+  short bits;
+  __builtin_memcpy(&bits, src, sizeof bits);
+  return (F32)_mm512_cvtph_ps(_mm256_set1_epi16(bits));
+}
+SIMD_INLINE U16 load_twice(const std::byte* src) {
+  return (U16)_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)));
+}
+template <bool is_signed, class Bytes16>
+SIMD_INLINE I32 widen_bytes(Bytes16 bytes) {
+  return (I32)(is_signed ? _mm512_cvtepi8_epi32((__m128i)bytes) : _mm512_cvtepu8_epi32((__m128i)bytes));
+}
+SIMD_INLINE F32 permute(F32 lanes, I32 index) { return (F32)_mm512_permutexvar_ps((__m512i)index, (__m512)lanes); }
+// Bits of `yes` where `mask` has ones, of `no` elsewhere.
+SIMD_INLINE U16 select_bits(U16 mask, U16 yes, U16 no) {
+  return (U16)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)yes, (__m512i)no, 0xca);
+}
+// Adds `bit` to the lanes whose bit of `where` is set.
+SIMD_INLINE U16 with_bit_where(U16 x, std::uint32_t where, std::int16_t bit) {
+  return (U16)_mm512_mask_add_epi16((__m512i)x, where, (__m512i)x, _mm512_set1_epi16(bit));
+}
+// The nearest bfloat16, ties to even, in the upper half of each lane; lower halves are anything. NaN has no payload.
+SIMD_INLINE U32 to_upper_bfloat16(F32 x) {
+  const __m512i bits = (__m512i)x;
+  const __mmask16 is_odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  return (U32)_mm512_mask_add_epi32(up, is_odd, bits, _mm512_set1_epi32(0x8000));
+}
+
 struct Table16 {
   __m512i entries;
 
@@ -455,6 +498,13 @@ struct WordTable32 {
     return {_mm512_inserti64x4(_mm512_castsi256_si512(first),
                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(high)), 1)};
   }
+  // From the upper halves of lanes: 16 entries twice, or 32.
+  SIMD_INLINE static WordTable32 of_upper(U32 x) {
+    const __m512i odd = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25, 23,
+                                         21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return {_mm512_permutexvar_epi16(odd, (__m512i)x)};
+  }
+  SIMD_INLINE static WordTable32 of_uppers(U32 a, U32 b) { return {(__m512i)pack_high_u16(as<I32>(a), as<I32>(b))}; }
   SIMD_INLINE U16 operator()(U16 index) const { return (U16)_mm512_permutexvar_epi16((__m512i)index, entries); }
 };
 
