@@ -6,6 +6,7 @@
 
 #include "block/convert_numbers.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -93,6 +94,17 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
   const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
   // A row of a tile is in one place.
   const std::byte* from = data_ + before + swizzled_place(row, column, size_.columns);
+  constexpr std::size_t tile_bytes = tile_rows * tile_columns;
+  if (TENSORCAST_HAS_QUICK_BLOCKS && column % tile_columns == 0) {
+    // Four tiles by one store: loads wait for stores that are narrower than they are.
+    using Four = std::array<std::array<std::byte, tile_columns>, 4>;
+    for (; out.size() >= sizeof(Four);
+         out = out.subspan(sizeof(Four)), column += sizeof(Four), from += 4 * tile_bytes) {
+      Four four;
+      for (std::size_t i = 0; i < four.size(); ++i) std::memcpy(&four[i], from + i * tile_bytes, tile_columns);
+      std::memcpy(out.data(), &four, sizeof(four));
+    }
+  }
   for (std::size_t done = 0; done < out.size();) {
     const std::size_t n = std::min(tile_columns - (column + done) % tile_columns, out.size() - done);
     if (n == tile_columns) {
@@ -100,7 +112,7 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
     } else {
       std::copy_n(from, n, &out[done]);
     }
-    from += tile_rows * tile_columns - (column + done) % tile_columns;
+    from += tile_bytes - (column + done) % tile_columns;
     done += n;
   }
 }
