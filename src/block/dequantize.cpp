@@ -237,8 +237,11 @@ class Writer {
           const auto codes = checked_.codes.bytes_of(matrix, in_matrix, column - skipped, skipped + n);
           prefetch(codes.data() + codes.size(), codes.size());
         }
-        reader.read(matrix, in_matrix, column - skipped, skipped + n, made.type, numbers.data());
-        TRY(put(numbers.data() + skipped * made.item(), n, row, done, made));
+        const auto write = [&](std::byte* to) { return reader.write(matrix, in_matrix, column, n, made.type, to); };
+        if (skipped != 0 || !bypasses_buffer(n, row, done, made, write)) {
+          reader.read(matrix, in_matrix, column - skipped, skipped + n, made.type, numbers.data());
+          TRY(put(numbers.data() + skipped * made.item(), n, row, done, made));
+        }
         done += n;
       }
     }
@@ -261,6 +264,8 @@ class Writer {
           break;
         }
         for (std::size_t i = 0; i < n; ++i) {
+          const auto write = [&](std::byte* to) { return tile.write(skipped + i, to); };
+          if (bypasses_buffer(depth, row + i, column, made, write)) continue;
           tile.read(skipped + i, numbers.data());
           TRY(put(numbers.data(), depth, row + i, column, made));
         }
@@ -316,6 +321,19 @@ class Writer {
     return {};
   }
 
+  // Reports whether `write` has written the numbers to their place, which it may do if they fill lines of the cache.
+  template <class Write>
+  [[nodiscard]] bool bypasses_buffer(std::size_t count, std::size_t row, std::size_t column, const Made& made,
+                                     const Write& write) const {
+    if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
+      constexpr std::uintptr_t line = 64;
+      if (!bypasses_buffer_ || !made.is_final || count % kernels::run_step != 0) return false;
+      std::byte* const to = place(row, column);
+      return reinterpret_cast<std::uintptr_t>(to) % line == 0 && write(to);
+    }
+    return false;
+  }
+
   Result<void> put(const std::byte* numbers, std::size_t count, std::size_t row, std::size_t column,
                    const Made& made) const {
     std::byte* const to = place(row, column);
@@ -340,6 +358,7 @@ class Writer {
   const codec::Policy& policy_;
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
   bool bypasses_cache_;
+  bool bypasses_buffer_ = bypasses_cache_ && stores_bypass_buffer(active_target());
   // Whether the codes of the next step are prefetched. The time with it: AVX-512 (Sapphire Rapids) 0.75 to 0.95, AVX2
   // (Zen 3) 1.0 to 1.1.
   bool prefetches_ = ops_.register_bytes >= 64;

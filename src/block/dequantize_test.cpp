@@ -107,6 +107,36 @@ TEST(Dequantize, AnyPiecesOfAnyFormatAreThoseOfTheWhole) {
   }
 }
 
+// `bytes` of a buffer from a line of the cache on.
+std::span<std::byte> lines_of(std::vector<std::byte>& buffer, std::int64_t bytes) {
+  constexpr std::size_t line = 64;
+  buffer.resize(static_cast<std::size_t>(bytes) + line);
+  const std::size_t skipped = (0 - reinterpret_cast<std::uintptr_t>(buffer.data())) % line;
+  return std::span(buffer).subspan(skipped, static_cast<std::size_t>(bytes));
+}
+
+// Scales and blocks are such that tables of products apply, but for some rows at the end.
+TEST(Dequantize, SlowTargetsThatBypassTheCacheAreThoseInPieces) {
+  constexpr std::int64_t rows = 3328, columns = 4096 + 256, at_once = 208;
+  const auto keep = [](std::vector<std::byte>& bytes, std::byte kept, std::byte set, std::size_t step = 1) {
+    for (std::size_t i = step - 1; i < bytes.size() - bytes.size() / 64; i += step) bytes[i] = (bytes[i] & kept) | set;
+  };
+  std::vector<std::byte> buffer;
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 1, rows, columns);
+    if (format.coding.gguf != GgufBlock::none) keep(sample.codes, std::byte{0xbb}, {});
+    keep(sample.scales, std::byte{0x3f}, std::byte{0x40}, format.coding.scale == DType::undefined ? 2 : 1);
+    const std::span<std::byte> whole = lines_of(buffer, rows * columns * 2);
+    ASSERT_TRUE(dequantize(sample.tensor, 0, {DType::bfloat16, {rows, columns}, whole}, {}, nullptr, {.threads = 1}));
+    for (std::int64_t first = 0; first < rows; first += at_once) {
+      const std::vector<std::byte> made = converted(sample.tensor, first, at_once, DType::bfloat16);
+      ASSERT_TRUE(std::equal(made.begin(), made.end(), whole.begin() + first * columns * 2)) << first;
+    }
+  }
+}
+
 float exact_number(DType from, std::uint64_t code) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(codec::cast_code(from, code, DType::float32, {}).bits));
 }

@@ -107,11 +107,11 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
   const BlockCoding& coding = checked_.coding();
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
   if (TENSORCAST_HAS_QUICK_BLOCKS && !nibbles_.empty() && to != DType::float32)
-    return look_up_nibbles(matrix, row, column, count, to, out);
+    return look_up_nibbles(matrix, row, column, count, to, out, false);
   const bool has_products = TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && !float8_.empty();
-  if (has_products && adds_powers_ && add_powers(matrix, row, column, count, out)) return;
+  if (has_products && adds_powers_ && add_powers(matrix, row, column, count, out, false)) return;
   load_scales(matrix, checked_.grid_row(row), column, count);
-  if (has_products && !adds_powers_ && look_up_products(matrix, row, column, count, out)) return;
+  if (has_products && !adds_powers_ && look_up_products(matrix, row, column, count, out, false)) return;
   const DType from = read_numbers(matrix, row, column, count);
   if (coding.factor == 1.0F) return scale(from, column, count, to, out);
   alignas(64) std::array<float, max_elements> products;
@@ -121,13 +121,29 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
   ops_.find_scale_runs(DType::float32, to, kernels::run_of_all)(bytes, out, up_to_step(count), factor);
 }
 
+bool RowReader::write(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
+                      std::byte* out) {
+  if (checked_.coding().gguf != GgufBlock::none) {
+    return decode_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out, true);
+  }
+  const std::size_t width = checked_.block_columns, skipped = column % width;
+  const auto are_whole = [&](std::size_t unit) { return width % unit == 0 && skipped % unit == 0; };
+  if (!nibbles_.empty() && to != DType::float32) {
+    if (width != 16 && !are_whole(32)) return false;
+    look_up_nibbles(matrix, row, column, count, to, out, true);
+    return true;
+  }
+  if (to != DType::bfloat16 || float8_.empty()) return false;
+  if (adds_powers_) return add_powers(matrix, row, column, count, out, true);
+  if (skipped + count > width && !are_whole(kernels::run_step)) return false;
+  load_scales(matrix, checked_.grid_row(row), column, count);
+  return look_up_products(matrix, row, column, count, out, true);
+}
+
 void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out) {
   const GgufRow& format = row(checked_.codes.gguf);
+  if (TENSORCAST_HAS_QUICK_BLOCKS && decode_gguf(blocks, count, to, out, false)) return;
   const std::size_t all = count / format.size.elements;
-  if (decode_ != nullptr && to == DType::bfloat16 &&
-      decode_(blocks, all, out, nibbles_.empty() ? nullptr : tables_of_codes(0, to))) {
-    return;
-  }
   kernels::GgufRuns& runs = numbers_.gguf;
   static_assert(max_elements <= kernels::GgufRuns::max_elements);
   if (TENSORCAST_HAS_QUICK_BLOCKS && unpack_codes_ != nullptr && to != DType::float32) {
@@ -142,6 +158,14 @@ void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, 
   const kernels::RunParameters by{.scales = runs.scales, .biases = format.has_bias ? runs.biases : nullptr};
   ops_.find_scale_runs(DType::int8, to, format.run)(reinterpret_cast<const std::byte*>(runs.q), out, up_to_step(count),
                                                     by);
+}
+
+bool RowReader::decode_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out, bool bypasses_cache) {
+  if (decode_ == nullptr || to != DType::bfloat16) return false;
+  const std::uint16_t* const tables = nibbles_.empty() ? nullptr : tables_of_codes(0, to);
+  const bool is_done = decode_(blocks, count / row(checked_.codes.gguf).size.elements, out, tables, bypasses_cache);
+  if (!is_done && bypasses_cache) ops_.stream_fence();  // before the same places are stored again
+  return is_done;
 }
 
 bool RowReader::has_scale_codes() const noexcept {
@@ -175,12 +199,16 @@ const std::uint16_t* RowReader::tables_of_codes(std::size_t matrix, DType to) {
 }
 
 void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
-                                std::byte* out) {
+                                std::byte* out, bool bypasses_cache) {
   const std::size_t width = checked_.block_columns, first = column / width;
   const std::size_t blocks = (column + count - 1) / width - first + 1;
   const CodeMatrices::Nibbles codes =
       checked_.codes.nibbles(matrix, row, column, std::as_writable_bytes(std::span(numbers_.integers, count)));
-  kernels::NibbleRuns runs{.tables = nullptr, .width = width, .skipped = column % width, .nibbles = codes.places};
+  kernels::NibbleRuns runs{.tables = nullptr,
+                           .width = width,
+                           .skipped = column % width,
+                           .nibbles = codes.places,
+                           .bypasses_cache = bypasses_cache};
   if (has_scale_codes()) {
     runs.tables = tables_of_codes(matrix, to);
     scale_codes_.resize(blocks);
@@ -194,7 +222,8 @@ void RowReader::look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t
 }
 
 // Returns false if a scale cannot be added to exponents.
-bool RowReader::add_powers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, std::byte* out) {
+bool RowReader::add_powers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, std::byte* out,
+                           bool bypasses_cache) {
   const std::size_t first = column / power_run, blocks = (count - 1) / power_run + 1;
   std::array<std::byte, max_elements / power_run> codes;
   std::array<std::uint16_t, codes.size() + kernels::run_step / power_run> powers;
@@ -202,21 +231,22 @@ bool RowReader::add_powers(std::size_t matrix, std::size_t row, std::size_t colu
   checked_.scales.read_codes(matrix, checked_.grid_row(row), first, of_blocks);
   if (!find_powers(of_blocks, powers)) return false;
   ops_.look_up_split_by_powers(checked_.codes.stream(matrix, row, column), out, count, *float8_.find(0, 1.0F),
-                               powers.data());
+                               powers.data(), bypasses_cache);
   return true;
 }
 
 // Returns false if a scale has no table; `out` is unspecified then.
 bool RowReader::look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
-                                 std::byte* out) {
+                                 std::byte* out, bool bypasses_cache) {
   const std::size_t width = checked_.block_columns;
   std::array<const kernels::byte_table::SplitTable*, max_elements / least_table_width + 2> tables;
   for (std::size_t i = 0; i < blocks_; ++i) {
     tables[i] = float8_.find(first_block_ + i, scales_[i]);
     if (tables[i] == nullptr) return false;
   }
-  ops_.look_up_split(checked_.codes.stream(matrix, row, column), out, count,
-                     {.tables = tables.data(), .width = width, .skipped = column % width});
+  ops_.look_up_split(
+      checked_.codes.stream(matrix, row, column), out, count,
+      {.tables = tables.data(), .width = width, .skipped = column % width, .bypasses_cache = bypasses_cache});
   return true;
 }
 

@@ -51,22 +51,29 @@ class RowReader {
   // `out` has room for `count` rounded up to a multiple of kernels::run_step.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to, std::byte* out);
 
+  // The same with stores that bypass the cache. Returns false if it cannot, and `out` is unspecified then.
+  // Preconditions: `out` is a line of the cache, and `count` a multiple of kernels::run_step.
+  [[nodiscard]] bool write(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
+                           std::byte* out);
+
   // Codes and scales have changed.
   void restart() noexcept { is_loaded_ = false; }
 
  private:
   void read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out);
+  [[nodiscard]] bool decode_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out,
+                                 bool bypasses_cache);
   [[nodiscard]] DType read_numbers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count);
   // Tables of products, where they are faster.
   void choose_products(const Checked& checked, bool is_table);
   void load_scales(std::size_t matrix, std::size_t grid_row, std::size_t column, std::size_t count);
   void scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out);
   [[nodiscard]] bool add_powers(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
-                                std::byte* out);
+                                std::byte* out, bool bypasses_cache);
   [[nodiscard]] bool look_up_products(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count,
-                                      std::byte* out);
+                                      std::byte* out, bool bypasses_cache);
   void look_up_nibbles(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to,
-                       std::byte* out);
+                       std::byte* out, bool bypasses_cache);
   [[nodiscard]] bool has_scale_codes() const noexcept;
   void choose_gguf_products();
   void unpack_filled(unsigned byte);

@@ -59,9 +59,11 @@ std::size_t TurnedExperts::load(std::size_t matrix, std::size_t row, std::size_t
   return depth_;
 }
 
-void TurnedExperts::read(std::size_t row, std::byte* out) const {
-  const kernels::NibblePowers by{
-      .results = results_.data(), .powers = &powers_[row / row_unit * stride], .are_upper = row % 2 != 0};
+void TurnedExperts::read(std::size_t row, std::byte* out, bool bypasses_cache) const {
+  const kernels::NibblePowers by{.results = results_.data(),
+                                 .powers = &powers_[row / row_unit * stride],
+                                 .are_upper = row % 2 != 0,
+                                 .bypasses_cache = bypasses_cache};
   ops_.look_up_powers(&codes_[row / 2 * stride], out, depth_, by);
 }
 

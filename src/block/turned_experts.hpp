@@ -27,9 +27,15 @@ class TurnedExperts {
   std::size_t load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column);
 
   // As TurnedTile::read().
-  void read(std::size_t row, std::byte* out) const;
+  void read(std::size_t row, std::byte* out) const { read(row, out, false); }
+  bool write(std::size_t row, std::byte* out) const {
+    read(row, out, true);
+    return true;
+  }
 
  private:
+  void read(std::size_t row, std::byte* out, bool bypasses_cache) const;
+
   static constexpr std::size_t most_depth = 1024, blocks = rows / row_unit;
   static constexpr std::size_t stride = most_depth + 64;  // rows of a power of two would fall on the same lines
 

@@ -86,6 +86,10 @@ std::size_t TurnedTile::load(std::size_t matrix, std::size_t row, std::size_t co
   return depth;
 }
 
+bool TurnedTile::write(std::size_t row, std::byte* out) {
+  return reader_.write(0, place(row), 0, tile_.codes.columns, to_, out);
+}
+
 void TurnedTile::read(std::size_t row, std::byte* out) {
   reader_.read(0, place(row), 0, tile_.codes.columns, to_, out);
 }

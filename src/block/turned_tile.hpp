@@ -31,6 +31,8 @@ class TurnedTile {
 
   // The numbers of a row of the tile, as RowReader::read() gives them.
   void read(std::size_t row, std::byte* out);
+  // The same with RowReader::write().
+  bool write(std::size_t row, std::byte* out);
 
  private:
   // The row of tile_ that has the row `row` of the weight.

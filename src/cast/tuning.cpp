@@ -54,6 +54,8 @@ bool stores_bypass_cache(Target target, DType from, DType to, std::size_t count,
   return is_amd && is_memory_bound && encodes_little && loop_prefetches(target, from, to);
 }
 
+bool stores_bypass_buffer(Target target) noexcept { return has_wide_registers(target) && !is_amd; }
+
 PieceTuning converted_pieces(Target target, DType from, DType to, bool is_memory_bound) {
   const bool writes_little = bit_width(from) >= 4 * bit_width(to);
   if (is_memory_bound && outruns_prefetching(target, from, to)) {

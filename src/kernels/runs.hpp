@@ -32,14 +32,17 @@ struct SplitRuns {
   const byte_table::SplitTable* const* tables;
   std::size_t width;
   std::size_t skipped = 0;
+  // With AVX-512, stores do; `dst` is a line of the cache then, and all codes of runs are of whole run_steps.
+  bool bypasses_cache = false;
 };
 using LookUpSplitFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs);
 
 // The outputs of one table, normal numbers of bfloat16, in runs of 32 that each have a power of two: an exponent, in
 // its place, that is added to outputs that are not zero, infinite or NaN, and leaves them normal. Powers are readable,
-// and the target is writable, up to `count` rounded up to a multiple of run_step.
+// and the target is writable, up to `count` rounded up to a multiple of run_step. `bypasses_cache`: as in SplitRuns.
 using LookUpSplitByPowersFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count,
-                                       const byte_table::SplitTable& table, const std::uint16_t* powers);
+                                       const byte_table::SplitTable& table, const std::uint16_t* powers,
+                                       bool bypasses_cache);
 
 // Where codes of four bits lie: two in each byte, or one in a half of each byte.
 enum class Nibbles : std::uint8_t { low_first, high_first, low_halves, high_halves };
@@ -51,6 +54,7 @@ struct NibbleRuns {
   std::size_t width;                      // of a run, a multiple of 16
   std::size_t skipped = 0;                // codes of the first run that come before, a multiple of 16
   Nibbles nibbles = Nibbles::low_first;
+  bool bypasses_cache = false;  // as in SplitRuns, but runs may have 16 codes
 };
 // Reads (count + 1) / 2 bytes, or `count` of halves, and writes results for `count` rounded up to a multiple of 16. Any
 // alignment.
@@ -62,6 +66,7 @@ struct NibblePowers {
   const std::uint16_t* results;  // 16
   const std::uint16_t* powers;   // of elements: exponents, in their place
   bool are_upper = false;        // halves of bytes
+  bool bypasses_cache = false;   // as in SplitRuns
 };
 // Reads `count` bytes, and powers and writes results for `count` rounded up to a multiple of 16. Any alignment.
 using LookUpPowersFn = void (*)(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
@@ -226,7 +231,8 @@ using UnpackGgufFn = void (*)(const std::byte* src, std::size_t blocks, GgufRuns
 enum class GgufElements : std::uint8_t { numbers, codes };
 
 // Decodes `blocks` blocks to bfloat16. `tables`: 16 results for each code of a scale, of formats whose scales have
-// codes of a byte. Returns false if a scale is NaN; `dst` is unspecified then.
-using DecodeGgufFn = bool (*)(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables);
+// codes of a byte. `bypasses_cache`: as in SplitRuns. Returns false if a scale is NaN; `dst` is unspecified then.
+using DecodeGgufFn = bool (*)(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables,
+                              bool bypasses_cache);
 
 }  // namespace tensorcast::kernels

@@ -1,19 +1,20 @@
 // ggml's blocks as bfloat16, in one pass: the codes of a run are few, so that all its results are made at once, in the
 // order of operations of unpack_gguf.cpp and rounded once, and codes look them up.
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 #include "kernels/per_target/gguf_blocks.hpp"
 #include "kernels/simd/environment.hpp"
 #include "kernels/simd/simd.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 #if TENSORCAST_REGISTER_BYTES == 64
 
 namespace {
-
-constexpr int register_elements = 32;  // results in a register
 
 // The magnitude of a scale of float16, by which NaN is found.
 SIMD_INLINE unsigned magnitude_at(Bytes b) { return word_at<std::uint16_t>(b) & 0x7fffu; }
@@ -23,19 +24,22 @@ SIMD_INLINE const std::byte* at(Bytes b) { return reinterpret_cast<const std::by
 SIMD_INLINE F32 scale_at(Bytes b) { return splat_float16(at(b)); }
 
 // Stores 32 results from place `i` of a block on.
-SIMD_INLINE void put(std::byte* dst, int i, U16 results) { store(dst + 2 * i, results); }
+SIMD_INLINE void put(std::byte* dst, int i, U16 results, bool bypasses_cache) {
+  store_line(dst + 2 * i, results, bypasses_cache);
+}
 
-// What each lane counts from: first, first + step, ... after every `each` lanes.
+// Lanes of which each `each` are one number: first, first + step, ...
 template <class V>
 struct Ramp {
   alignas(64) std::remove_cvref_t<decltype(V{}[0])> lanes[sizeof(V) / sizeof(V{}[0])];
 
   constexpr Ramp(int first, int each, int step = 1) {
-    for (int i = 0; auto& lane : lanes) lane = static_cast<std::remove_cvref_t<decltype(lane)>>(first + i++ / each * step);
+    for (int i = 0; auto& lane : lanes)
+      lane = static_cast<std::remove_cvref_t<decltype(lane)>>(first + i++ / each * step);
   }
   [[nodiscard]] SIMD_INLINE V get() const { return load<V>(reinterpret_cast<const std::byte*>(lanes)); }
 };
-// The same `period` lanes again and again.
+// The numbers of codes: integers from `first` on, again after every `period`, or a table's.
 struct Numbers {
   alignas(64) float lanes[16];
 
@@ -58,10 +62,10 @@ template <const Numbers& numbers, bool has_bias>
 struct Nibbles {
   static constexpr int elements = 32, codes = has_bias ? 4 : 2, bytes = codes + 16;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     F32 x = numbers.get() * scale_at(b);
     if constexpr (has_bias) x += scale_at(b + 2);
-    put(dst, 0, WordTable32::of_upper(to_upper_bfloat16(x))(load_nibbles_as_u16(at(b + codes))));
+    put(dst, 0, WordTable32::of_upper(to_upper_bfloat16(x))(load_nibbles_as_u16(at(b + codes))), bypasses_cache);
     return has_bias ? std::max(magnitude_at(b), magnitude_at(b + 2)) : magnitude_at(b);
   }
 };
@@ -70,7 +74,7 @@ template <int zero, bool has_bias>
 struct FiveBits {
   static constexpr int elements = 32, fifths = has_bias ? 4 : 2, codes = fifths + 4, bytes = codes + 16;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const F32 scale = scale_at(b);
     F32 low = counted<-zero>.get() * scale, high = counted<16 - zero>.get() * scale;
     if constexpr (has_bias) {
@@ -79,7 +83,8 @@ struct FiveBits {
       high += bias;
     }
     const auto table = WordTable32::of_uppers(to_upper_bfloat16(low), to_upper_bfloat16(high));
-    put(dst, 0, table(with_bit_where(load_nibbles_as_u16(at(b + codes)) & 15, word_at<std::uint32_t>(b + fifths), 16)));
+    put(dst, 0, table(with_bit_where(load_nibbles_as_u16(at(b + codes)) & 15, word_at<std::uint32_t>(b + fifths), 16)),
+        bypasses_cache);
     return has_bias ? std::max(magnitude_at(b), magnitude_at(b + 2)) : magnitude_at(b);
   }
 };
@@ -87,12 +92,12 @@ struct FiveBits {
 struct Q8_0 {
   static constexpr int elements = 32, bytes = 34;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const F32 scale = scale_at(b);
     const auto product = [&](int i) SIMD_INLINE_LAMBDA {
       return as<I32>(to_upper_bfloat16(to_f32<true>(load_int8(at(b + 2 + i))) * scale));
     };
-    put(dst, 0, pack_high_u16(product(0), product(16)));
+    put(dst, 0, pack_high_u16(product(0), product(16)), bypasses_cache);
     return magnitude_at(b);
   }
 };
@@ -134,15 +139,15 @@ SIMD_INLINE void unrolled(const Body& body) {
 struct Q4K {
   static constexpr int elements = 256, bytes = 144;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const Parameters by = scales_and_biases(b);
     const auto table = [&](int run) SIMD_INLINE_LAMBDA {
       return WordTable32::of_upper(to_upper_bfloat16(counted<0>.get() * by[run] + by[8 + run]));
     };
     unrolled<4>([&](auto part) SIMD_INLINE_LAMBDA {
       const U16 both = load_bytes_as_u16(at(b + 16 + 32 * part));
-      put(dst, 64 * part, table(2 * part)(both));
-      put(dst, 64 * part + 32, table(2 * part + 1)(both >> 4));
+      put(dst, 64 * part, table(2 * part)(both), bypasses_cache);
+      put(dst, 64 * part + 32, table(2 * part + 1)(both >> 4), bypasses_cache);
     });
     return std::max(magnitude_at(b), magnitude_at(b + 2));
   }
@@ -151,33 +156,34 @@ struct Q4K {
 struct Q5K {
   static constexpr int elements = 256, bytes = 176;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const Parameters by = scales_and_biases(b);
     const U16 fifths = load_bytes_as_u16(at(b + 16)), four_bits = splat(std::uint16_t{15});
     unrolled<8>([&](auto run) SIMD_INLINE_LAMBDA {
-      const auto results = [&](const Numbers& numbers) SIMD_INLINE_LAMBDA {
-        return to_upper_bfloat16(numbers.get() * by[run] + by[8 + run]);
-      };
+      const auto results = [&](const Numbers& numbers)
+                               SIMD_INLINE_LAMBDA { return to_upper_bfloat16(numbers.get() * by[run] + by[8 + run]); };
       const auto table = WordTable32::of_uppers(results(counted<0>), results(counted<16>));
       const U16 both = load_bytes_as_u16(at(b + 48 + 32 * (run / 2)));
-      put(dst, 32 * run, table(select_bits(four_bits, moved<4 * (run % 2), 0>(both), moved<run, 4>(fifths))));
+      put(dst, 32 * run, table(select_bits(four_bits, moved<4 * (run % 2), 0>(both), moved<run, 4>(fifths))),
+          bypasses_cache);
     });
     return std::max(magnitude_at(b), magnitude_at(b + 2));
   }
 };
 
-// The parameters of four runs from the fourth times `four` on, for four codes each, or of two runs, for eight.
+// The parameters of as many runs as have `codes` lanes each: the first ones, the next ones, ...
 template <int codes>
 SIMD_INLINE F32 of_runs(F32 parameters, int which) {
-  static constexpr Ramp<I32> runs[] = {{0, codes}, {16 / codes, codes}, {32 / codes, codes}, {48 / codes, codes},
-                                       {64 / codes, codes}, {80 / codes, codes}, {96 / codes, codes}, {112 / codes, codes}};
+  static constexpr Ramp<I32> runs[] = {{0, codes},          {16 / codes, codes}, {32 / codes, codes},
+                                       {48 / codes, codes}, {64 / codes, codes}, {80 / codes, codes},
+                                       {96 / codes, codes}, {112 / codes, codes}};
   return permute(parameters, runs[which].get());
 }
 
 struct Q2K {
   static constexpr int elements = 256, bytes = 84;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const I32 both = widen_bytes<false>(word_at<Words2>(b));
     const F32 scales = to_f32<true>(both & 15) * scale_at(b + 80);
     const F32 biases = -(to_f32<true>(both >> 4) * scale_at(b + 82));
@@ -190,7 +196,8 @@ struct Q2K {
       const auto table = WordTable32::of_uppers(results(2 * half), results(2 * half + 1));
       const U16 bits = load_bytes_as_u16(at(b + 16 + 32 * half));
       unrolled<4>([&](auto part) SIMD_INLINE_LAMBDA {
-        put(dst, 128 * half + 32 * part, table(select_bits(two_bits, bits >> (2 * part), of_run[part].get())));
+        put(dst, 128 * half + 32 * part, table(select_bits(two_bits, bits >> (2 * part), of_run[part].get())),
+            bypasses_cache);
       });
     });
     return std::max(magnitude_at(b + 80), magnitude_at(b + 82));
@@ -200,7 +207,7 @@ struct Q2K {
 struct Q3K {
   static constexpr int elements = 256, bytes = 110;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const F32 scales = to_f32<true>(widen_bytes<false>(q3_k_scales(b + 96)) - 32) * scale_at(b + 108);
     const auto results = [&](int which) SIMD_INLINE_LAMBDA {
       return to_upper_bfloat16(counted<-4, 8>.get() * of_runs<8>(scales, which));
@@ -214,7 +221,7 @@ struct Q3K {
       unrolled<2>([&](auto i) SIMD_INLINE_LAMBDA {
         constexpr int part = 2 * quarter + i;
         const U16 third = select_bits(four, moved<part, 2>(thirds), of_run[i].get());
-        put(dst, 32 * part, table(select_bits(two_bits, bits >> (2 * (part % 4)), third)));
+        put(dst, 32 * part, table(select_bits(two_bits, bits >> (2 * (part % 4)), third)), bypasses_cache);
       });
     });
     return magnitude_at(b + 108);
@@ -224,7 +231,7 @@ struct Q3K {
 struct Q6K {
   static constexpr int elements = 256, bytes = 210;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const Parameters by(to_f32<true>(widen_bytes<true>(word_at<Words2>(b + 192))) * scale_at(b + 208));
     alignas(64) std::byte codes[elements];
     const U16 four_bits = splat(std::uint16_t{0x0f0f}), next_two = splat(std::uint16_t{0x3030});
@@ -241,7 +248,7 @@ struct Q6K {
       const auto product = [&](int run) SIMD_INLINE_LAMBDA {
         return as<I32>(to_upper_bfloat16(to_f32<true>(load_int8(codes + 16 * run)) * by[run]));
       };
-      put(dst, 32 * part, pack_high_u16(product(2 * part), product(2 * part + 1)));
+      put(dst, 32 * part, pack_high_u16(product(2 * part), product(2 * part + 1)), bypasses_cache);
     });
     return magnitude_at(b + 208);
   }
@@ -250,11 +257,11 @@ struct Q6K {
 struct Iq4Xs {
   static constexpr int elements = 256, bytes = 136;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
     const Parameters by(scale_at(b) * to_f32<true>(widen_bytes<false>(Words2{iq4_xs_scales(b + 2), 0}) - 32));
     unrolled<8>([&](auto run) SIMD_INLINE_LAMBDA {
       const auto table = WordTable32::of_upper(to_upper_bfloat16(of_iq4.get() * by[run]));
-      put(dst, 32 * run, table(load_nibbles_as_u16(at(b + 8 + 16 * run))));
+      put(dst, 32 * run, table(load_nibbles_as_u16(at(b + 8 + 16 * run))), bypasses_cache);
     });
     return magnitude_at(b);
   }
@@ -265,9 +272,9 @@ struct Iq4Xs {
 struct Mxfp4 {
   static constexpr int elements = 32, bytes = 17;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables, bool bypasses_cache) {
     const std::uint16_t* const table = tables + 16 * b[0];
-    put(dst, 0, WordTable32::of_halves(table, table)(load_nibbles_as_u16(at(b + 1))));
+    put(dst, 0, WordTable32::of_halves(table, table)(load_nibbles_as_u16(at(b + 1))), bypasses_cache);
     return 0;
   }
 };
@@ -275,30 +282,32 @@ struct Mxfp4 {
 struct Nvfp4 {
   static constexpr int elements = 64, bytes = 36;
 
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables) {
+  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables, bool bypasses_cache) {
     const U16 four_bits = splat(std::uint16_t{15});
     for (int i = 0; i < 2; ++i) {
       const auto table = WordTable32::of_halves(tables + 16 * b[2 * i], tables + 16 * b[2 * i + 1]);
       const U16 codes = load_runs_of_nibbles_as_u16(at(b + 4 + 16 * i));
-      put(dst, 32 * i, table(select_bits(four_bits, codes, Ramp<U16>(0, 16, 16).get())));
+      put(dst, 32 * i, table(select_bits(four_bits, codes, Ramp<U16>(0, 16, 16).get())), bypasses_cache);
     }
     return 0;
   }
 };
 
 template <class Format>
-[[gnu::noinline]] bool decode(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables) {
+[[gnu::noinline]] bool decode(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables,
+                              bool bypasses_cache) {
   const auto* const bytes = reinterpret_cast<Bytes>(src);
   unsigned largest = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
-    largest = std::max(largest, Format::decode(bytes + i * Format::bytes, dst + 2 * i * Format::elements, tables));
+    largest = std::max(
+        largest, Format::decode(bytes + i * Format::bytes, dst + 2 * i * Format::elements, tables, bypasses_cache));
   }
   return largest <= infinity;
 }
 
 template <class Format>
-bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables) {
-  return in_default_environment([&] { return decode<Format>(src, blocks, dst, tables); });
+bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::uint16_t* tables, bool bypasses_cache) {
+  return in_default_environment([&] { return decode<Format>(src, blocks, dst, tables, bypasses_cache); });
 }
 
 }  // namespace

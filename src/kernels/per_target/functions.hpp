@@ -30,7 +30,7 @@ void count_nibbles(const std::byte* data, std::size_t bytes, std::uint64_t* coun
 void scale_runs_by_powers(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by);
 void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs);
 void look_up_split_by_powers(const std::byte* codes, std::byte* dst, std::size_t count,
-                             const byte_table::SplitTable& table, const std::uint16_t* powers);
+                             const byte_table::SplitTable& table, const std::uint16_t* powers, bool bypasses_cache);
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs);
 void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;

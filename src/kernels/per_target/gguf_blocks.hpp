@@ -13,7 +13,8 @@ using Bytes = const std::uint8_t*;
 
 // Twice the numbers of float4_e2m1, as ggml stores them; its scales are halves. The code of -0 means 0.
 inline constexpr std::int8_t doubled_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-inline constexpr std::int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr std::int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                1,    13,   25,  38,  53,  69,  89,  113};
 
 SIMD_INLINE float half_at(Bytes bytes) {
   std::uint16_t bits = 0;
@@ -45,11 +46,10 @@ typedef std::uint64_t Words2 __attribute__((vector_size(16)));
 SIMD_INLINE Words2 q3_k_scales(Bytes b) {
   const auto low = word_at<std::uint64_t>(b);
   const auto high = word_at<std::uint32_t>(b + 8);
-  const auto two_bits_from = [&](int bit)
-                                 SIMD_INLINE_LAMBDA { return std::uint64_t{high >> bit & 0x03030303u} << 4; };
+  const auto two_bits_from = [&](int bit) SIMD_INLINE_LAMBDA { return std::uint64_t{high >> bit & 0x03030303u} << 4; };
   constexpr std::uint64_t nibbles = 0x0f0f0f0f0f0f0f0f;
   return Words2{(low & nibbles) | two_bits_from(0) | two_bits_from(2) << 32,
-          (low >> 4 & nibbles) | two_bits_from(4) | two_bits_from(6) << 32};
+                (low >> 4 & nibbles) | two_bits_from(4) | two_bits_from(6) << 32};
 }
 
 // Q4_K's and Q5_K's eight scales, then eight minima, of six bits: those of the first four, then lower and upper bits of

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -78,27 +79,29 @@ struct Table {
 
 constexpr std::size_t wide_step = 2 * step;
 
-// Codes of 32, one a lane.
+// Codes of 32, each in the lower four bits of a lane.
 template <Nibbles nibbles>
 SIMD_INLINE U16 wide_codes_at(const std::byte* src) {
-  if constexpr (nibbles == Nibbles::low_halves) return load_bytes_as_u16(src) & 15;
+  if constexpr (nibbles == Nibbles::low_halves) return load_bytes_as_u16(src);
   if constexpr (nibbles == Nibbles::high_halves) return load_bytes_as_u16(src) >> 4;
   const auto both = as<U32>(load_uint8(src));
-  return as<U16>(nibbles == Nibbles::low_first ? both | both << 12 : both >> 4 | both << 16) & 15;
+  return as<U16>(nibbles == Nibbles::low_first ? both | both << 12 : both >> 4 | both << 16);
 }
 
 // Returns how many codes are looked up: whole registers, of runs of 16 or of a multiple of 32.
 template <Nibbles nibbles>
 std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t count, NibbleRuns runs) {
-  const auto convert = [&](std::size_t at, const WordTable32& table, U16 added) SIMD_INLINE_LAMBDA {
-    const U16 here = wide_codes_at<nibbles>(codes + bytes_of_codes<nibbles>(at));
-    store(dst + 2 * at, table(here | added));
-  };
+  const auto codes_at = [&](std::size_t at)
+                            SIMD_INLINE_LAMBDA { return wide_codes_at<nibbles>(codes + bytes_of_codes<nibbles>(at)); };
+  const auto put = [&](std::size_t at, U16 results)
+                       SIMD_INLINE_LAMBDA { store_line(dst + 2 * at, results, runs.bypasses_cache); };
   const std::size_t whole = count / wide_step * wide_step;
   if (runs.width == step) {
     const U16 of_second = as<U16>(U64{0, 0, 0, 0, ~0ULL, ~0ULL, ~0ULL, ~0ULL}) & 16;
+    const U16 four_bits = splat(std::uint16_t{15});
     for (std::size_t at = 0, run = 0; at < whole; at += wide_step, run += 2) {
-      convert(at, WordTable32::of_halves(results_of(runs, run), results_of(runs, run + 1)), of_second);
+      const auto table = WordTable32::of_halves(results_of(runs, run), results_of(runs, run + 1));
+      put(at, table(select_bits(four_bits, codes_at(at), of_second)));
     }
     return whole;
   }
@@ -106,7 +109,7 @@ std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t cou
   std::size_t end = runs.width - runs.skipped;
   for (std::size_t at = 0, run = 0; at < whole; ++run, end += runs.width) {
     const auto table = WordTable32::of_halves(results_of(runs, run), results_of(runs, run));
-    for (; at < end && at < whole; at += wide_step) convert(at, table, U16{});
+    for (; at < end && at < whole; at += wide_step) put(at, table(codes_at(at)));
   }
   return whole;
 }
@@ -139,9 +142,9 @@ template <Nibbles nibbles>
 }
 
 template <class Halves>
-SIMD_INLINE void add_powers(std::byte* dst, Halves results, const std::uint16_t* powers) {
+SIMD_INLINE Halves with_powers(Halves results, const std::uint16_t* powers) {
   const auto added = load<Halves>(reinterpret_cast<const std::byte*>(powers));
-  store(dst, results + (added & (Halves)(results + results != 0)));
+  return results + (added & (Halves)(results + results != 0));
 }
 
 template <Nibbles nibbles>
@@ -151,14 +154,15 @@ template <Nibbles nibbles>
   const auto convert = [&](std::size_t at, std::size_t bytes) SIMD_INLINE_LAMBDA {
     const Bytes16 here = codes_at<nibbles>(codes + at, bytes);
     const Bytes16 lows = look_up(table.low, here), highs = look_up(table.high, here);
-    add_powers(dst + 2 * at, (Halves8)first_in_turns(lows, highs), by.powers + at);
-    add_powers(dst + 2 * at + sizeof(lows), (Halves8)last_in_turns(lows, highs), by.powers + at + step / 2);
+    store(dst + 2 * at, with_powers((Halves8)first_in_turns(lows, highs), by.powers + at));
+    store(dst + 2 * at + sizeof(lows), with_powers((Halves8)last_in_turns(lows, highs), by.powers + at + step / 2));
   };
   std::size_t at = 0;
 #if TENSORCAST_REGISTER_BYTES == 64
   const auto entries = WordTable32::of_halves(by.results, by.results);
   for (; at + wide_step <= count; at += wide_step) {
-    add_powers(dst + 2 * at, entries(wide_codes_at<nibbles>(codes + at)), by.powers + at);
+    const U16 results = entries(wide_codes_at<nibbles>(codes + at));
+    store_line(dst + 2 * at, with_powers(results, by.powers + at), by.bypasses_cache);
   }
 #endif
   for (; at + step <= count; at += step) convert(at, step);

@@ -6,6 +6,7 @@
 #include "kernels/for_each_block.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/powers.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -213,13 +214,22 @@ void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, co
   std::size_t end = runs.width - runs.skipped;
   for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
     const std::size_t stop = end < count ? end : count;
-    look_up_in_halves<16, 0, false>(codes + at, dst + 2 * at, stop - at, *runs.tables[run]);
-    at = stop;
+    if (runs.bypasses_cache) {
+      const HalfTables<16, 0, false> look_up_register(*runs.tables[run]);
+      for (; at < stop; at += kRegisterBytes) {
+        const Registers numbers = look_up_register(codes + at);
+        store_line(dst + 2 * at, numbers.v[0], true);
+        store_line(dst + 2 * at + kRegisterBytes, numbers.v[1], true);
+      }
+    } else {
+      look_up_in_halves<16, 0, false>(codes + at, dst + 2 * at, stop - at, *runs.tables[run]);
+      at = stop;
+    }
   }
 }
 
 void look_up_split_by_powers(const std::byte* codes, std::byte* dst, std::size_t count, const SplitTable& table,
-                             const std::uint16_t* powers) {
+                             const std::uint16_t* powers, bool bypasses_cache) {
   constexpr std::size_t run = 32, lanes = kRegisterBytes / 2;
   const HalfTables<16, 0, false> look_up_register(table);
   const auto convert = [&](const std::byte* from, std::size_t at) SIMD_INLINE_LAMBDA {
@@ -227,7 +237,7 @@ void look_up_split_by_powers(const std::byte* codes, std::byte* dst, std::size_t
 #pragma GCC unroll 2
     for (std::size_t i = 0; i < 2; ++i) {
       const U16 power = splat(powers[(at + i * lanes) / run]);
-      store(dst + 2 * (at + i * lanes), with_power(as<U16>(numbers.v[i]), power));
+      store_line(dst + 2 * (at + i * lanes), with_power(as<U16>(numbers.v[i]), power), bypasses_cache);
     }
   };
   std::size_t at = 0;

@@ -442,13 +442,15 @@ SIMD_INLINE U16 load_bytes_as_u16(const std::byte* src) { return (U16)_mm512_cvt
 // 16 bytes as they are, then shifted by four bits, each in a lane of 16 bits. Or first eight and then eight of them.
 SIMD_INLINE U16 load_nibbles_as_u16(const std::byte* src) {
   const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src)));
-  const __m512i shifts = _mm512_setr_epi64(0, 0, 0, 0, 0x4000400040004, 0x4000400040004, 0x4000400040004, 0x4000400040004);
+  const __m512i shifts =
+      _mm512_setr_epi64(0, 0, 0, 0, 0x4000400040004, 0x4000400040004, 0x4000400040004, 0x4000400040004);
   return (U16)_mm512_srlv_epi16(_mm512_cvtepu8_epi16(twice), shifts);
 }
 SIMD_INLINE U16 load_runs_of_nibbles_as_u16(const std::byte* src) {
   const __m256i twice =
       _mm256_permute4x64_epi64(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src))), 0x50);
-  const __m512i shifts = _mm512_setr_epi64(0, 0, 0x4000400040004, 0x4000400040004, 0, 0, 0x4000400040004, 0x4000400040004);
+  const __m512i shifts =
+      _mm512_setr_epi64(0, 0, 0x4000400040004, 0x4000400040004, 0, 0, 0x4000400040004, 0x4000400040004);
   return (U16)_mm512_srlv_epi16(_mm512_cvtepu8_epi16(twice), shifts);
 }
 // A number of float16 in all lanes.
