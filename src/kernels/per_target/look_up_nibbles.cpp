@@ -3,6 +3,7 @@
 #include <cstring>
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
+#include "kernels/simd/powers.hpp"
 #include "kernels/simd/simd.hpp"
 #include "kernels/simd/store_line.hpp"
 
@@ -89,19 +90,18 @@ SIMD_INLINE U16 wide_codes_at(const std::byte* src) {
 }
 
 // Returns how many codes are looked up: whole registers, of runs of 16 or of a multiple of 32.
-template <Nibbles nibbles>
+template <Nibbles nibbles, bool bypasses_cache>
 std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t count, NibbleRuns runs) {
   const auto codes_at = [&](std::size_t at)
                             SIMD_INLINE_LAMBDA { return wide_codes_at<nibbles>(codes + bytes_of_codes<nibbles>(at)); };
   const auto put = [&](std::size_t at, U16 results)
-                       SIMD_INLINE_LAMBDA { store_line(dst + 2 * at, results, runs.bypasses_cache); };
+                       SIMD_INLINE_LAMBDA { store_line(dst + 2 * at, results, bypasses_cache); };
   const std::size_t whole = count / wide_step * wide_step;
   if (runs.width == step) {
     const U16 of_second = as<U16>(U64{0, 0, 0, 0, ~0ULL, ~0ULL, ~0ULL, ~0ULL}) & 16;
-    const U16 four_bits = splat(std::uint16_t{15});
     for (std::size_t at = 0, run = 0; at < whole; at += wide_step, run += 2) {
       const auto table = WordTable32::of_halves(results_of(runs, run), results_of(runs, run + 1));
-      put(at, table(select_bits(four_bits, codes_at(at), of_second)));
+      put(at, table((codes_at(at) & 15) | of_second));
     }
     return whole;
   }
@@ -116,7 +116,7 @@ std::size_t look_up_wide(const std::byte* codes, std::byte* dst, std::size_t cou
 
 #else
 
-template <Nibbles nibbles>
+template <Nibbles nibbles, bool bypasses_cache>
 SIMD_INLINE std::size_t look_up_wide(const std::byte*, std::byte*, std::size_t, const NibbleRuns&) {
   return 0;
 }
@@ -125,7 +125,8 @@ SIMD_INLINE std::size_t look_up_wide(const std::byte*, std::byte*, std::size_t, 
 
 template <Nibbles nibbles>
 [[gnu::noinline]] void look_up_runs(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {
-  std::size_t at = look_up_wide<nibbles>(codes, dst, count, runs);
+  std::size_t at = runs.bypasses_cache ? look_up_wide<nibbles, true>(codes, dst, count, runs)
+                                       : look_up_wide<nibbles, false>(codes, dst, count, runs);
   std::size_t run = (runs.skipped + at) / runs.width;
   std::size_t end = (run + 1) * runs.width - runs.skipped;
   for (; at < count; ++run, end += runs.width) {
@@ -143,11 +144,10 @@ template <Nibbles nibbles>
 
 template <class Halves>
 SIMD_INLINE Halves with_powers(Halves results, const std::uint16_t* powers) {
-  const auto added = load<Halves>(reinterpret_cast<const std::byte*>(powers));
-  return results + (added & (Halves)(results + results != 0));
+  return with_power_of_finite(results, load<Halves>(reinterpret_cast<const std::byte*>(powers)));
 }
 
-template <Nibbles nibbles>
+template <Nibbles nibbles, bool bypasses_cache>
 [[gnu::noinline]] void look_up_with_powers(const std::byte* codes, std::byte* dst, std::size_t count,
                                            const NibblePowers& by) {
   const Table table(by.results);
@@ -162,7 +162,7 @@ template <Nibbles nibbles>
   const auto entries = WordTable32::of_halves(by.results, by.results);
   for (; at + wide_step <= count; at += wide_step) {
     const U16 results = entries(wide_codes_at<nibbles>(codes + at));
-    store_line(dst + 2 * at, with_powers(results, by.powers + at), by.bypasses_cache);
+    store_line(dst + 2 * at, with_powers(results, by.powers + at), bypasses_cache);
   }
 #endif
   for (; at + step <= count; at += step) convert(at, step);
@@ -172,8 +172,13 @@ template <Nibbles nibbles>
 }  // namespace
 
 void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by) {
-  return by.are_upper ? look_up_with_powers<Nibbles::high_halves>(codes, dst, count, by)
-                      : look_up_with_powers<Nibbles::low_halves>(codes, dst, count, by);
+  constexpr auto low = Nibbles::low_halves, high = Nibbles::high_halves;
+  if (kRegisterBytes == 64 && by.bypasses_cache) {
+    return by.are_upper ? look_up_with_powers<high, true>(codes, dst, count, by)
+                        : look_up_with_powers<low, true>(codes, dst, count, by);
+  }
+  return by.are_upper ? look_up_with_powers<high, false>(codes, dst, count, by)
+                      : look_up_with_powers<low, false>(codes, dst, count, by);
 }
 
 void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, const NibbleRuns& runs) {

@@ -210,21 +210,27 @@ static constexpr struct LoopList {
 
 byte_table::Loops table_loops() noexcept { return byte_table::Loops(list.loops).first(list.size); }
 
+// As look_up_split(), for whole lines that bypass the cache.
+[[gnu::noinline]] static void look_up_lines(const std::byte* codes, std::byte* dst, std::size_t count,
+                                            const SplitRuns& runs) {
+  std::size_t end = runs.width - runs.skipped;
+  for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
+    const HalfTables<16, 0, false> look_up_register(*runs.tables[run]);
+    for (const std::size_t stop = end < count ? end : count; at < stop; at += kRegisterBytes) {
+      const Registers numbers = look_up_register(codes + at);
+      store_line(dst + 2 * at, numbers.v[0], true);
+      store_line(dst + 2 * at + kRegisterBytes, numbers.v[1], true);
+    }
+  }
+}
+
 void look_up_split(const std::byte* codes, std::byte* dst, std::size_t count, const SplitRuns& runs) {
+  if (kRegisterBytes == 64 && runs.bypasses_cache) return look_up_lines(codes, dst, count, runs);
   std::size_t end = runs.width - runs.skipped;
   for (std::size_t at = 0, run = 0; at < count; ++run, end += runs.width) {
     const std::size_t stop = end < count ? end : count;
-    if (runs.bypasses_cache) {
-      const HalfTables<16, 0, false> look_up_register(*runs.tables[run]);
-      for (; at < stop; at += kRegisterBytes) {
-        const Registers numbers = look_up_register(codes + at);
-        store_line(dst + 2 * at, numbers.v[0], true);
-        store_line(dst + 2 * at + kRegisterBytes, numbers.v[1], true);
-      }
-    } else {
-      look_up_in_halves<16, 0, false>(codes + at, dst + 2 * at, stop - at, *runs.tables[run]);
-      at = stop;
-    }
+    look_up_in_halves<16, 0, false>(codes + at, dst + 2 * at, stop - at, *runs.tables[run]);
+    at = stop;
   }
 }
 

@@ -17,4 +17,16 @@ SIMD_INLINE U16 with_power(U16 number, U16 exponent) {
 #endif
 }
 
+// The same if numbers are normal or zero.
+template <class Halves>
+SIMD_INLINE Halves with_power_of_finite(Halves number, Halves exponent) {
+#if TENSORCAST_REGISTER_BYTES == 64
+  if constexpr (sizeof(Halves) == kRegisterBytes) {
+    const __mmask32 is_normal = _mm512_test_epi16_mask((__m512i)number, _mm512_set1_epi16(INT16_MAX));
+    return (Halves)_mm512_mask_add_epi16((__m512i)number, is_normal, (__m512i)number, (__m512i)exponent);
+  }
+#endif
+  return number + (exponent & (Halves)(number + number != 0));
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
