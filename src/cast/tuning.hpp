@@ -32,7 +32,7 @@ inline constexpr std::size_t bypass_cache_min_bytes = std::size_t{32} << 20;
                                        bool is_memory_bound) noexcept;
 
 // Reports whether stores of blocks that bypass the cache do so where numbers are made, not from a buffer in the cache.
-// The time with it, by bench/blocks: Xeon (Emerald Rapids) 0.75 to 0.85. Others are not measured.
+// The time with it, by bench/blocks: Xeon (Emerald Rapids) 0.7 to 0.9. Others are not measured.
 [[nodiscard]] bool stores_bypass_buffer(Target target) noexcept;
 
 // Targets from this size on: whether their pages exist is worth asking.
