@@ -20,7 +20,6 @@
 #include "dtype/formatted.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
-
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -316,15 +315,13 @@ void Quantizer::set_maximum(float largest) noexcept {
 }
 
 void Quantizer::set_steps() {
-  // As much as tables take to make.
-  constexpr std::size_t least_numbers = std::size_t{1} << 18;
+  constexpr std::size_t least_numbers = std::size_t{1} << 18;  // fewer take as long as tables to make
   steps_ = steps_of(scale_, context_);
+  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return;
   code_steps_.reset();
-  if (!TENSORCAST_HAS_QUICK_BLOCKS || !steps_ || clip_ || rows_ * columns_ < least_numbers) return;
+  if (!steps_ || clip_ || rows_ * columns_ < least_numbers) return;
   std::array<float, 256> factors{};
-  for (std::size_t code = 0; code < factors.size(); ++code) {
-    factors[code] = factor_of_code(*steps_, static_cast<std::uint8_t>(code));
-  }
+  for (std::uint8_t code = 0; code != 255; ++code) factors[code] = factor_of_code(*steps_, code);  // 255 is NaN
   code_steps_ = encoder_.make_steps(factors);
 }
 
