@@ -64,7 +64,7 @@ enum class TensorKind : std::uint8_t {
 // Whether it is a matrix of a layer: what Preset::weights_only converts.
 [[nodiscard]] TENSORCAST_API bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
-// Whether it is such a matrix that QuantizeTargets::scheme quantizes: no convolution, and of no vision tower.
+// Whether it is such a matrix that QuantizeTargets::scheme quantizes: no convolution, and of no vision or audio tower.
 [[nodiscard]] TENSORCAST_API bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
 enum class Preset : std::uint8_t {
@@ -154,7 +154,7 @@ enum class Fuse : std::uint8_t {
 // How weights are quantized.
 struct QuantizeTargets {
   // A scheme of quantize_recipes(), such as "nvfp4" or "q4_k", for matrices of layers that no rule names; the output's
-  // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision towers are no such
+  // other tensors stay. Embeddings, heads, norms, routers, convolutions, vectors and vision or audio towers are no such
   // matrices. Layers that are quantized already are decoded first. Empty: nothing is quantized, unless a rule says so.
   std::string scheme = {};
   // Not 0: in the place of `scheme`, the one of `candidates` that is best for each of these matrices, so that the sum

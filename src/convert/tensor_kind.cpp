@@ -1,8 +1,8 @@
-// Tells what a tensor is from its name.
+#include "convert/tensor_kind.hpp"
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <string_view>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -95,6 +95,21 @@ bool is_vector_like(std::string_view tensor) noexcept {
   return std::ranges::any_of(ends, [&](std::string_view end) { return tensor.ends_with(end); });
 }
 
+// Whether layers multiply matrices of this kind.
+bool is_of_layers(TensorKind kind) noexcept {
+  switch (kind) {
+    case TensorKind::embedding:
+    case TensorKind::head:
+    case TensorKind::norm:
+    case TensorKind::router:
+    case TensorKind::state_space:
+    case TensorKind::scale:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
@@ -115,21 +130,29 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
 }
 
 bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
-  if (rank < 2 || is_vector_like(tensor)) return false;
-  switch (tensor_kind(tensor, rank)) {
-    case TensorKind::embedding:
-    case TensorKind::head:
-    case TensorKind::norm:
-    case TensorKind::router:
-    case TensorKind::state_space:
-    case TensorKind::scale:
-      return false;
-    default:
-      return true;
-  }
+  return rank >= 2 && !is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank));
 }
 
 std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
 
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
+
+namespace tensorcast::file_conversion {
+
+bool is_matrix(std::string_view tensor, std::size_t rank) noexcept {
+  return rank >= 2 && !(is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank)));
+}
+
+std::string_view tower_of(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 5> words = {"vision", "visual", "image_encoder", "audio_tower", "projector"};
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('.'));
+    const auto is_inside = [&](std::string_view word) { return part.find(word) != std::string_view::npos; };
+    if (std::ranges::any_of(words, is_inside)) return part;
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

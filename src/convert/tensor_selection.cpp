@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/tensor_kind.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -26,22 +27,10 @@ Error cannot_convert(const TensorInfo& tensor, const Format& input) {
                                "exclude the tensor"));
 }
 
-// Towers of multimodal models, which loaders of quantized models expect as they are.
-bool is_vision(std::string_view name) {
-  constexpr std::string_view words[] = {"vision", "visual.", "image_encoder", "mm_projector", "multi_modal_projector"};
-  return std::ranges::any_of(words, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
-}
-
-// A bias of experts is of their kind, and no matrix of theirs.
-bool is_matrix(const TensorInfo& tensor) {
-  const std::size_t rank = tensor.shape.size();
-  return rank > 1 && (is_layer_matrix(tensor.name, rank) || !is_layer_matrix(tensor.name + ".weight", rank));
-}
-
 // Returns why a tensor is no matrix of a layer; nullopt if it is one.
 std::optional<Reason> reason_no_layer(const TensorInfo& tensor) {
   const std::size_t rank = tensor.shape.size();
-  if (!is_matrix(tensor)) return Reason{TypeReason::not_a_matrix};
+  if (!is_matrix(tensor.name, rank)) return Reason{TypeReason::not_a_matrix};
   if (is_layer_matrix(tensor.name, rank)) return std::nullopt;
   return Reason{TypeReason::kind, 0, std::string(name(tensor_kind(tensor.name, rank)))};
 }
@@ -52,7 +41,8 @@ std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
   if (tensor_kind(tensor.name, tensor.shape.size()) == TensorKind::convolution) {
     return Reason{TypeReason::kind, 0, std::string(name(TensorKind::convolution))};
   }
-  if (is_vision(tensor.name)) return Reason{TypeReason::kind, 0, "vision tower"};
+  // Loaders of quantized models expect them as they are.
+  if (!tower_of(tensor.name).empty()) return Reason{TypeReason::kind, 0, "tower"};
   return std::nullopt;
 }
 
@@ -77,7 +67,7 @@ inline namespace TENSORCAST_ABI {
 
 bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return is_layer_matrix(tensor, rank) && tensor_kind(tensor, rank) != TensorKind::convolution &&
-         !file_conversion::is_vision(tensor);
+         file_conversion::tower_of(tensor).empty();
 }
 
 }  // namespace TENSORCAST_ABI
@@ -138,7 +128,7 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
     return Decision{.to = wanted.to, .reason = reason, .scale = wanted.scale.value_or(request.options.scale)};
   }
   // A pattern for modules has their biases, too.
-  if (!is_matrix(tensor)) return Decision{.reason = {TypeReason::not_a_matrix}};
+  if (!is_matrix(tensor.name, tensor.shape.size())) return Decision{.reason = {TypeReason::not_a_matrix}};
   if (family(tensor.dtype) != Family::floating)
     return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
   return Decision{.scheme = wanted.scheme, .recipe = wanted.recipe, .reason = reason};

@@ -47,7 +47,7 @@ class QuantizeTest(running.CommandTest):
 
     def test_the_plan_says_what_stays_and_why(self):
         plan = self.done("convert", "in", "-o", "out", "--to", "nvfp4", "--dry-run")
-        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "vision tower", "not a matrix",
+        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "tower", "not a matrix",
                       "4 weights quantized to"):
             self.assertIn(words, plan)
         self.assertFalse((self.folder / "out").exists())
@@ -284,10 +284,12 @@ class QuantizeTest(running.CommandTest):
         self.write_tensors("llava", {f"{q_proj}.weight": bf16(32, 32, 1), f"{up_proj}.weight": bf16(32, 32, 2),
                                      "language_model.lm_head.weight": bf16(32, 32, 3),
                                      "vision_tower.vision_model.layers.0.fc1.weight": bf16(32, 32, 4),
+                                     "audio_tower.layers.0.fc1.weight": bf16(32, 32, 6),
                                      "multi_modal_projector.linear_1.weight": bf16(32, 32, 5)})
         self.done("convert", "llava", "-o", "out", "--to", "mxfp4", "--exclude", "up_proj")
+        self.assertEqual([layer["name"] for layer in self.layers("out")], [f"{q_proj}.weight"])
         ignore = self.section("out")["ignore"]
-        for name in ("re:.*vision_tower.*", "re:.*multi_modal_projector.*", "lm_head", up_proj,
+        for name in ("re:.*vision_tower.*", "re:.*audio_tower.*", "re:.*multi_modal_projector.*", "lm_head", up_proj,
                      "model.language_model.layers.0.mlp.up_proj"):
             self.assertIn(name, ignore)
         self.done("convert", "llava", "-o", "mixed", "--to", "mxfp4", "--rule", "up_proj=fp8-channel")

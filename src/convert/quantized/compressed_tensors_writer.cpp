@@ -9,6 +9,7 @@
 #include "convert/quantized/config.hpp"
 #include "convert/quantized/model_tensors.hpp"
 #include "convert/quantized/written_layer.hpp"
+#include "convert/tensor_kind.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -164,25 +165,12 @@ std::vector<std::string> with_moved_names(std::vector<std::string> modules, bool
   return modules;
 }
 
-// "vision_tower" of "model.vision_tower.layers.0.fc1"; "": the module is of no tower and no projector.
-std::string tower_of(const std::string& module) {
-  for (std::size_t begin = 0; begin < module.size();) {
-    const std::size_t end = std::min(module.find('.', begin), module.size());
-    const std::string part = module.substr(begin, end - begin);
-    for (const std::string_view word : {"vision", "visual", "image_encoder", "audio_tower", "projector"}) {
-      if (part.find(word) != std::string::npos) return part;
-    }
-    begin = end + 1;
-  }
-  return {};
-}
-
 // Patterns for towers of which nothing is quantized, wherever loaders have them.
 std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquantized,
                                          const std::vector<std::string>& quantized) {
   std::set<std::string> patterns;
   for (const std::string& module : unquantized) {
-    const std::string tower = tower_of(module);
+    const std::string tower(file_conversion::tower_of(module));
     const auto inside = [&](const std::string& other) { return other.find(tower) != std::string::npos; };
     if (!tower.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + tower + ".*");
   }
@@ -226,8 +214,8 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   }
   Json list = Json::object();
   std::vector<std::string> quantized;
-  const bool has_towers =
-      std::ranges::any_of(model.unquantized, [](const std::string& module) { return !tower_of(module).empty(); });
+  const bool has_towers = std::ranges::any_of(
+      model.unquantized, [](const std::string& module) { return !file_conversion::tower_of(module).empty(); });
   for (auto& [key, modules] : groups) {
     Json body = bodies.at(key);
     if (groups.size() == 1) {
