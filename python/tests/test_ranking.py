@@ -8,6 +8,7 @@ import pytest
 import tensorcast as tc
 
 RECIPES = [f"{row['scheme']}:{row['recipe']}" for row in tc.recipes()]
+SPELLINGS = {(row["scheme"], row["recipe"]): row["spelling"] for row in tc.recipes()}
 LARGEST = {"mxfp8": 0x7E, "mxfp8-e5m2": 0x7B, "mxfp6": 31, "mxfp6-e3m2": 31, "mxfp4": 7, "nvfp4": 7, "fp8-tensor": 0x7E,
            "fp8-channel": 0x7E, "fp8-block": 0x7E}  # fmt: skip
 
@@ -34,7 +35,10 @@ def decoded(x, fit):
         made = tc.gguf_quantize(x, fit.scheme)
         return tc.dequantize(made, None, fit.scheme, spelling="gguf", dtype="float32").reshape(x.shape), made.nbytes, None
     q = tc.quantize(x, fit.scheme, recipe=fit.recipe)
-    size = q.codes.nbytes + q.scales.nbytes + (0 if q.global_scale is None else 4)
+    scales = q.scales
+    if x.dtype.itemsize == 2 and scales.dtype == np.float32 and SPELLINGS[fit.scheme, fit.recipe] == "compressed-tensors":
+        scales = q.spelled("compressed-tensors")["weight_scale"]  # perhaps in the weights' type
+    size = q.codes.nbytes + scales.nbytes + (0 if q.global_scale is None else 4)
     return q.dequantize("float32"), size, q.element_codes()
 
 

@@ -287,6 +287,27 @@ TEST(Quantize, DequantizesToNumbersNearby) {
   }
 }
 
+TEST(Quantize, NarrowScalesAreNumbersOfTheWeightsType) {
+  std::mt19937 random(7);
+  std::vector<float> numbers(256 * 512);
+  for (float& x : numbers) x = std::uniform_real_distribution<float>(-0.07f, 0.07f)(random);
+  for (const QuantizeRecipe& row : quantize_recipes()) {
+    const bool is_narrow = block::recipe_of(row).narrow_scales;
+    if (row.scheme == "fp8-tensor" && !is_narrow) continue;  // one scale may be narrow by chance
+    const QuantizedTensor tensor =
+        made(numbers, {256, 512}, row.scheme, {.recipe = row.recipe, .compute_dtype = DType::bfloat16});
+    if (tensor.scales_dtype != DType::float32) {
+      EXPECT_FALSE(is_narrow) << row.scheme << " " << row.recipe;
+      continue;
+    }
+    std::vector<float> scales(tensor.scales.size() / sizeof(float));
+    std::memcpy(scales.data(), tensor.scales.data(), tensor.scales.size());
+    const bool are_narrow =
+        std::all_of(scales.begin(), scales.end(), [](float scale) { return block::round_to_bfloat16(scale) == scale; });
+    EXPECT_EQ(are_narrow, is_narrow) << row.scheme << " " << row.recipe;
+  }
+}
+
 TEST(Quantize, NonfiniteNumbersAreNamed) {
   std::vector<float> numbers(512 * 64, 1.0f);
   numbers[20000] = std::numeric_limits<float>::infinity();

@@ -57,6 +57,11 @@ constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale, GlobalRule glob
 constexpr Recipe fp8_recipe(ElementRule element, ScaleRule scale, RecipeOption option = RecipeOption::none) {
   return {.element = element, .scale = scale, .option = option};
 }
+// The scales are rounded to the weights' type.
+constexpr Recipe narrow(Recipe recipe) {
+  recipe.narrow_scales = true;
+  return recipe;
+}
 constexpr Recipe gguf_recipe(GgufBlock block) { return {.gguf = block}; }
 
 constexpr std::string_view rne_quotient = "nearest even of x / s";
@@ -169,15 +174,15 @@ constexpr Row fp8_row(std::string_view scheme, std::string_view recipe, std::str
           made};
 }
 constexpr Row fp8_torchao(std::string_view scheme) {
-  return fp8_row(scheme, "torchao", in_dtype, rne_quotient, fp8_recipe(divided(e4m3, 8), each<fp8::torchao>));
+  return fp8_row(scheme, "torchao", in_dtype, rne_quotient, narrow(fp8_recipe(divided(e4m3, 8), each<fp8::torchao>)));
 }
 constexpr Row fp8_ct(std::string_view scheme) {
   return fp8_row(scheme, "compressed-tensors", "w(amax / 448), 0 becomes the type's epsilon", rounded_quotient,
-                 fp8_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<fp8::compressed_tensors>));
+                 narrow(fp8_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<fp8::compressed_tensors>)));
 }
 constexpr Row fp8_modelopt(std::string_view scheme) {
   return fp8_row(scheme, "modelopt", in_dtype, "nearest even of w(x / s)",
-                 fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::torchao>));
+                 narrow(fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::torchao>)));
 }
 
 constexpr auto fp8_rows = std::to_array<Row>({
@@ -185,7 +190,7 @@ constexpr auto fp8_rows = std::to_array<Row>({
     fp8_ct("fp8-tensor"),
     fp8_modelopt("fp8-tensor"),
     fp8_row("fp8-tensor", "comfy", in_dtype, "nearest even of w(x * w(1 / s))",
-            fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>)),
+            narrow(fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>))),
     fp8_torchao("fp8-channel"),
     fp8_ct("fp8-channel"),
     fp8_modelopt("fp8-channel"),
@@ -209,8 +214,9 @@ constexpr ElementRule integers(int bits) { return {.element = DType::int8, .bits
 constexpr Recipe int4_recipe = {.element = integers(4),
                                 .scale = each<integer::int4>,
                                 .asymmetric = each<integer::int4_asymmetric>,
-                                .option = RecipeOption::group};
-constexpr Recipe int8_recipe = {.element = integers(8), .scale = each<integer::int8>};
+                                .option = RecipeOption::group,
+                                .narrow_scales = true};
+constexpr Recipe int8_recipe = {.element = integers(8), .scale = each<integer::int8>, .narrow_scales = true};
 constexpr Recipe comfy_int8_recipe = {.element = integers(8), .scale = each<integer::comfy_int8>};
 
 constexpr Row gguf_row(std::string_view scheme, GgufBlock block, std::string_view scale, std::string_view element) {

@@ -20,6 +20,7 @@ struct Recipe {
   GlobalScale stored_global = GlobalScale::none;
   RecipeOption option = RecipeOption::none;
   GgufBlock gguf = GgufBlock::none;
+  bool narrow_scales = false;  // float32 scales are numbers of the weights' type
 };
 
 // The recipe of a row of quantize_recipes().

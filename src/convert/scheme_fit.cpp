@@ -14,6 +14,7 @@
 #include "block/quantizer.hpp"
 #include "block/saturation.hpp"
 #include "cast/parallel.hpp"
+#include "convert/quantized/quantizing.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
@@ -46,8 +47,11 @@ struct Counts {
 
 class Candidate {
  public:
-  Candidate(SchemeFit& fit, block::Quantizer quantizer, bool has_zero_points)
-      : fit_(&fit), quantizer_(std::move(quantizer)), has_zero_points_(has_zero_points) {
+  Candidate(SchemeFit& fit, FittedScheme scheme, DType weights)
+      : fit_(&fit),
+        quantizer_(*std::move(scheme.quantizer)),
+        weights_(weights),
+        has_zero_points_(scheme.has_zero_points) {
     fit.recipe = layout().recipe->recipe;
   }
 
@@ -60,7 +64,7 @@ class Candidate {
     std::uint64_t bytes = quantizer_.rows() * quantizer_.codes_row_bytes();
     if (layout().scales_dtype != DType::undefined) {
       fit_->scales = is_per_tensor() ? 1 : quantizer_.scales_before(quantizer_.rows());
-      bytes += storage_bytes(layout().scales_dtype, fit_->scales);
+      bytes += storage_bytes(stored_scales(), fit_->scales);
       if (has_zero_points_) bytes += storage_bytes(DType::int4, fit_->scales);
     }
     if (layout().global_scale) bytes += sizeof(float);
@@ -129,6 +133,13 @@ class Candidate {
     return layout().coding.gguf == GgufBlock::none && layout().block_rows == 0;
   }
 
+  // The type of scales in the files of the recipe's own spelling.
+  [[nodiscard]] DType stored_scales() const {
+    const DType narrow = quantized::exact_scales_of(layout(), weights_);
+    const bool keeps = narrow != DType::undefined && layout().recipe->spelling == "compressed-tensors";
+    return keeps ? narrow : layout().scales_dtype;
+  }
+
   [[nodiscard]] std::uint64_t scales_of(const Shape& shape, std::uint64_t rows, std::uint64_t columns) const {
     const auto width = layout().block_columns == 0 ? columns : static_cast<std::uint64_t>(layout().block_columns);
     const std::uint64_t matrix_rows = shape.size() < 2 ? 1 : static_cast<std::uint64_t>(shape[shape.size() - 2]);
@@ -186,6 +197,7 @@ class Candidate {
 
   SchemeFit* fit_;
   block::Quantizer quantizer_;
+  DType weights_;
   bool has_zero_points_ = false;
   bool is_zero_ = false;
 };
@@ -202,7 +214,7 @@ class Measurement {
     } else if (!scheme.quantizer) {
       fit.problem = scheme.quantizer.error().message;
     } else {
-      candidates_.emplace_back(fit, *std::move(scheme.quantizer), scheme.has_zero_points);
+      candidates_.emplace_back(fit, std::move(scheme), info_.dtype);
     }
   }
 

@@ -95,10 +95,8 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
 }
 
 DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
-  const bool narrow = weights == DType::bfloat16 || weights == DType::float16;
-  // Formulas "w(...)" round to the weights' type.
-  const bool rounded = layout.scales_dtype == DType::float32 && layout.recipe->scale.starts_with("w(");
-  return narrow && rounded ? weights : DType::undefined;
+  const bool is_narrow = weights == DType::bfloat16 || weights == DType::float16;
+  return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
 bool is_turned(const Layer& layer) noexcept {
