@@ -102,6 +102,13 @@ class RespellTest(running.CommandTest):
                 with self.subTest(f"{name} to {spelling}"):
                     self.check(name, model, own, spelling)
 
+    def test_activations_that_only_deepseek_quantizes(self):
+        self.write("in", MODELS["ct-fp8-block"][0]())
+        words = "the configuration of deepseek has activations quantized while the model runs"
+        self.assertIn(words, self.exits(0, "convert", "in", "-o", "there", "--respell", "deepseek").stderr)
+        self.assertNotIn(words, self.exits(0, "convert", "there", "-o", "back", "--respell", "compressed-tensors").stderr)
+        self.assertNotIn(words, self.exits(0, "convert", "back", "-o", "again", "--respell", "deepseek").stderr)
+
     def test_diff_compares_the_decoded_weights(self):
         self.write("in", MODELS["deepseek"][0]())
         self.respell("in", "out", "modelopt")

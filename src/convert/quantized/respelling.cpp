@@ -23,6 +23,17 @@ std::vector<std::byte> bytes_of(std::span<const float> numbers) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Whether a configuration asks for scales of activations while the model runs.
+bool is_dynamic(const Json& section) {
+  if (text_in(section, "activation_scheme") == "dynamic") return true;
+  const Json* groups = object_in(section, "config_groups");
+  if (groups == nullptr) return false;
+  return std::ranges::any_of(*groups, [](const Json& group) {
+    const Json* inputs = group.is_object() ? object_in(group, "input_activations") : nullptr;
+    return inputs != nullptr && is_true(*inputs, "dynamic");
+  });
+}
+
 bool stays_as_it_is(PartRole role, const std::string& name) {
   if (role == PartRole::state) return !name.ends_with("weight_shape") && !name.ends_with("comfy_quant");
   return role == PartRole::activations;
@@ -60,14 +71,8 @@ class RespellingPlanner {
   void read_old_config() {
     for (const Description& description : read_descriptions(texts_)) {
       const Json& section = description.section;
-      dynamic_ = dynamic_ || text_in(section, "activation_scheme") == "dynamic";
+      dynamic_ = dynamic_ || is_dynamic(section);
       if (scale_format_.empty()) scale_format_ = text_in(section, "scale_fmt");
-      const Json* groups = object_in(section, "config_groups");
-      if (groups == nullptr) continue;
-      for (const Json& group : *groups) {
-        const Json* inputs = group.is_object() ? object_in(group, "input_activations") : nullptr;
-        dynamic_ = dynamic_ || (inputs != nullptr && is_true(*inputs, "dynamic"));
-      }
     }
   }
 
@@ -246,6 +251,12 @@ class RespellingPlanner {
     model.dynamic_activations = dynamic_;
     model.scale_format = scale_format_;
     plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, std::move(model));
+    const Json section = Json::parse(plan_.config.section, nullptr, false);
+    if (dynamic_ || !section.is_object() || !is_dynamic(section)) return;
+    plan_.warnings.push_back(fmt::format(
+        "the configuration of {} has activations quantized while the model runs, which that of the input has not; "
+        "respelling back keeps it",
+        writer_->name));
   }
 
   const FoundLayers& found_;
