@@ -9,6 +9,7 @@
 #include "convert/progress_meter.hpp"
 #include "convert/quantized/respelled_reader.hpp"
 #include "convert/verify.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
@@ -52,7 +53,12 @@ class Comparison {
       : request_(request), output_(output), source_(source), written_(written), quantized_(output.layers()) {}
 
   Result<ComparedModel> run() {
-    Expected expected = TRY(expected_tensors());
+    Result<Expected> made = expected_tensors();
+    if (!made) {
+      Error& error = made.error();
+      return in_file(source_.file_of(error.tensor), std::move(error));
+    }
+    Expected expected = *std::move(made);
     RemainingTensors unquantized(*output_.reader, take_quantized(expected));
     file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
@@ -63,6 +69,9 @@ class Comparison {
       if (same.error().code == ErrorCode::internal) {
         same.error().hint = "the file was changed, or converted with other options: give verify the same ones";
       }
+      // What cannot be decoded has its name in the source.
+      const std::string& tensor = same.error().tensor;
+      if (output_.file_of(tensor).empty()) same = in_file(source_.file_of(tensor), std::move(same));
       return std::move(same).error();
     }
     if (!*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
@@ -198,10 +207,22 @@ quantized::FoundLayers OpenedModel::layers() const {
   return quantized::find_layers(reader->tensors(), texts, quantized::read_with(*reader));
 }
 
+std::string OpenedModel::file_of(const std::string& name) const {
+  const auto path_of = [this](std::size_t tensor) { return shards == nullptr ? path : shards->path_of(tensor); };
+  const std::vector<formats::TensorInfo>& tensors = reader->tensors();
+  const auto tensor = std::ranges::find(tensors, name, &formats::TensorInfo::name);
+  if (tensor != tensors.end()) return path_of(static_cast<std::size_t>(tensor - tensors.begin()));
+  for (const quantized::Layer& layer : layers().layers) {
+    if (layer.name == name) return path_of(layer.codes());
+  }
+  return {};
+}
+
 OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model) {
   auto reader = std::make_unique<ShardReader>();
+  const ShardReader* const shards = reader.get();
   add_model(checkpoint, model, *reader);
-  return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model)};
+  return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model), .shards = shards};
 }
 
 bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, file_conversion::OutputNames& written) {
@@ -216,8 +237,10 @@ bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, f
 
 Result<OpenedModel> open_model(const std::string& path) {
   file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
-  return OpenedModel{
-      .file = std::move(input.file), .reader = std::move(input.reader), .texts = std::move(input.configs)};
+  return OpenedModel{.file = std::move(input.file),
+                     .reader = std::move(input.reader),
+                     .texts = std::move(input.configs),
+                     .path = path};
 }
 
 Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,

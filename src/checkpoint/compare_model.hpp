@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/shard_reader.hpp"
 #include "checkpoint/source.hpp"
 #include "convert/output_names.hpp"
 #include "convert/quantized/config_text.hpp"
@@ -22,8 +23,12 @@ struct OpenedModel {
   std::unique_ptr<io::InputFile> file = {};  // of a single file: the reader refers to it
   std::unique_ptr<formats::Reader> reader = {};
   std::vector<quantized::ConfigText> texts = {};
+  std::string path = {};                // of a single file
+  const ShardReader* shards = nullptr;  // of a checkpoint: `reader`
 
   [[nodiscard]] quantized::FoundLayers layers() const;
+  // Returns the file of a tensor, or that of the codes of a weight; "": the model has neither.
+  [[nodiscard]] std::string file_of(const std::string& name) const;
 };
 
 [[nodiscard]] OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model);
@@ -44,7 +49,8 @@ struct ComparedModel {
 };
 
 // Compares every tensor of `output` with what a conversion makes of `source`; `written` is told what was there.
-// Errors: io, parse; internal: a tensor differs, is missing or is too much; cancelled. Error::file may be empty.
+// Errors: io, parse; internal: a tensor differs, is missing or is too much; cancelled. They name the file of a tensor
+// of `source` if it is at fault; else Error::file may be empty.
 [[nodiscard]] Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output,
                                                   OpenedModel& source, file_conversion::OutputNames& written);
 

@@ -45,6 +45,11 @@ class ShardReader final : public formats::Reader {
   }
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  // The file of a tensor, with its folder.
+  [[nodiscard]] std::string path_of(std::size_t tensor) const {
+    const ReadFile& file = files_[places_[tensor].file].file;
+    return file.folder + "/" + file.name;
+  }
   [[nodiscard]] const formats::Metadata& metadata() const override { return metadata_; }
   // Errors: io, also if the file has changed since its header was read.
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;

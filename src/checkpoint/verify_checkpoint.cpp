@@ -219,8 +219,8 @@ class Verification {
     Result<ComparedModel> compared = compare_model(request_, output, source, written);
     if (!compared) {
       Error& error = compared.error();
-      if (error.file.empty()) error.file = file_of(error.tensor, output_, model);
-      return std::move(error);
+      if (error.file.empty()) error.file = output.file_of(error.tensor);
+      return in_file(output_.folder, std::move(error));  // of a tensor that is missing
     }
     count(*compared, name_prefix(model));
     return {};
@@ -242,22 +242,13 @@ class Verification {
   // Returns the file of a weight's codes. `weight`: with the name of its model, as errors of recipes have it.
   std::string file_of_weight(const std::string& weight) const {
     for (const SourceModel& model : output_.models) {
-      const OpenedModel opened = opened_model(output_, model);
-      for (const quantized::Layer& layer : opened.layers().layers) {
-        if (name_prefix(model) + layer.name != weight) continue;
-        return file_of(opened.reader->tensors()[layer.codes()].name, output_, model);
+      const std::string prefix = name_prefix(model);
+      if (!weight.starts_with(prefix)) continue;
+      if (std::string file = opened_model(output_, model).file_of(weight.substr(prefix.size())); !file.empty()) {
+        return file;
       }
     }
     return request_.checkpoint;
-  }
-
-  static std::string file_of(const std::string& tensor, const SourceCheckpoint& checkpoint, const SourceModel& model) {
-    for (const std::size_t shard : model.shards) {
-      for (const formats::TensorInfo& info : checkpoint.shards[shard].header.tensors) {
-        if (info.name == tensor) return checkpoint.folder + "/" + checkpoint.shards[shard].name;
-      }
-    }
-    return checkpoint.folder;
   }
 
   const VerifyRequest& request_;
