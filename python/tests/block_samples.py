@@ -108,7 +108,28 @@ SAMPLES = {
 }
 
 
+def _nonfinite(numbers):
+    """Blocks that have some of these numbers, among others, zeros and each other, beside blocks, rows and tiles without."""
+    x = _bell("others", 256, 256) * 0.1
+    x[:8, 64:128] = 0
+    places = (_raw("places", 60) % np.uint64(96 * 256)).astype(int)
+    x.reshape(-1)[places] = np.resize(numbers, 60)
+    x[7, 64:96] = np.resize(numbers, 32)
+    x[9, 100] = numbers[0]
+    x[9, 101:103] = numbers[-1]
+    return x
+
+
+NONFINITE = {
+    "NaN": lambda: _nonfinite([np.nan]),
+    "infinity": lambda: _nonfinite([np.inf, np.inf, -np.inf]),
+    "NaN and infinity": lambda: _nonfinite([np.nan, np.inf, -np.inf, np.nan, -np.inf]),
+}
+
+
 def sample(name, dtype):
+    if name in NONFINITE:
+        return NONFINITE[name]().astype(np.float32).astype(DTYPES[dtype])
     return _rounded(SAMPLES[name](), dtype)
 
 

@@ -38,9 +38,15 @@ def test_every_byte_is_the_tools(case):
     wrong = []
     for key, expected in DIGESTS[case].items():
         name, dtype = key.rsplit(" ", 1)
-        if samples.digest(scheme, parts_of(samples.sample(name, dtype), scheme, recipe, **given)) != expected:
+        more = {"nonfinite": "tool"} if name in samples.NONFINITE else {}
+        if samples.digest(scheme, parts_of(samples.sample(name, dtype), scheme, recipe, **given, **more)) != expected:
             wrong.append(key)
     assert not wrong
+    # What a tool leaves undefined is refused.
+    for name in samples.NONFINITE:
+        if f"{name} float32" not in DIGESTS[case] and not scheme.startswith("q"):
+            with pytest.raises(tc.OutOfRangeError, match=f"(NaN|infinity) has no .* what {recipe} makes of it is undefined"):
+                parts_of(samples.sample(name, "float32"), scheme, recipe, **given, nonfinite="tool")
 
 
 def test_what_was_compared_with_a_tool():

@@ -82,6 +82,11 @@ void define_codes(const ElementRule& rule, DType weights, const Operand& operand
       codes[i] = search_e2m1(is_quotient ? quotient : numbers[i], is_quotient ? 1.0f : operand.factor);
       continue;
     }
+    if (rule.nan_code >= 0 && is_nan(quotient)) {
+      const unsigned sign = rule.nan_has_sign ? bits_of(quotient) >> 31 : 0;
+      codes[i] = static_cast<std::uint8_t>(static_cast<unsigned>(rule.nan_code) | sign << (rule.bits - 1));
+      continue;
+    }
     codes[i] =
         rule.element == DType::int8 ? integer_code(rule, weights, quotient, operand.zero) : float_code(rule, quotient);
   }

@@ -25,6 +25,8 @@ struct ElementRule {
   Ties ties = Ties::even;
   Zeros zeros = Zeros::sign_kept;
   Search search = Search::none;
+  std::int8_t nan_code = -1;  // of a quotient that is NaN, which RunEncoder does not make; -1: as it makes it
+  bool nan_has_sign = false;  // with the quotient's sign
 };
 
 // Codes, one a byte: the definition. `weights` is the type that quotients are rounded to.

@@ -316,7 +316,42 @@ TEST(Quantize, NonfiniteNumbersAreNamed) {
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, ErrorCode::out_of_range);
     EXPECT_EQ(result.error().element, 20000u) << scheme;
-    EXPECT_TRUE(quantize(view_of(numbers, {128, 256}), scheme, {.nonfinite = NonFiniteWeights::tool}));
+    const bool is_defined = scheme != "q4_k";  // ggml converts it to an integer
+    const Result<QuantizedTensor> made_so =
+        quantize(view_of(numbers, {128, 256}), scheme, {.nonfinite = NonFiniteWeights::tool});
+    EXPECT_EQ(static_cast<bool>(made_so), is_defined) << scheme;
+  }
+}
+
+TEST(Quantize, WhatToolsLeaveUndefinedIsRefused) {
+  const auto refused = [](std::string_view scheme, std::string_view recipe, float number) {
+    std::vector<float> numbers(512 * 64, 1.0f);
+    numbers[15] = std::numeric_limits<float>::quiet_NaN();  // in a block with the number
+    if (!std::isnan(number)) numbers[15] = number;
+    numbers[300] = number;
+    const Result<QuantizedTensor> result =
+        quantize(view_of(numbers, {128, 256}), scheme, {.recipe = recipe, .nonfinite = NonFiniteWeights::tool});
+    if (result) return false;
+    EXPECT_EQ(result.error().element, 15u);
+    EXPECT_NE(result.error().message.find("what " + std::string(recipe) + " makes of it is undefined"),
+              std::string::npos)
+        << result.error().message;
+    return true;
+  };
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (const std::string_view scheme : {"mxfp4", "mxfp6", "mxfp8"}) {
+    EXPECT_TRUE(refused(scheme, "compressed-tensors", nan));
+    EXPECT_EQ(refused(scheme, "compressed-tensors", infinity), scheme != "mxfp8");
+  }
+  for (const std::string_view scheme : {"mxfp4", "mxfp8"}) {
+    EXPECT_TRUE(refused(scheme, "mlx", nan));
+    EXPECT_TRUE(refused(scheme, "mlx", -infinity));
+  }
+  EXPECT_FALSE(refused("mxfp4", "ggml", nan));
+  EXPECT_TRUE(refused("mxfp4", "ggml", -infinity));
+  for (const std::string_view scheme : {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"}) {
+    EXPECT_TRUE(refused(scheme, "ggml", nan));
+    EXPECT_TRUE(refused(scheme, "ggml", infinity));
   }
 }
 

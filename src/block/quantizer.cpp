@@ -11,6 +11,7 @@
 #include "block/convert_numbers.hpp"
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
+#include "block/quantizer_work.hpp"
 #include "block/scale_steps.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
@@ -62,33 +63,6 @@ bool is_weights_type(DType dtype) noexcept {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }
 
-// Of one task: where numbers come from and results go, and buffers.
-struct Quantizer::Work {
-  const std::byte* numbers = nullptr;  // of row `first`
-  std::size_t first = 0;
-  std::size_t end = 0;                           // of the rows that this thread goes on with
-  std::size_t column_begin = 0, column_end = 0;  // of its columns
-  QuantizedRows out = {};
-  bool has_nonzero = false;
-  std::vector<float> buffer = {};
-  // Of the runs of a stretch, and of those that a step has beyond it.
-  std::vector<std::uint32_t> largest = {};
-  std::vector<float> low = {}, high = {};
-  std::vector<Extent> extents = {};
-  std::vector<BlockScale> scales = {};
-  std::vector<std::uint8_t> scale_codes = {};
-  std::vector<Operand> operands = {};
-  bool are_ordinary = false;              // scales, which have codes
-  std::vector<std::size_t> cleared = {};  // runs whose codes are 0
-  std::vector<kernels::MantissaTable> tables = {};
-};
-
-// Whole blocks of rows that share scales.
-struct Quantizer::Stretch {
-  std::size_t row = 0, rows = 0;
-  std::size_t column = 0, columns = 0;
-};
-
 Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string_view scheme,
                                   const QuantizeOptions& options, GgufBlock gguf) {
   Quantizer made;
@@ -119,7 +93,7 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
   made.layout_.recipe = words;
   made.layout_.shape = shape;
   made.recipe_ = is_gguf ? &recipe_of(gguf) : &recipe_of(*words);
-  made.allows_nonfinite_ = options.nonfinite == NonFiniteWeights::tool;
+  if (options.nonfinite == NonFiniteWeights::tool) made.refused_ = made.recipe_->undefined;
   made.is_default_ = options.recipe.empty() && made.recipe_->gguf == GgufBlock::none;
   if (Result<void> fits = made.lay_out(scheme, options); !fits) return std::move(fits).error();
   if (Result<void> fits = made.take_search(scheme, options); !fits) return std::move(fits).error();
@@ -270,23 +244,6 @@ const std::byte* Quantizer::numbers_at(const std::byte* numbers, std::size_t fir
   return reinterpret_cast<const std::byte*>(buffer.data());
 }
 
-// The error of the first number that is NaN or infinite, among those from `first` on.
-Error Quantizer::nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const {
-  std::array<float, chunk> floats;
-  for (std::size_t done = 0; done < count; done += chunk) {
-    const std::size_t n = std::min(chunk, count - done);
-    load(numbers, first + done, n, floats.data());
-    for (std::size_t i = 0; i < n; ++i) {
-      if (is_finite(floats[i])) continue;
-      return Error{.code = ErrorCode::out_of_range,
-                   .message = formatted("{} has no block scale", is_nan(floats[i]) ? "NaN" : "infinity"),
-                   .hint = "set `nonfinite` to tool to quantize it as the recipe's tool does",
-                   .element = first + done + i};
-    }
-  }
-  return Error{.message = "no number is NaN or infinite"};
-}
-
 Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const {
   const std::size_t tasks = ceil_div(count, task_elements);
   std::vector<std::uint32_t> largest(tasks);
@@ -299,7 +256,7 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
     }
   });
   const std::uint32_t bits = tasks == 0 ? 0 : *std::max_element(largest.begin(), largest.end());
-  if (bits >= infinity_bits && !allows_nonfinite_) return nonfinite(numbers, 0, count);
+  if (has(refused_, float_of(bits))) return nonfinite(numbers, 0, count);
   return float_of(bits);
 }
 
@@ -367,14 +324,15 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   }
   const auto end = work.largest.begin() + static_cast<std::ptrdiff_t>(runs);
   const std::uint32_t largest = *std::max_element(work.largest.begin(), end);
-  if (largest >= infinity_bits && !allows_nonfinite_)
-    return Error{.code = ErrorCode::out_of_range};  // the caller names it
+  if (has(refused_, float_of(largest))) return Error{.code = ErrorCode::out_of_range};  // the caller names it
   work.has_nonzero = work.has_nonzero || largest != 0;
   work.extents.resize(runs);
   for (std::size_t i = 0; i < runs; ++i) work.extents[i] = {.largest = float_of(work.largest[i])};
   for (std::size_t i = 0; i < runs && !work.low.empty(); ++i) {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
+  const bool is_odd = TENSORCAST_HAS_QUICK_BLOCKS && largest >= infinity_bits;
+  if (is_odd && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
@@ -416,17 +374,24 @@ void Quantizer::keep_scales(std::size_t index, Work& work) const {
   }
 }
 
-// Of the i-th block of a stretch.
-BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
-                                     const Work& work) const {
+// Of the i-th block of a stretch, row by row.
+std::vector<float> Quantizer::numbers_of_block(const Stretch& stretch, std::size_t i, const Work& work) const {
   const std::size_t column = stretch.column + i * block_columns_;
   const std::size_t width = std::min(block_columns_, columns_ - column);
   std::vector<float> block(stretch.rows * width);
   for (std::size_t row = 0; row < stretch.rows; ++row) {
     load(work.numbers, (stretch.row + row - work.first) * columns_ + column, width, &block[row * width]);
   }
+  return block;
+}
+
+BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
+                                     const Work& work) const {
+  const std::vector<float> block = numbers_of_block(stretch, i, work);
   return clip_->find(extent, context_,
-                     {.numbers = block, .importance = importance_of(stretch.row, column), .width = width});
+                     {.numbers = block,
+                      .importance = importance_of(stretch.row, stretch.column + i * block_columns_),
+                      .width = block.size() / stretch.rows});
 }
 
 // How many numbers after its own the next stretch has those in the same place; 0: there is no next.
@@ -499,6 +464,7 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     }
     if (Result<void> done = put_scales(stretch, work); !done) return done;
     put_codes(stretch, work.operands.data(), work);
+    if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_ordinary) put_nan_codes(stretch, work);
   }
   return {};
 }
@@ -522,7 +488,9 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
     }
     const bool is_all_finite =
         largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
-    if (!is_all_finite && !allows_nonfinite_) return Error{.code = ErrorCode::out_of_range};
+    if (!is_all_finite && std::any_of(part.data(), part.data() + n, [&](float x) { return has(refused_, x); })) {
+      return Error{.code = ErrorCode::out_of_range};
+    }
     for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
       const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);
       std::copy_n(of_block, size.elements, importance.begin() + static_cast<std::ptrdiff_t>(i));

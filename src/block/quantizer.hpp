@@ -76,6 +76,8 @@ class Quantizer {
   }
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
+  [[nodiscard]] bool take_nonfinite(const Stretch& stretch, Work& work) const;
+  void put_nan_codes(const Stretch& stretch, Work& work) const;
   [[nodiscard]] const std::byte* numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
                                             std::vector<float>& buffer) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
@@ -86,6 +88,7 @@ class Quantizer {
   Result<void> put_scales(const Stretch& stretch, Work& work) const;
   [[nodiscard]] bool put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const;
   void set_steps();
+  [[nodiscard]] std::vector<float> numbers_of_block(const Stretch& stretch, std::size_t i, const Work& work) const;
   [[nodiscard]] BlockScale searched_scale(const Extent& extent, const Stretch& stretch, std::size_t i,
                                           const Work& work) const;
   void keep_scales(std::size_t index, Work& work) const;
@@ -106,8 +109,8 @@ class Quantizer {
   std::shared_ptr<const kernels::StepTables> code_steps_;  // of blocks whose scales steps_ gives
   QuantizedTensor layout_;
   DType source_ = DType::undefined;
-  DType read_ = DType::float32;  // what the kernels read: the source's type, or float32
-  bool allows_nonfinite_ = false;
+  DType read_ = DType::float32;          // what the kernels read: the source's type, or float32
+  Undefined refused_ = Undefined::both;  // an error
   bool is_default_ = false;
   std::size_t rows_ = 0;  // of all matrices
   std::size_t matrix_rows_ = 1;

@@ -62,7 +62,26 @@ constexpr Recipe narrow(Recipe recipe) {
   recipe.narrow_scales = true;
   return recipe;
 }
-constexpr Recipe gguf_recipe(GgufBlock block) { return {.gguf = block}; }
+// What the tool does with NaN and infinity, besides what its scale's rule says.
+constexpr Recipe undefined_for(Undefined numbers, Recipe recipe) {
+  recipe.undefined = numbers;
+  return recipe;
+}
+constexpr Recipe skipping_nan(Recipe recipe) {
+  recipe.skips_nan = true;
+  return recipe;
+}
+constexpr ElementRule with_nan_code(ElementRule rule, int code, bool has_sign = false) {
+  rule.nan_code = static_cast<std::int8_t>(code);
+  rule.nan_has_sign = has_sign;
+  return rule;
+}
+// ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
+constexpr Undefined undefined_of(GgufBlock block) {
+  if (block == GgufBlock::mxfp4) return Undefined::infinity;
+  return block == GgufBlock::nvfp4 ? Undefined::none : Undefined::both;
+}
+constexpr Recipe gguf_recipe(GgufBlock block) { return {.gguf = block, .undefined = undefined_of(block)}; }
 
 constexpr std::string_view rne_quotient = "nearest even of x / s";
 constexpr std::string_view rne_clamped = "nearest even of clamp(x * 2^(127 - b))";
@@ -114,26 +133,35 @@ constexpr auto tool_mx = std::to_array<Row>({
     mxfp8("te", "as rceil", rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::rceil>), false, true),
     mxfp8("modelopt", modelopt_scale, rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::modelopt_mxfp8>)),
     mxfp8("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
+          undefined_for(Undefined::nan,
+                        mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<mx::compressed_tensors>)),
+          true),
     mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
           mx_recipe(multiplied(e4m3, 8), each<mx::deepgemm>), false, true),
     mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
-          mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>), true),
+          undefined_for(Undefined::both, mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>)), true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
           mx_recipe(divided(e4m3, 8), each<mx::comfy>)),
     {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, rounded_quotient, true, false},
-     mx_recipe(rounded(divided(e2m3, 6), Zeros::negative_numbers), each<mx::compressed_tensors>)},
+     undefined_for(Undefined::both,
+                   mx_recipe(rounded(divided(e2m3, 6), Zeros::negative_numbers), each<mx::compressed_tensors>))},
     mxfp4("modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
-          mx_recipe(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), each<mx::modelopt_mxfp4>)),
+          mx_recipe(with_nan_code(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), 8),
+                    each<mx::modelopt_mxfp4>)),
     mxfp4("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
+          undefined_for(Undefined::both,
+                        mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), each<mx::compressed_tensors>)),
+          true),
     mxfp4("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
           mx_recipe(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), each<mx::deepgemm>), false,
           true),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>), true),
+          undefined_for(Undefined::both,
+                        mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>)),
+          true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)),
+          undefined_for(Undefined::infinity,
+                        skipping_nan(mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)))),
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
@@ -159,11 +187,12 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
           "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), each<nv::te>, nv::te_global), false, true),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
-          nv_recipe(divided(e2m1, 4), each<nv::comfy>, nv::comfy_global), true),
+          nv_recipe(with_nan_code(divided(e2m1, 4), 3, true), each<nv::comfy>, nv::comfy_global), true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
           nv_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<nv::mlx>), true),
     nvfp4("ggml", "modelopt", "s = bmax / 6, ties away from zero, 448 from 256 on; no g",
-          "x / s, ties towards zero, never -0", nv_recipe(searched(divided(e2m1, 4), Search::numbers), each<nv::ggml>)),
+          "x / s, ties towards zero, never -0",
+          skipping_nan(nv_recipe(searched(divided(e2m1, 4), Search::numbers), each<nv::ggml>))),
 });
 
 constexpr std::string_view in_dtype = "w(amax / 448)";
@@ -277,7 +306,7 @@ constexpr std::array<QuantizeRecipe, row_count> words = [] {
 
 constexpr auto gguf_recipes = [] {
   std::array<Recipe, static_cast<std::size_t>(GgufBlock::nvfp4) + 1> made{};
-  for (std::size_t i = 0; i < made.size(); ++i) made[i].gguf = static_cast<GgufBlock>(i);
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = gguf_recipe(static_cast<GgufBlock>(i));
   return made;
 }();
 

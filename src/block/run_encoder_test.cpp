@@ -130,7 +130,9 @@ TEST(RunEncoder, EveryTargetEqualsTheDefinition) {
     SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
     const Recipe& recipe = recipe_of(row);
     if (recipe.scale == nullptr) continue;
-    check_rule(recipe.element, recipe.asymmetric != nullptr, random);
+    ElementRule rule = recipe.element;
+    rule.nan_code = -1;  // Quantizer writes it
+    check_rule(rule, recipe.asymmetric != nullptr, random);
     if (testing::Test::HasFatalFailure()) return;
   }
 }

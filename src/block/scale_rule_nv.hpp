@@ -84,14 +84,18 @@ inline BlockScale te(const Extent& block, const ScaleContext& context) noexcept 
 inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = (block.largest / 6.0f) / context.global;
   const std::uint8_t code = e4m3_code(is_nan(scale) ? scale : std::min(scale, 448.0f));
-  const float total = context.global * e4m3_number(code);
+  float total = context.global * e4m3_number(code);
+  // The scale of the tensor times 0 or NaN: a negative NaN, as x86 makes it.
+  if (is_infinite(context.global)) total = -std::numeric_limits<float>::quiet_NaN();
   if (total == 0.0f) return {.code = code, .clears = true};
   return scale_of(code, total);
 }
 
 // MLX and ggml choose the first of equally near numbers: 0 if the scale is 0.
 inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
-  const std::uint8_t code = e4m3_code(round_to(context.weights, block.largest / 6.0f));
+  const float scale = round_to(context.weights, block.largest / 6.0f);
+  if (is_nan(scale)) return {.code = 0x7e, .clears = true};
+  const std::uint8_t code = e4m3_code(scale);
   if (code == 0) return {.clears = true};
   return scale_of(code, e4m3_number(code));
 }

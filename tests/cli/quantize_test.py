@@ -52,6 +52,23 @@ class QuantizeTest(running.CommandTest):
             self.assertIn(words, plan)
         self.assertFalse((self.folder / "out").exists())
 
+    def test_nan_as_the_tool_has_it(self):
+        weight = "model.layers.0.mlp.up_proj.weight"
+        for name, number in (("nan", b"\xc0\x7f"), ("infinity", b"\x80\x7f")):
+            dtype, shape, content = bf16(HIDDEN, HIDDEN, 1)
+            self.write_tensors(name, {weight: (dtype, shape, content[:100] + number + content[102:])})
+        error = self.refused("convert", "nan", "-o", "no", "--to", "mxfp4")
+        self.assertIn(f'tensor "{weight}": element 50: NaN has no block scale\ntcast: hint: set --nonfinite to tool', error)
+        for recipe in ("ggml", "modelopt", "rceil", "floor"):
+            out = f"nan-{recipe}"
+            self.done("convert", "nan", "-o", out, "--to", "mxfp4", "--recipe", recipe, "--nonfinite", "tool")
+            self.assertIn(f"mxfp4 by {recipe}", self.done("verify", out, "--against", "nan"))
+        for folder, recipe in (("nan", "mlx"), ("nan", "compressed-tensors"), ("infinity", "ggml")):
+            error = self.refused("convert", folder, "-o", f"no-{folder}-{recipe}", "--to", "mxfp4", "--recipe", recipe,
+                                 "--nonfinite", "tool")
+            number = "NaN" if folder == "nan" else "infinity"
+            self.assertIn(f'element 50: {number} has no block scale, and what {recipe} makes of it is undefined', error)
+
     def test_steps_on_many_machines_make_the_same_files(self):
         for scheme, spelling in (("nvfp4", "compressed-tensors"), ("fp8-block", "deepseek"), ("int4-group", "compressed-tensors")):
             with self.subTest(scheme):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -48,6 +49,9 @@ struct Geometry {
   }
 };
 
+// A recipe refuses NaN or infinity if its tool leaves undefined what becomes of it: then it makes no bytes.
+bool is_refusal(const Error& error) noexcept { return error.code == ErrorCode::out_of_range; }
+
 bool same_number(float a, float b) noexcept { return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
 
 // A recipe with its options, and buffers for what it makes of a band.
@@ -85,7 +89,12 @@ class Trial {
                    std::byte{0});
     zero_points_.resize(stored.zero_points.empty() ? 0 : grid);
     const block::QuantizedRows out{codes_.data(), scales_.data(), zero_points_.empty() ? nullptr : zero_points_.data()};
-    TRY(quantizer_.run(stored.first, stored.count, numbers.data(), out, execution));
+    if (Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, execution); !made) {
+      if (!is_refusal(made.error())) return std::move(made).error();
+      differs.assign(differs.size(), 1);
+      outcome_->differing_blocks += differs.size();
+      return {};
+    }
     if (geometry.per_tensor) quantizer_.put_tensor_scale(scales_);
     if (is_default_ && is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
     compare_codes(geometry, stored, differs);
@@ -325,8 +334,10 @@ class Trials {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
         if (same != largest.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-        const float here = TRY(trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_));
+        Result<float> most = trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_);
+        if (!most && !is_refusal(most.error())) return std::move(most).error();
         // NaN stays, as it does in the recipes.
+        const float here = most ? *most : std::numeric_limits<float>::quiet_NaN();
         if (here > largest[i].second || here != here) largest[i].second = here;
       }
       TRY(advance(numbers.size()));
