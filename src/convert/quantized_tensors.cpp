@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "tensorcast/dtype.hpp"
 
@@ -130,6 +132,9 @@ class Search {
 
   std::vector<QuantizedPart> run() {
     for (std::size_t i = 0; i < tensors_.size(); ++i) find_decoder(i);
+    for (const auto& [index, module] : left_over_) {
+      if (certain_modules_.contains(module)) mark(index, QuantizedRole::decoder, "", module);
+    }
     for (std::size_t i = 0; i < tensors_.size(); ++i) find_codes(i);
     if (claimed_) add_siblings();
     return std::move(parts_);
@@ -168,6 +173,7 @@ class Search {
 
   void add_decoder(std::size_t index, const std::string& stem, bool certain) {
     std::string above = stem;  // without "input" and the like
+    bool has_weight = false;
     for (const std::string_view subject : subjects) {
       if (const auto module = before(stem, subject)) above = *module;
     }
@@ -176,6 +182,7 @@ class Search {
         const auto found = places_.find(base.empty() && codes.leaf.starts_with('.') ? std::string(codes.leaf.substr(1))
                                                                                     : base + std::string(codes.leaf));
         if (found == places_.end() || found->second == index) continue;
+        has_weight = true;
         const TensorInfo& weight = tensors_[found->second];
         if (!may_be_codes(weight) && !certain && !claimed_) continue;
         const std::string module = base == stem ? above : base;  // of "x.weight" and "x.weight_packed": "x"
@@ -184,7 +191,13 @@ class Search {
         return;
       }
     }
-    if (certain) mark(index, QuantizedRole::decoder, "", above);
+    // Without its codes, "x.weight_scale" is no less a scale, nor is GPTQ's "x.scales" beside "x.qzeros".
+    if (certain || (!has_weight && before(stem, "weight"))) {
+      mark(index, QuantizedRole::decoder, "", above);
+      certain_modules_.insert(above);
+    } else if (!has_weight) {
+      left_over_.emplace_back(index, above);
+    }
   }
 
   void find_codes(std::size_t index) {
@@ -225,6 +238,8 @@ class Search {
   bool claimed_;
   std::vector<QuantizedPart> parts_;
   std::unordered_map<std::string_view, std::size_t> places_;
+  std::set<std::string> certain_modules_;                       // with a decoder whose codes are not there
+  std::vector<std::pair<std::size_t, std::string>> left_over_;  // tensors that have a decoder's name, and their modules
 };
 
 // Matches `text`; digits match any number, as layers are numbered.

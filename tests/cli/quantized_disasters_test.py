@@ -155,6 +155,18 @@ class LiesTest(running.CommandTest):
                     model.tensors[name] = ("U8", [len(text)], text)
                     self.refuses(f"{key}-{i}", model, 'tensor "')
 
+    def test_scales_whose_codes_are_not_there(self):
+        for name, codes, decoder in (("ct-int4-asymmetric", "a.weight_packed", "a.weight_scale"),
+                                     ("gptq", "a.qweight", "a.scales")):
+            model = MODELS[name][0]()
+            del model.tensors[codes]
+            model.write(self.folder / name)
+            error = self.refused("convert", name, "-o", f"{name}-out", "--to", "float32")
+            self.assertIn(f'tensor "{decoder}": it decodes the codes of quantized weights, and rounding', error)
+            self.done("convert", name, "-o", f"{name}-left", "--to", "float32", "--exclude", "^a\\.")
+            kept = checkpoints.read(self.folder / f"{name}-left/model.safetensors")[0][decoder]
+            self.assertEqual(kept, model.tensors[decoder])
+
     def test_scales_of_a_shard_that_is_not_there(self):
         model = MODELS["deepseek"][0]()
         model.write(self.folder / "cut", shards=3)
