@@ -1,5 +1,7 @@
 #include "checkpoint/compare_model.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -56,11 +58,13 @@ class Comparison {
     Result<Expected> made = expected_tensors();
     if (!made) {
       Error& error = made.error();
-      return in_file(source_.file_of(error.tensor), std::move(error));
+      return explained(in_file(source_.file_of(error.tensor), std::move(error)));
     }
     Expected expected = *std::move(made);
     RemainingTensors unquantized(*output_.reader, take_quantized(expected));
-    file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
+    Result<file_conversion::Plan> planned = plan_of(expected, unquantized);
+    if (!planned) return explained(std::move(planned).error());
+    const file_conversion::Plan plan = *std::move(planned);
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
     const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
     file_conversion::ProgressMeter meter(run.on_progress, bytes);
@@ -87,6 +91,25 @@ class Comparison {
     std::unordered_map<std::string, std::size_t> by_name;  // in the output
     std::size_t first_decoded = SIZE_MAX;
   };
+
+  // Says so if a weight has another scheme than in the source, which is then the reason for whatever does not fit.
+  Error explained(Error error) const {
+    std::unordered_map<std::string, std::string> schemes;
+    for (const quantized::Layer& layer : source_.layers().layers) {
+      const Result<std::string> name = written_.new_name(layer.name);
+      if (name) schemes.emplace(*name, layer.scheme);
+    }
+    for (const quantized::Layer& layer : quantized_.layers) {
+      const auto source = schemes.find(layer.name);
+      if (source == schemes.end() || source->second == layer.scheme) continue;
+      const bool is_gguf = layer.coding.packing == quantized::Packing::gguf;
+      Error told =
+          differs(fmt::format("the weight is {}, and {} in the source", layer.scheme, source->second), layer.name);
+      told.hint = fmt::format("compare with the source as `--to {}` writes it", is_gguf ? "float32" : "bfloat16");
+      return in_file(output_.file_of(layer.name), std::move(told));
+    }
+    return error;
+  }
 
   // Returns the spelling of the output's layers if it is another than that of the source's; else "".
   [[nodiscard]] std::string new_spelling(const quantized::FoundLayers& layers) const {
@@ -173,10 +196,7 @@ class Comparison {
       const formats::TensorInfo& of = expected.reader->tensors()[found->second];
       if (of.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
       if (of.foreign_dtype != tensor.foreign_dtype) {
-        Error error = differs("the source's tensor has another type", tensor.name);
-        const bool both = of.dtype == DType::undefined && tensor.dtype == DType::undefined;
-        if (both) error.hint = "if both are quantized: compare with the source as `--to float32` writes it";
-        return error;
+        return differs("the source's tensor has another type", tensor.name);
       }
       const bool decoded = found->second >= expected.first_decoded;
       const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;

@@ -191,8 +191,11 @@ class ShardRun {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
       for (const DecodedLayer* layer : tensor.layers()) {
-        for (const LayerPart& part : layer->parts) {
-          if (part.info.name == error.tensor) error.file = plan_.source + "/" + plan_.inputs[part.input].name;
+        for (std::size_t i = 0; i < layer->parts.size(); ++i) {
+          const LayerPart& part = layer->parts[i];
+          const bool has_codes = layer->layer.name == error.tensor && i == layer->layer.codes();
+          if (has_codes || part.info.name == error.tensor)
+            error.file = plan_.source + "/" + plan_.inputs[part.input].name;
         }
       }
     }

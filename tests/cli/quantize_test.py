@@ -52,6 +52,18 @@ class QuantizeTest(running.CommandTest):
             self.assertIn(words, plan)
         self.assertFalse((self.folder / "out").exists())
 
+    def test_verify_says_that_both_sides_are_quantized(self):
+        self.done("convert", "in", "-o", "fp8", "--to", "fp8-block")
+        self.done("convert", "fp8", "-o", "bf16", "--to", "bfloat16")
+        for spelling in ("modelopt", "compressed-tensors", "comfyui"):
+            out = f"nv-{spelling}"
+            self.done("convert", "fp8", "-o", out, "--to", "nvfp4", "--spelling", spelling)
+            self.assertIn("4 weights are nvfp4", self.done("verify", out, "--against", "bf16"))
+            error = self.refused("verify", out, "--against", "fp8")
+            self.assertRegex(error, rf'{out}/model-0000\d-of-00002.safetensors: tensor "model.layers.0[a-z0-9_.]*.weight": the '
+                                    r"weight is nvfp4, and fp8-block in the source\ntcast: hint: compare with the source as "
+                                    r"`--to bfloat16` writes it")
+
     def test_nan_as_the_tool_has_it(self):
         weight = "model.layers.0.mlp.up_proj.weight"
         for name, number in (("nan", b"\xc0\x7f"), ("infinity", b"\x80\x7f")):
