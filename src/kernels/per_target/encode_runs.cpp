@@ -33,7 +33,7 @@ SIMD_INLINE F32 number_rounded_to_bfloat16(F32 x) {
 
 // The same, but NaN for the largest ones, and all digits of the least. The sum with a power of two, 16 binades above
 // the number's, is rounded at bfloat16's last place.
-SIMD_INLINE F32 ordinary_rounded_to_bfloat16(F32 x) {
+[[maybe_unused]] SIMD_INLINE F32 ordinary_rounded_to_bfloat16(F32 x) {
   if constexpr (!has_fused_float32) return number_rounded_to_bfloat16(x);
   constexpr float above = 0x1p16F;
   const F32 power = as<F32>(as<U32>(x) & 0xff800000u);
@@ -167,7 +167,7 @@ void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& ru
 
 // --- The short way: quotients of ordinary size, by a rule that most recipes have
 
-SIMD_INLINE bool are_ordinary(const Block<I32>& sizes) {
+[[maybe_unused]] SIMD_INLINE bool are_ordinary(const Block<I32>& sizes) {
   constexpr std::int32_t largest_ordinary = 0x47800000;  // 65536
   const I32 greatest = max(max(sizes.a, sizes.b), max(sizes.c, sizes.d));
   return !any(greater(greatest, keep_in_register(splat(largest_ordinary))));
