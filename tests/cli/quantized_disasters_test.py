@@ -155,6 +155,17 @@ class LiesTest(running.CommandTest):
                     model.tensors[name] = ("U8", [len(text)], text)
                     self.refuses(f"{key}-{i}", model, 'tensor "')
 
+    def test_an_order_of_groups_that_is_not_there(self):
+        model = MODELS["gptq-order"][0]()
+        model.config["quantization_config"]["desc_act"] = True
+        del model.tensors["a.g_idx"]
+        self.refuses("gptq-order", model, "config.json names desc_act, groups in an order that g_idx tells, which is missing")
+
+    def test_two_scales_of_a_weight(self):
+        model = MODELS["comfyui-old-fp8"][0]()
+        model.tensors["a.weight_scale"] = ("F32", [], floats([3.0]))
+        self.refuses("comfyui", model, 'tensor "a.weight_scale": it has a scale_weight, too')
+
     def test_scales_whose_codes_are_not_there(self):
         for name, codes, decoder in (("ct-int4-asymmetric", "a.weight_packed", "a.weight_scale"),
                                      ("gptq", "a.qweight", "a.scales")):

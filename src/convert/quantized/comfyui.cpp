@@ -128,6 +128,9 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
       LayerBuilder builder(tensors, "comfyui", module + ".weight", codes);
       builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
       complete_plain(tensors, i, "fp8", builder);
+      if (const std::size_t other = tensors.find(module + ".weight_scale"); other != SIZE_MAX) {
+        builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
+      }
       builder.add(module + ".scale_input", PartRole::activations);
       layers.push_back(std::move(builder).done());
       continue;

@@ -77,6 +77,10 @@ void find_gptq(const ModelTensors& tensors, const Description* description, std:
       if (builder.ok()) {
         check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
       }
+      if (index == SIZE_MAX && is_true(section, "desc_act") && layer.block_columns < inputs) {
+        builder.fail(fmt::format("{} names desc_act, groups in an order that g_idx tells, which is missing",
+                                 description->source));
+      }
       if (index != SIZE_MAX && builder.ok() &&
           (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs})) {
         builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", inputs,
