@@ -95,7 +95,7 @@ def quantize(
         symmetric: ``int4-group``: ``False`` adds zero points.
         power_of_two_scales: ``fp8-block``: scales are rounded up to powers of two.
         compute_dtype: the weight is rounded to this type first. Default: its own.
-        nonfinite: NaN and infinity are an error, or quantized to whatever the tool makes of them.
+        nonfinite: NaN and infinity are an error, or quantized to whatever the tool makes of them, if that is defined.
         maximum: the largest magnitude that a scale of the whole tensor is made for, where several tensors share a scale.
         clip: ``"mse"`` searches the scale of each block, from the recipe's down to half, for the smallest sum of squared
             errors. Not with one scale for the whole tensor.

@@ -75,22 +75,19 @@ Result<std::vector<std::int32_t>> read_group_index(const BlockTensor& tensor, st
 }
 
 Error missing_global(GlobalScale kind) {
-  Error error = invalid("`global_scale` is missing");
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    error.message += kind == GlobalScale::divisor ? ", which divides all scales" : ", which multiplies all scales";
-    error.hint = kind == GlobalScale::divisor
-                     ? "pass weight_global_scale of the checkpoint; with another spelling it is a factor"
-                     : "pass weight_scale_2 of the checkpoint, or 1 if there is none; a divisor, as "
-                       "weight_global_scale is, needs the spelling compressed-tensors";
-  }
-  return error;
+  const bool divides = kind == GlobalScale::divisor;
+  return invalid(divides ? "`global_scale` is missing, which divides all scales"
+                         : "`global_scale` is missing, which multiplies all scales",
+                 divides ? "pass weight_global_scale of the checkpoint; with another spelling it is a factor"
+                         : "pass weight_scale_2 of the checkpoint, or 1 if there is none; a divisor, as "
+                           "weight_global_scale is, needs the spelling compressed-tensors");
 }
 
 // One factor or divisor, or one for each matrix.
 Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind, std::size_t matrices) {
-  if (view.dtype == DType::undefined) return missing_global(kind);
+  if (TENSORCAST_HAS_QUICK_BLOCKS && view.dtype == DType::undefined) return missing_global(kind);
   const Result<std::size_t> count = element_count(view.shape);
-  if (!count || (*count != 1 && *count != matrices)) {
+  if (view.dtype == DType::undefined || !count || (*count != 1 && *count != matrices)) {
     return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
   }
   const Result<ScaleGrid> grid = scale_grid(view, {*count, 1, 1}, DType::undefined, false, "global scales");

@@ -72,7 +72,7 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
       find_quantize_recipe(scheme, is_gguf && options.recipe.empty() ? "ggml" : options.recipe);
   if (words != nullptr && is_gguf && words->recipe != "ggml") words = nullptr;
   if (words == nullptr) {
-    const std::string known = known_recipes(scheme);
+    const std::string known = is_gguf ? std::string("ggml") : known_recipes(scheme);
     if (known.empty()) return invalid(formatted("no scheme \"{}\"", scheme));
     return invalid(formatted("no recipe \"{}\" for {}; there are {}", options.recipe, scheme, known));
   }
@@ -256,7 +256,7 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
     }
   });
   const std::uint32_t bits = tasks == 0 ? 0 : *std::max_element(largest.begin(), largest.end());
-  if (has(refused_, float_of(bits))) return nonfinite(numbers, 0, count);
+  if (refuses(float_of(bits))) return nonfinite(numbers, 0, count);
   return float_of(bits);
 }
 
@@ -324,7 +324,7 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   }
   const auto end = work.largest.begin() + static_cast<std::ptrdiff_t>(runs);
   const std::uint32_t largest = *std::max_element(work.largest.begin(), end);
-  if (has(refused_, float_of(largest))) return Error{.code = ErrorCode::out_of_range};  // the caller names it
+  if (refuses(float_of(largest))) return Error{.code = ErrorCode::out_of_range};  // the caller names it
   work.has_nonzero = work.has_nonzero || largest != 0;
   work.extents.resize(runs);
   for (std::size_t i = 0; i < runs; ++i) work.extents[i] = {.largest = float_of(work.largest[i])};
@@ -488,9 +488,8 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
     }
     const bool is_all_finite =
         largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
-    if (!is_all_finite && std::any_of(part.data(), part.data() + n, [&](float x) { return has(refused_, x); })) {
-      return Error{.code = ErrorCode::out_of_range};
-    }
+    const auto refused = [&] { return std::any_of(part.data(), part.data() + n, [&](float x) { return refuses(x); }); };
+    if (!is_all_finite && (!TENSORCAST_HAS_QUICK_BLOCKS || refused())) return Error{.code = ErrorCode::out_of_range};
     for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
       const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);
       std::copy_n(of_block, size.elements, importance.begin() + static_cast<std::ptrdiff_t>(i));

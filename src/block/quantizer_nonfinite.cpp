@@ -19,7 +19,7 @@ Error Quantizer::nonfinite(const std::byte* numbers, std::size_t first, std::siz
     const std::size_t n = std::min(chunk, count - done);
     load(numbers, first + done, n, floats.data());
     for (std::size_t i = 0; i < n; ++i) {
-      if (!has(refused_, floats[i])) continue;
+      if (!refuses(floats[i])) continue;
       Error error{.code = ErrorCode::out_of_range,
                   .message = formatted("{} has no block scale", is_nan(floats[i]) ? "NaN" : "infinity"),
                   .hint = "set `nonfinite` to tool to quantize it as the recipe's tool does",
@@ -41,7 +41,7 @@ bool Quantizer::take_nonfinite(const Stretch& stretch, Work& work) const {
     if (is_finite(work.extents[i].largest)) continue;
     float largest = 0.0f;
     for (const float x : numbers_of_block(stretch, i, work)) {
-      if (has(refused_, x)) return false;
+      if (refuses(x)) return false;
       if (!is_nan(x)) largest = std::max(largest, magnitude(x));
     }
     if (recipe_->skips_nan) work.extents[i].largest = largest;
