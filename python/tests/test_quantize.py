@@ -42,9 +42,9 @@ def test_every_byte_is_the_tools(case):
         if samples.digest(scheme, parts_of(samples.sample(name, dtype), scheme, recipe, **given, **more)) != expected:
             wrong.append(key)
     assert not wrong
-    # What a tool leaves undefined is refused.
+    # What a tool leaves undefined is refused; of compressed-tensors' bytes there are those of most blocks.
     for name in samples.NONFINITE:
-        if f"{name} float32" not in DIGESTS[case] and not scheme.startswith("q"):
+        if f"{name} float32" not in DIGESTS[case] and not scheme.startswith("q") and recipe != "compressed-tensors":
             with pytest.raises(tc.OutOfRangeError, match=f"(NaN|infinity) has no .* what {recipe} makes of it is undefined"):
                 parts_of(samples.sample(name, "float32"), scheme, recipe, **given, nonfinite="tool")
 

@@ -11,9 +11,9 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// Codes of fewer than eight bits come from a table of magnitudes. A table of 256 bytes needs permutations of bytes.
+// Codes of six bits come from a table of 64 words, which AVX-512 with VBMI alone looks up fast.
 template <DType to>
-inline constexpr bool has_power_encoder = bits_of<to> == 8 || bits_of<to> == 4 || has_byte_permutes;
+inline constexpr bool has_power_encoder = bits_of<to> == 8 || bits_of<to> == 4 || TENSORCAST_TARGET_LEVEL >= 3;
 
 // Numbers below the least one of bfloat16 that is not subnormal count as one that rounds to zero, as they are.
 inline constexpr int most_power = 100;
