@@ -368,7 +368,7 @@ class Writer {
   const codec::Policy& policy_;
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
   bool bypasses_cache_;
-  bool bypasses_buffer_ = bypasses_cache_ && stores_bypass_buffer(active_target());
+  bool bypasses_buffer_ = TENSORCAST_HAS_QUICK_BLOCKS && bypasses_cache_ && stores_bypass_buffer(active_target());
   // Whether the codes of the next step are prefetched. The time with it: AVX-512 (Sapphire Rapids) 0.75 to 0.95, AVX2
   // (Zen 3) 1.0 to 1.1.
   bool prefetches_ = ops_.register_bytes >= 64;

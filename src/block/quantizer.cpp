@@ -519,9 +519,9 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
   const std::size_t parts = ceil_div(bands, each);
   // Few blocks of many rows are not enough for many threads, which share their columns then.
   const std::size_t width = std::max<std::size_t>(1, task_elements / band_rows_ / block_columns_) * block_columns_;
-  const std::size_t threads = execution.threads == 1 ? 1 : static_cast<std::size_t>(thread_count(execution));
-  const std::size_t slices =
-      band_rows_ == 1 ? 1 : std::clamp<std::size_t>(ceil_div(threads, parts), 1, ceil_div(columns_, width));
+  const bool shares_columns = TENSORCAST_HAS_THREADS && band_rows_ > 1 && execution.threads != 1;
+  const auto wanted = static_cast<std::size_t>(shares_columns ? thread_count(execution) : 1);
+  const std::size_t slices = std::clamp<std::size_t>(ceil_div(wanted, parts), 1, ceil_div(columns_, width));
   const std::size_t slice = ceil_div(ceil_div(columns_, slices), block_columns_) * block_columns_;
   const std::size_t tasks = parts * slices;
   const bool is_split = uses_threads(tasks, execution);
