@@ -43,6 +43,27 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
 constexpr auto basis_changes = std::to_array<std::string_view>(
     {"pre_quant_scale", "svdquant_lora_a", "svdquant_lora_b", "svdquant_smooth_factor"});
 
+// What decides how codes are read, by its names. Other members, such as a way of calibration, may differ.
+constexpr auto deciding_keys = std::to_array<std::array<std::string_view, 2>>(
+    {{"bits", "w_bit"}, {"group_size", "q_group_size"}, {"checkpoint_format", ""}, {"weight_block_size", ""}});
+
+struct Member {
+  std::string_view key;
+  const Json* value = nullptr;  // null: there is none
+
+  [[nodiscard]] std::string text() const {
+    constexpr std::size_t most = 40;
+    return fmt::format("{} {}", key, value->dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, most));
+  }
+};
+Member member_of(const Json& section, std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const auto found = section.find(key);
+    if (found != section.end() && !found->is_null()) return {key, &*found};
+  }
+  return {};
+}
+
 const Spelling* spelling_of(std::string_view method) {
   for (const Spelling& spelling : all_spellings()) {
     if (std::ranges::find(spelling.methods, method) != spelling.methods.end()) return &spelling;
@@ -132,6 +153,11 @@ class Search {
     if (algorithm_.empty()) algorithm_ = algorithm;
     if (!algorithm.empty() && algorithm != algorithm_) {
       disagreement_ = fmt::format("{} names {}, and {} names {}", first.source, algorithm_, other.source, algorithm);
+    }
+    for (const auto& keys : deciding_keys) {
+      const Member one = member_of(first.section, keys), two = member_of(other.section, keys);
+      if (one.value == nullptr || two.value == nullptr || *one.value == *two.value) continue;
+      disagreement_ = fmt::format("{} names {}, and {} names {}", first.source, one.text(), other.source, two.text());
     }
   }
 

@@ -209,6 +209,25 @@ TEST(Spelling, TwoFilesThatContradict) {
   EXPECT_EQ(said(found.layers[0]), "a.weight: config.json names FP8, and hf_quant_config.json names NVFP4");
 }
 
+TEST(Spelling, TwoFilesThatContradictInSizes) {
+  const std::vector<TensorInfo> tensors = {tensor("a.qweight", DType::int32, {8, 32}),
+                                           tensor("a.qzeros", DType::int32, {1, 4}),
+                                           tensor("a.scales", DType::float16, {1, 32})};
+  const auto found = [&](const char* own) {
+    const std::vector<ConfigText> texts = {
+        {.name = "config.json",
+         .text =
+             R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "damp_percent": 1}})"},
+        {.name = "quantize_config.json", .text = own}};
+    return said(find_layers(tensors, texts, {}).layers.at(0));
+  };
+  EXPECT_EQ(found(R"({"bits": 8, "group_size": 64})"),
+            "a.qweight: config.json names bits 4, and quantize_config.json names bits 8");
+  EXPECT_EQ(found(R"({"bits": 4, "group_size": 32})"),
+            "a.qweight: config.json names group_size 64, and quantize_config.json names group_size 32");
+  EXPECT_EQ(found(R"({"bits": 4, "group_size": 64, "damp_percent": 2})"), "gptq gptq-4bit a.weight [32, 64] 1x64 of 3");
+}
+
 TEST(Spelling, GptOss) {
   const std::string config = R"({"quantization_config": {"quant_method": "mxfp4"}})";
   EXPECT_EQ(
