@@ -144,12 +144,20 @@ bool is_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return rank >= 2 && !(is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank)));
 }
 
-std::string_view tower_of(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 5> words = {"vision", "visual", "image_encoder", "audio_tower", "projector"};
+Tower tower_of(std::string_view name) noexcept {
+  struct Word {
+    std::string_view word, kind;
+  };
+  constexpr auto words = std::to_array<Word>({{"vision", "vision tower"},
+                                              {"visual", "vision tower"},
+                                              {"image_encoder", "vision tower"},
+                                              {"audio_tower", "audio tower"},
+                                              {"projector", "projector"}});
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('.'));
-    const auto is_inside = [&](std::string_view word) { return part.find(word) != std::string_view::npos; };
-    if (std::ranges::any_of(words, is_inside)) return part;
+    for (const Word& row : words) {
+      if (part.find(row.word) != std::string_view::npos) return {part, row.kind};
+    }
     name.remove_prefix(std::min(part.size() + 1, name.size()));
   }
   return {};

@@ -9,8 +9,12 @@ namespace tensorcast::file_conversion {
 // Returns false for vectors, and for biases, tables and tokens of layers that have several rows, as of experts.
 [[nodiscard]] bool is_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
-// Returns the part of a name that names a tower of a multimodal model, or a projector beside one: "vision_tower" of
-// "model.vision_tower.layers.0.fc1.weight". Empty: the tensor or module is of neither.
-[[nodiscard]] std::string_view tower_of(std::string_view name) noexcept;
+// A tower of a multimodal model, or a projector beside one.
+struct Tower {
+  std::string_view part;  // of a name, "vision_tower" of "model.vision_tower.layers.0.fc1.weight"; "": there is none
+  std::string_view kind;  // "vision tower", "audio tower" or "projector"
+};
+// Returns that of a tensor or a module.
+[[nodiscard]] Tower tower_of(std::string_view name) noexcept;
 
 }  // namespace tensorcast::file_conversion

@@ -42,7 +42,9 @@ std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
     return Reason{TypeReason::kind, 0, std::string(name(TensorKind::convolution))};
   }
   // Loaders of quantized models expect them as they are.
-  if (!tower_of(tensor.name).empty()) return Reason{TypeReason::kind, 0, "tower"};
+  if (const Tower tower = tower_of(tensor.name); !tower.part.empty()) {
+    return Reason{TypeReason::kind, 0, std::string(tower.kind)};
+  }
   return std::nullopt;
 }
 
@@ -67,7 +69,7 @@ inline namespace TENSORCAST_ABI {
 
 bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return is_layer_matrix(tensor, rank) && tensor_kind(tensor, rank) != TensorKind::convolution &&
-         file_conversion::tower_of(tensor).empty();
+         file_conversion::tower_of(tensor).part.empty();
 }
 
 }  // namespace TENSORCAST_ABI

@@ -47,7 +47,7 @@ class QuantizeTest(running.CommandTest):
 
     def test_the_plan_says_what_stays_and_why(self):
         plan = self.done("convert", "in", "-o", "out", "--to", "nvfp4", "--dry-run")
-        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "tower", "not a matrix",
+        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "vision tower", "not a matrix",
                       "4 weights quantized to"):
             self.assertIn(words, plan)
         self.assertFalse((self.folder / "out").exists())

@@ -170,7 +170,7 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
                                          const std::vector<std::string>& quantized) {
   std::set<std::string> patterns;
   for (const std::string& module : unquantized) {
-    const std::string tower(file_conversion::tower_of(module));
+    const std::string tower(file_conversion::tower_of(module).part);
     const auto inside = [&](const std::string& other) { return other.find(tower) != std::string::npos; };
     if (!tower.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + tower + ".*");
   }
@@ -215,7 +215,7 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   Json list = Json::object();
   std::vector<std::string> quantized;
   const bool has_towers = std::ranges::any_of(
-      model.unquantized, [](const std::string& module) { return !file_conversion::tower_of(module).empty(); });
+      model.unquantized, [](const std::string& module) { return !file_conversion::tower_of(module).part.empty(); });
   for (auto& [key, modules] : groups) {
     Json body = bodies.at(key);
     if (groups.size() == 1) {
