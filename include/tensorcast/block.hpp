@@ -139,8 +139,8 @@ struct GgufBlockSize {
 };
 [[nodiscard]] TENSORCAST_API GgufBlockSize block_size(GgufBlock block) noexcept;
 
-// What becomes of NaN and infinity in a weight. `tool`: whatever the recipe's tool makes of them on a CPU; an error where
-// that is undefined (docs/blocks.md).
+// What becomes of NaN and infinity in a weight. `tool`: whatever the recipe's tool makes of them on a CPU; an error
+// where that is undefined (docs/blocks.md).
 enum class NonFiniteWeights : std::uint8_t { error, tool };
 
 // Whether the scale of a block is searched.
