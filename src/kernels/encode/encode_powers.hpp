@@ -11,9 +11,11 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
-// Codes of six bits come from a table of 64 words, which AVX-512 with VBMI alone looks up fast.
+// Codes of six bits come from a table of 64 words, those of four from one of bytes, whose indices may have a sign that
+// is not looked at: AVX-512 with VBMI alone has such lookups.
+inline constexpr bool has_tables_of_codes = TENSORCAST_TARGET_LEVEL >= 3;
 template <DType to>
-inline constexpr bool has_power_encoder = bits_of<to> == 8 || bits_of<to> == 4 || TENSORCAST_TARGET_LEVEL >= 3;
+inline constexpr bool has_power_encoder = bits_of<to> == 8 || bits_of<to> == 4 || has_tables_of_codes;
 
 // Numbers below the least one of bfloat16 that is not subnormal count as one that rounds to zero, as they are.
 inline constexpr int most_power = 100;
@@ -22,7 +24,7 @@ template <DType to>
 class PowerEncoder {
   static constexpr FloatFormat format = row(to).format;
   static constexpr bool is_byte = bits_of<to> == 8;
-  static constexpr bool has_table = !is_byte && has_byte_permutes;
+  static constexpr bool has_table = !is_byte && has_tables_of_codes;
   static constexpr int kept_bits = format.mantissa_bits, dropped_bits = 7 - kept_bits;
   static constexpr int below_half = (1 << (dropped_bits - 1)) - 1;
   // From the binade before the least normal number on; of fewer bits, from half of the least number on.
