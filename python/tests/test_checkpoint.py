@@ -151,7 +151,7 @@ def test_progress_cancels_and_the_same_call_goes_on(source, tmp_path):
     with pytest.raises(tc.Cancelled, match="shards are kept"):
         tc.convert(folder, tmp_path / "out", "bfloat16", threads=1, progress=until_second)  # one shard after the other
     with pytest.raises(ZeroDivisionError):
-        tc.convert(folder, tmp_path / "out", "bfloat16", progress=lambda *now: 1 // 0)
+        tc.convert(folder, tmp_path / "out", "bfloat16", threads=1, progress=lambda *now: 1 // 0)
     done = tc.convert(folder, tmp_path / "out", "bfloat16")
     assert done.resumed and [shard.done_before for shard in done.shards] == [True, False, False]
 
