@@ -36,7 +36,8 @@ inline namespace TENSORCAST_ABI {
 //            contradictory files, tensors that occur twice, space on the disk.
 // Crash      the folder has a hidden folder .tcast until the conversion is complete. The same request goes on
 //            where the last one stopped. Old files of an overwritten folder stay until all new ones are complete.
-// Memory     bounded: that of the headers and about 64 MiB, whatever the size of the checkpoint.
+// Memory     bounded: that of the headers and about 64 MiB for each shard at a time, of which there are up to four and
+//            no more than threads, whatever the size of the checkpoint.
 // Errors     as convert_file().
 [[nodiscard]] TENSORCAST_API Result<ConvertOutcome> convert_folder(const ConvertRequest& request);
 

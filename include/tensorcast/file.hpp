@@ -125,7 +125,7 @@ struct Progress {
   std::uint64_t bytes_total = 0;
   std::uint64_t bytes_before = 0;  // of bytes_done, those that an earlier run did
   std::string_view tensor = {};    // the one being converted
-  std::string_view file = {};      // of a checkpoint: the output file being written
+  std::string_view file = {};      // of a checkpoint: the output file being written, or one of several
   std::size_t shard = 0;           // of a checkpoint: its number, from 1
   std::size_t shards = 0;
 };

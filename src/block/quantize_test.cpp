@@ -179,7 +179,6 @@ TEST(Quantize, ThreadsShareTheColumnsOfBlocksOfRows) {
   }
 }
 
-// Blocks do not know of others, however far rows reach.
 // Numbers of bfloat16 are read where they are, and long runs have tables; those in float32 are neither.
 TEST(Quantize, Bfloat16IsQuantizedAsItsNumbersInFloat32) {
   std::mt19937 random(53);
@@ -239,6 +238,7 @@ TEST(Quantize, LargeWeightsAreThoseOfTheirRows) {
   }
 }
 
+// Blocks do not know of others, however far rows reach.
 TEST(Quantize, LongRowsOfBlocksAreThoseOfTheirParts) {
   constexpr std::size_t rows = 130, left = 8192, right = 200, columns = left + right;
   const std::vector<float> numbers = random_weights(rows * columns);

@@ -21,10 +21,11 @@ struct ShardJob {
   const std::function<bool(const Progress&)>& on_progress;  // only called by the thread that calls run_shards()
 };
 
+using TakeShard = std::function<void(std::size_t index, DoneShard done, bool was_done_before)>;
+
 // Converts those of `chosen` that are not done, and tells `take` of each that is, in one call after the other. After
 // the first error no further shard is begun, and those that run are given up. Memory: that of run_shard() times
 // `at_once`. Errors: those of convert_shards().
-using TakeShard = std::function<void(std::size_t index, DoneShard done, bool was_done_before)>;
 [[nodiscard]] Result<void> run_shards(const ShardJob& job, std::span<const std::size_t> chosen, std::size_t at_once,
                                       const TakeShard& take);
 
