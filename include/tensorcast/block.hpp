@@ -17,6 +17,7 @@
 #include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/result_vector.hpp"
 #include "tensorcast/view.hpp"
 
 namespace tensorcast {
@@ -184,7 +185,8 @@ struct QuantizeOptions {
   std::span<const float> importance = {};
 };
 
-// A weight in blocks, with the memory of its parts. Codes are packed as the recipe's spelling stores them.
+// A weight in blocks, with the memory of its parts; of its codes in Execution::memory. Codes are packed as the recipe's
+// spelling stores them.
 struct QuantizedTensor {
   const QuantizeRecipe* recipe = nullptr;
   BlockCoding coding = {};
@@ -193,7 +195,7 @@ struct QuantizedTensor {
   std::int64_t block_columns = 0;
   DType codes_dtype = DType::uint8;
   Shape codes_shape = {};
-  std::vector<std::byte> codes = {};
+  ResultVector<std::byte> codes = {};
   DType scales_dtype = DType::undefined;  // float8_e8m0fnu, float8_e4m3fn or float32; undefined: inside of the codes
   Shape scales_shape = {};
   std::vector<std::byte> scales = {};

@@ -21,6 +21,8 @@ struct ReleaseObject {
 
 }  // namespace
 
+std::shared_ptr<PyObject> shared_object(nb::handle object) { return {object.inc_ref().ptr(), ReleaseObject{}}; }
+
 Tensor tensor_on_array(nb::handle storage, nb::handle dtype, const std::vector<std::int64_t>& shape) {
   if (!PyArray_Check(storage.ptr())) throw nb::type_error("expected a NumPy array");
   auto* array = reinterpret_cast<PyArrayObject*>(storage.ptr());
@@ -29,8 +31,7 @@ Tensor tensor_on_array(nb::handle storage, nb::handle dtype, const std::vector<s
   }
   const auto* data = static_cast<const std::byte*>(PyArray_DATA(array));
   const auto size = static_cast<std::size_t>(PyArray_NBYTES(array));
-  const std::shared_ptr<PyObject> owner(nb::borrow(storage).release().ptr(), ReleaseObject{});
-  return checked(Tensor::share({dtype_of(dtype), shape, {data, size}}, owner));
+  return checked(Tensor::share({dtype_of(dtype), shape, {data, size}}, shared_object(storage)));
 }
 
 Tensor tensor_of_texts(const nb::list& texts, const std::vector<std::int64_t>& shape) {

@@ -6,12 +6,16 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::python {
+
+// Keeps an object of Python alive until the last copy is gone, on whatever thread that is.
+[[nodiscard]] std::shared_ptr<PyObject> shared_object(nanobind::handle object);
 
 // Makes a tensor on the memory of a contiguous array of packed storage; keeps the array alive.
 [[nodiscard]] Tensor tensor_on_array(nanobind::handle storage, nanobind::handle dtype,

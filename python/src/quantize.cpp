@@ -6,14 +6,16 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "blocks.hpp"
 #include "bound_arguments.hpp"
+#include "graph_tensor.hpp"
+#include "result_pool.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/spelling.hpp"
 #include "tensorcast/tensor.hpp"
@@ -21,10 +23,16 @@
 namespace tensorcast::python {
 namespace {
 
-Tensor tensor_of(DType dtype, const Shape& shape, const void* data, std::size_t bytes) {
-  std::vector<std::byte> copy(bytes);
-  if (bytes != 0) std::memcpy(copy.data(), data, bytes);
-  return checked(Tensor::own(dtype, shape, std::move(copy)));
+const QuantizedTensor& quantized_of(nb::handle self) { return *nb::inst_ptr<QuantizedTensor>(self); }
+
+// A part of `self`, on its memory.
+Tensor part_of(nb::handle self, DType dtype, const Shape& shape, std::span<const std::byte> part) {
+  return checked(Tensor::share({dtype, shape, part}, shared_object(self)));
+}
+
+Tensor codes_of(nb::handle self) {
+  const QuantizedTensor& tensor = quantized_of(self);
+  return part_of(self, tensor.codes_dtype, tensor.codes_shape, tensor.codes);
 }
 
 QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme, bool is_gguf,
@@ -52,20 +60,24 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
   const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
   if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
   return checked(without_gil([&]() {
-    return is_gguf ? quantize(weight.view(), *format, options) : quantize(weight.view(), scheme, options);
+    const Execution execution{.memory = result_memory()};
+    return is_gguf ? quantize(weight.view(), *format, options, execution)
+                   : quantize(weight.view(), scheme, options, execution);
   }));
 }
 
 // Scales of 8 bits as their codes.
-std::optional<Tensor> scales_of(const QuantizedTensor& tensor) {
+std::optional<Tensor> scales_of(nb::handle self) {
+  const QuantizedTensor& tensor = quantized_of(self);
   if (tensor.scales_dtype == DType::undefined) return std::nullopt;
   const DType shown = tensor.scales_dtype == DType::float32 ? DType::float32 : DType::uint8;
-  return tensor_of(shown, tensor.scales_shape, tensor.scales.data(), tensor.scales.size());
+  return part_of(self, shown, tensor.scales_shape, tensor.scales);
 }
 
-std::optional<Tensor> zero_points_of(const QuantizedTensor& tensor) {
+std::optional<Tensor> zero_points_of(nb::handle self) {
+  const QuantizedTensor& tensor = quantized_of(self);
   if (tensor.zero_points.empty()) return std::nullopt;
-  return tensor_of(DType::int8, tensor.scales_shape, tensor.zero_points.data(), tensor.zero_points.size());
+  return part_of(self, DType::int8, tensor.scales_shape, std::as_bytes(std::span(tensor.zero_points)));
 }
 
 nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spelling, nb::handle weights) {
@@ -106,10 +118,7 @@ void bind_quantize(nb::module_& module) {
            [](const QuantizedTensor& t) {
              return checked(Tensor::own(DType::uint8, t.shape, checked(element_codes(t))));
            })
-      .def("codes",
-           [](const QuantizedTensor& t) {
-             return tensor_of(t.codes_dtype, t.codes_shape, t.codes.data(), t.codes.size());
-           })
+      .def("codes", &codes_of)
       .def("scales", &scales_of)
       .def("zero_points", &zero_points_of)
       .def("spelled", &spelled_tensors, nb::arg("spelling"), nb::arg("weights"))

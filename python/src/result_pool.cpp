@@ -224,11 +224,30 @@ void* reallocate(void* context, void* data, std::size_t bytes) {
 
 PyDataMem_Handler handler = {"tensorcast_results", 1, {nullptr, &allocate, &allocate_zeros, &reallocate, &release}};
 
+class ResultMemory final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (bytes < least_bytes) return ::operator new(bytes, std::align_val_t{alignment});
+    void* const data = pool().allocate(bytes);
+    if (data == nullptr) throw std::bad_alloc();
+    return data;
+  }
+  void do_deallocate(void* data, std::size_t bytes, std::size_t alignment) override {
+    if (bytes < least_bytes) return ::operator delete(data, std::align_val_t{alignment});
+    pool().free(data);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
 }  // namespace
 
 void set_result_pool(std::size_t bytes) noexcept { pool().set_limit(bytes); }
 
 PoolUse result_pool_use() noexcept { return pool().use(); }
+
+std::pmr::memory_resource* result_memory() noexcept {
+  static auto* const memory = new ResultMemory;  // lives until the process ends, as the pool does
+  return memory;
+}
 
 PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr) {
   auto bytes = static_cast<std::size_t>(PyDataType_ELSIZE(descr));
@@ -266,6 +285,8 @@ PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr) {
 void set_result_pool(std::size_t) noexcept {}
 
 PoolUse result_pool_use() noexcept { return {}; }
+
+std::pmr::memory_resource* result_memory() noexcept { return nullptr; }
 
 PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr) {
   return PyArray_Empty(rank, const_cast<npy_intp*>(shape), descr, 0);

@@ -8,6 +8,7 @@
 #include "numpy_api.hpp"
 
 #include <cstddef>
+#include <memory_resource>
 #include <span>
 
 #include "tensorcast/tensor.hpp"
@@ -29,6 +30,9 @@ struct PoolUse {
 
 // As PyArray_Empty() in C order; arrays of 4 MiB or more own memory of the pool. Steals a reference to `descr`.
 [[nodiscard]] PyObject* new_array(int rank, const npy_intp* shape, PyArray_Descr* descr);
+
+// The memory of results that are no arrays yet, for Execution: what has 4 MiB or more is of the pool.
+[[nodiscard]] std::pmr::memory_resource* result_memory() noexcept;
 
 // A tensor with memory of new_array(), to be filled before others see it.
 struct NewTensor {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes against digests of what the tools wrote (block_tools.py makes them), and against NumPy where a GPU is the tool."""
 
+import gc
 import json
 import pathlib
 
@@ -196,6 +197,27 @@ def test_parts():
     experts = tc.quantize(x.reshape(4, 32, 512), "mxfp4")
     np.testing.assert_array_equal(experts.scales.reshape(128, 16), tc.quantize(x, "mxfp4").scales)
     assert repr(q) == "QuantizedWeight('nvfp4', recipe='modelopt', shape=(128, 512))"
+
+
+def test_parts_are_the_memory_of_the_weight():
+    weight = np.linspace(-3, 3, 32 * 1024, dtype=np.float32).reshape(32, 1024)
+    q = tc.quantize(weight, "mxfp8")
+    codes, scales = q.codes.copy(), q.scales.copy()
+    q.codes[0] = 0
+    assert not q.dequantize()[0].any() and q.dequantize()[1:].any()
+    parts = q.codes, q.scales
+    del q
+    gc.collect()
+    assert np.array_equal(parts[0][1:], codes[1:]) and np.array_equal(parts[1], scales)
+
+
+def test_large_codes_take_memory_that_was_freed():
+    weight = np.ones((2048, 4096), np.float32)
+    q = tc.quantize(weight, "fp8-tensor")
+    address, reused = q.codes.ctypes.data, tc._core.result_pool_use()[2]
+    del q
+    again = tc.quantize(weight, "fp8-tensor")
+    assert again.codes.ctypes.data == address and tc._core.result_pool_use()[2] == reused + 1
 
 
 def test_spellings():

@@ -5,6 +5,7 @@
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "cast/conversion.hpp"
+#include "cast/pages.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -33,7 +34,10 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
     quantizer->set_maximum(*largest);
   }
   QuantizedTensor made = quantizer->layout();
+  made.codes = ResultVector<std::byte>(execution.memory);
   made.codes.resize(quantizer->rows() * quantizer->codes_row_bytes());
+  constexpr bool may_advise = true;
+  (void)pages_of(made.codes.data(), made.codes.size(), may_advise);  // asks for huge ones if they are new
   std::size_t scales = 0;
   if (made.scales_dtype != DType::undefined) {
     const Result<std::size_t> blocks = element_count(made.scales_shape);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory_resource>
 #include <random>
 #include <string>
 #include <vector>
@@ -38,6 +39,27 @@ std::vector<int> codes_of(const QuantizedTensor& tensor, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) numbers[i] = std::to_integer<int>((*codes)[i]);
   return numbers;
 }
+
+// Memory whose every byte is `filler` until it is written.
+class FilledMemory final : public std::pmr::memory_resource {
+ public:
+  explicit FilledMemory(int filler) : filler_(filler) {}
+  [[nodiscard]] std::size_t held() const noexcept { return held_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    held_ += bytes;
+    return std::memset(std::pmr::new_delete_resource()->allocate(bytes, alignment), filler_, bytes);
+  }
+  void do_deallocate(void* data, std::size_t bytes, std::size_t alignment) override {
+    held_ -= bytes;
+    std::pmr::new_delete_resource()->deallocate(data, bytes, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  int filler_;
+  std::size_t held_ = 0;
+};
 
 // A block of 32 whose MXFP4 scale is 1 in every recipe, beginning with ties, -0 and a small negative number.
 std::vector<float> ties() {
@@ -168,6 +190,27 @@ TEST(Quantize, ThreadsAndShapesChangeNothing) {
   }
 }
 
+// Codes are not zeroed first, so nothing of what was there may stay: not at odd ends of rows, nor in any recipe.
+TEST(Quantize, CodesAreWrittenWholeInTheMemoryThatIsAskedFor) {
+  FilledMemory zeros(0), ones(0xFF);
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    const bool is_gguf = recipe.spelling == "gguf";
+    const Shape shape{3, is_gguf ? 512 : 333};
+    const std::vector<float> numbers = random_weights(3 * static_cast<std::size_t>(shape.back()));
+    const QuantizeOptions options{.recipe = recipe.recipe};
+    const auto in = [&](FilledMemory& memory) {
+      return made(numbers, shape, recipe.scheme, options, {.threads = 1, .memory = &memory});
+    };
+    const QuantizedTensor a = in(zeros), b = in(ones);
+    EXPECT_EQ(a.codes, b.codes) << recipe.scheme << " " << recipe.recipe;
+    EXPECT_EQ(zeros.held(), a.codes.capacity());
+    const QuantizedTensor copy = a;
+    EXPECT_EQ(zeros.held(), a.codes.capacity()) << "a copy is in memory of its own";
+    EXPECT_EQ(copy.codes, a.codes);
+  }
+  EXPECT_EQ(zeros.held() + ones.held(), 0u);
+}
+
 // Rows that share scales, too few of them for the threads, or more, with a last block that is not whole.
 TEST(Quantize, ThreadsShareTheColumnsOfBlocksOfRows) {
   for (const Shape& shape : {Shape{100, 5000}, Shape{2, 150, 4200}}) {
@@ -229,7 +272,7 @@ TEST(Quantize, LargeWeightsAreThoseOfTheirRows) {
     const QuantizedTensor whole = quantized(0, rows);
     for (std::size_t row = 0; row < rows; ++row) {
       const QuantizedTensor alone = quantized(row, 1);
-      const auto is_there = [&](const std::vector<std::byte>& all, const std::vector<std::byte>& part) {
+      const auto is_there = [&](std::span<const std::byte> all, std::span<const std::byte> part) {
         return std::equal(part.begin(), part.end(), all.begin() + static_cast<std::ptrdiff_t>(row * part.size()));
       };
       ASSERT_TRUE(is_there(whole.codes, alone.codes)) << row;

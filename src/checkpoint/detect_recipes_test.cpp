@@ -309,7 +309,8 @@ TEST_F(DetectRecipesTest, ImportanceIsFoundWithItsFile) {
     const Result<QuantizedTensor> blocks =
         quantize(original.view(), *find_block_format(scheme, "gguf"), {.importance = importance});
     ASSERT_TRUE(blocks);
-    const std::string gguf = put({{{.suffix = "", .bytes = blocks->codes}}}, scheme, "gguf");
+    std::vector<std::byte> bytes(blocks->codes.begin(), blocks->codes.end());
+    const std::string gguf = put({{{.suffix = "", .bytes = std::move(bytes)}}}, scheme, "gguf");
     EXPECT_TRUE(found_in(gguf, path).ways().empty()) << scheme;
     EXPECT_EQ(found_in(gguf, path, 1, file).ways(), (std::vector<std::string>{"ggml with importance"})) << scheme;
   }

@@ -54,7 +54,8 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
   const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;
   if (weight.coding.gguf != tensorcast::GgufBlock::none) {
     if (asked != "gguf") return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
-    return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, weight.codes}};
+    std::vector<std::byte> bytes(weight.codes.begin(), weight.codes.end());
+    return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, std::move(bytes)}};
   }
   const SpellingWriter* writer = find_writer(asked);
   if (writer == nullptr && spelling.empty()) {

@@ -1,0 +1,70 @@
+// Vectors in which results are returned: in the memory of Execution, and not zeroed before they are written.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+// Elements that resize() adds are uninitialised: zeroing them would take as long as computing them. Copies of a vector
+// use new and delete.
+template <class T>
+class ResultAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;  // a cache line
+
+  ResultAllocator() = default;
+  // As Execution::memory; null: new and delete.
+  ResultAllocator(std::pmr::memory_resource* memory) noexcept : memory_(memory) {}
+  template <class U>
+  ResultAllocator(const ResultAllocator<U>& other) noexcept : memory_(other.memory()) {}
+
+  [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return memory_; }
+  [[nodiscard]] ResultAllocator select_on_container_copy_construction() const noexcept { return {}; }
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    return static_cast<T*>(resource().allocate(count * sizeof(T), alignment));
+  }
+  void deallocate(T* data, std::size_t count) noexcept { resource().deallocate(data, count * sizeof(T), alignment); }
+
+  template <class U, class... Arguments>
+  void construct(U* at, Arguments&&... arguments) {
+    if constexpr (sizeof...(Arguments) == 0) {
+      ::new (static_cast<void*>(at)) U;
+    } else {
+      ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
+    }
+  }
+
+  friend bool operator==(const ResultAllocator& a, const ResultAllocator& b) noexcept { return a.memory_ == b.memory_; }
+
+ private:
+  [[nodiscard]] std::pmr::memory_resource& resource() const noexcept {
+    return memory_ != nullptr ? *memory_ : *std::pmr::new_delete_resource();
+  }
+
+  std::pmr::memory_resource* memory_ = nullptr;
+};
+
+template <class T>
+using ResultVector = std::vector<T, ResultAllocator<T>>;
+
+template <class T>
+[[nodiscard]] bool operator==(const ResultVector<T>& a, const std::vector<T>& b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
