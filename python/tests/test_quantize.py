@@ -245,13 +245,26 @@ def test_spellings():
     back = tc.dequantize(spelled["weight_packed"], spelled["weight_scale"], "int4-group", zero_points=spelled["weight_zero_point"])
     np.testing.assert_array_equal(bits(back), bits(int4.dequantize()))
     blocks = tc.quantize(x, "mxfp4").spelled("gpt-oss")
-    assert {array.shape for array in blocks.values()} == {(128, 16, 16), (128, 16)}
+    assert {suffix: array.shape for suffix, array in blocks.items()} == {"weight.blocks": (128, 16, 16), "weight.scales": (128, 16)}
+    assert list(tc.quantize(x.reshape(4, 32, 512), "mxfp4").spelled("gpt-oss")) == ["_blocks", "_scales"]
     np.testing.assert_array_equal(
         tc.quantize(x, "mxfp4", recipe="ggml").spelled("gguf")["weight"].view(np.uint8).reshape(128, -1), tc.gguf_quantize(x, "mxfp4")
     )
     assert tc.quantize(x, "q4_k").spelled()["weight"].shape == (128, 288)
     with pytest.raises(tc.CastError, match='no spelling "gptq"; there are deepseek, '):
         q.spelled("gptq")
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 256), (0, 0)])
+def test_weights_without_elements(shape):
+    for scheme in tc.schemes():
+        q = tc.quantize(np.zeros(shape, F32), scheme)
+        assert q.dequantize().shape == shape
+        if scheme in ("mxfp8-e5m2", "mxfp6-e3m2"):
+            continue
+        for array in q.spelled().values():
+            assert array.size == 0 or array.dtype == np.int64 or np.all(array.astype(F32) == 1)
+    assert tc.quantize(np.zeros((3, 0), F32), "fp8-channel").spelled()["weight_scale"].shape == (3, 1)
 
 
 def test_asymmetric_integers_come_back():

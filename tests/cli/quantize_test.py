@@ -170,6 +170,11 @@ class QuantizeTest(running.CommandTest):
                 self.assertEqual(self.read(f"back-{out}")["model.layers.0.mlp.up_proj.weight"][1], [4, 0])
                 self.assertIn(f"2 weights are {scheme}", self.done("verify", out, "--against", "empty"))
 
+    def test_a_weight_without_a_name(self):
+        self.write_tensors("nameless", {"": bf16(HIDDEN, HIDDEN, 1)})
+        self.done("convert", "nameless", "-o", "out", "--rule", ".*=mxfp4")
+        self.assertEqual(self.read("out")[".weight_packed"][1], [HIDDEN, HIDDEN // 2])
+
     def test_a_file_that_was_skipped_is_no_original(self):
         written = quantized_models.Model(1, {})
         written.tensors.update(model())

@@ -18,7 +18,15 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr std::string_view module_prefix = "m.";  // of the name that the writers are given
+constexpr std::string_view module_name = "m";  // of the weight that the writers are given
+
+// What a tensor of the module adds to its name: "weight_scale", or "_blocks" for gpt-oss's experts.
+std::string suffix_of(std::string_view name) {
+  if (!name.starts_with(module_name)) return std::string(name);
+  name.remove_prefix(module_name.size());
+  if (name.starts_with('.')) name.remove_prefix(1);
+  return std::string(name);
+}
 
 // The parts as a packer asks for them.
 class QuantizedCodes final : public LayerCodes {
@@ -31,6 +39,7 @@ class QuantizedCodes final : public LayerCodes {
     return {};
   }
   Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
+    if (weight_.scales.empty()) return unit_scales(out);
     const std::size_t item = content_.scales == DType::float32 ? sizeof(float) : 1;
     std::memcpy(out.data(), weight_.scales.data() + first_row * content_.grid_columns() * item, out.size());
     return {};
@@ -45,6 +54,15 @@ class QuantizedCodes final : public LayerCodes {
   }
 
  private:
+  // Rows without elements have a float32 scale in files, but none in memory.
+  static Result<void> unit_scales(std::span<std::byte> out) {
+    constexpr float one = 1.0F;
+    for (std::size_t at = 0; at + sizeof one <= out.size(); at += sizeof one) {
+      std::memcpy(out.data() + at, &one, sizeof one);
+    }
+    return {};
+  }
+
   const QuantizedTensor& weight_;
   std::vector<std::byte> codes_;
   const LayerContent& content_;
@@ -66,7 +84,7 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
     for (const SpellingWriter& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
     return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, known));
   }
-  LayerContent content = content_of(weight, std::string(module_prefix) + "weight", !weight.zero_points.empty());
+  LayerContent content = content_of(weight, std::string(module_name) + ".weight", !weight.zero_points.empty());
   content.exact_scales = exact_scales_of(weight, weights);
   const WrittenLayer written = spell(*writer, content);
   if (!written.ok()) return unsupported(written.refusal);
@@ -75,9 +93,8 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
   std::vector<SpelledTensor> made;
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
     const formats::TensorInfo& info = written.tensors[i].info;
-    const bool has_prefix = info.name.starts_with(module_prefix);
     SpelledTensor& tensor = made.emplace_back();
-    tensor.suffix = has_prefix ? info.name.substr(module_prefix.size()) : info.name;
+    tensor.suffix = suffix_of(info.name);
     tensor.dtype = info.dtype;
     tensor.shape = Shape(info.shape);
     if (info.dtype == DType::undefined) {  // blocks of GGUF

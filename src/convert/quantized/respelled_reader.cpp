@@ -39,7 +39,7 @@ Result<void> RespelledReader::open(std::size_t index) {
   const RespelledLayer& layer = *entry.layer;
   if (layer.quantizing && quantized_ == layer.becomes.name) return {};
   keep_loss();
-  quantized_.clear();
+  quantized_.reset();
   if (layer.quantizing) {
     codes_ = TRY(quantizer(index));
     quantized_ = layer.becomes.name;
@@ -112,7 +112,7 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
 
 void RespelledReader::keep_loss() {
   if (measured_ == nullptr) return;
-  if (std::optional<QuantizedLoss> loss = measured_->loss()) losses_.emplace(quantized_, std::move(*loss));
+  if (std::optional<QuantizedLoss> loss = measured_->loss()) losses_.emplace(*quantized_, std::move(*loss));
   measured_ = nullptr;
 }
 

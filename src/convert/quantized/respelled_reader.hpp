@@ -66,7 +66,7 @@ class RespelledReader final : public formats::Reader {
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
   std::size_t open_ = SIZE_MAX;              // the entry of packer_
-  std::string quantized_;                    // the weight of codes_, if they are made of its numbers
+  std::optional<std::string> quantized_;     // the weight of codes_, if they are made of its numbers
   std::map<std::string, float> magnitudes_;  // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   NumberCodes* measured_ = nullptr;  // codes_, if they are measured
