@@ -64,7 +64,8 @@ enum class TensorKind : std::uint8_t {
 // Whether it is a matrix of a layer: what Preset::weights_only converts.
 [[nodiscard]] TENSORCAST_API bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
-// Whether it is such a matrix that QuantizeTargets::scheme quantizes: no convolution, and of no vision or audio tower.
+// Whether it is such a matrix that QuantizeTargets::scheme quantizes: no convolution, of no vision or audio tower, and
+// the "weight" of its module, or experts in one tensor.
 [[nodiscard]] TENSORCAST_API bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
 enum class Preset : std::uint8_t {

@@ -154,6 +154,10 @@ Tower tower_of(std::string_view name) noexcept {
                                               {"audio_tower", "audio tower"},
                                               {"projector", "projector"}});
   while (!name.empty()) {
+bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept {
+  return rank == 2 && tensor.find('.') != std::string_view::npos && !tensor.ends_with(".weight");
+}
+
     const std::string_view part = name.substr(0, name.find('.'));
     for (const Word& row : words) {
       if (part.find(row.word) != std::string_view::npos) return {part, row.kind};

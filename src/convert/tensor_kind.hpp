@@ -9,6 +9,10 @@ namespace tensorcast::file_conversion {
 // Returns false for vectors, and for biases, tables and tokens of layers that have several rows, as of experts.
 [[nodiscard]] bool is_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
+// Whether a matrix is a parameter of its module other than "weight", such as attn.in_proj_weight: files of quantized
+// models have no names for its scales. Experts in one tensor have more dimensions, and layouts of their own.
+[[nodiscard]] bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept;
+
 // A tower of a multimodal model, or a projector beside one.
 struct Tower {
   std::string_view part;  // of a name, "vision_tower" of "model.vision_tower.layers.0.fc1.weight"; "": there is none

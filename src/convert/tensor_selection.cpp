@@ -45,6 +45,7 @@ std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
   if (const Tower tower = tower_of(tensor.name); !tower.part.empty()) {
     return Reason{TypeReason::kind, 0, std::string(tower.kind)};
   }
+  if (is_other_parameter(tensor.name, tensor.shape.size())) return Reason{TypeReason::kind, 0, "no module's weight"};
   return std::nullopt;
 }
 
@@ -69,7 +70,7 @@ inline namespace TENSORCAST_ABI {
 
 bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return is_layer_matrix(tensor, rank) && tensor_kind(tensor, rank) != TensorKind::convolution &&
-         file_conversion::tower_of(tensor).part.empty();
+         file_conversion::tower_of(tensor).part.empty() && !file_conversion::is_other_parameter(tensor, rank);
 }
 
 }  // namespace TENSORCAST_ABI

@@ -26,6 +26,7 @@ def model():
     for i, name in enumerate(["self_attn.q_proj", "self_attn.k_proj", "mlp.gate_proj", "mlp.down_proj", "mlp.gate"]):
         tensors[f"model.layers.0.{name}.weight"] = bf16(HIDDEN, HIDDEN, 10 + i)
     tensors["model.vision_tower.layers.0.fc1.weight"] = bf16(HIDDEN, HIDDEN, 30)
+    tensors["model.layers.0.attn.in_proj_weight"] = bf16(HIDDEN, HIDDEN, 31)
     return tensors
 
 
