@@ -307,6 +307,7 @@ struct TensorOutcome {
 struct ShardOutcome {
   std::string file = {};  // relative to the output folder
   std::uint64_t bytes_in = 0;
+  int passes = 0;  // how often its numbers are read: twice, if its whole tensor has a scale
   std::uint64_t bytes_out = 0;
   std::size_t tensors = 0;
   std::string sha256 = {};   // 64 hexadecimal digits; empty: not converted yet

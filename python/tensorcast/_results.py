@@ -329,6 +329,7 @@ class ConvertedTensor(Result):
     recipe: str = ""  # at its codes; `report` is that of the conversion to codes and back
     search: str = ""  # what its scales are searched by: "clip mse", "importance"; empty: the recipe's own
     choice: str = ""  # with budget=, at its codes: why it has its scheme
+    passes: int = 0  # at its codes: how often its numbers are read: twice, if its whole tensor has a scale
     # The spelling and scheme that were decoded, such as "deepseek fp8-block"; from_ is then "float32". Or, at the codes of
     # a weight that is quantized, its scheme alone: "nvfp4".
     scheme: str = ""

@@ -559,7 +559,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .search = tensor.search,
           .elements = tensor.weight_elements,
           .bits = tensor.weight_bits,
-          .choice = tensor.choice};
+          .choice = tensor.choice,
+          .passes = tensor.passes};
 }
 
 }  // namespace tensorcast::file_conversion

@@ -46,6 +46,7 @@ struct PlannedTensor {
   std::string weight_scheme = {};  // and its recipe
   std::string recipe = {};
   std::string search = {};  // as TensorOutcome
+  int passes = 0;
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 

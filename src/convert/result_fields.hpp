@@ -25,6 +25,7 @@ inline constexpr auto fields<TensorOutcome> = std::tuple{
     Field{"elements", &TensorOutcome::elements, Empty::left_out},
     Field{"bits", &TensorOutcome::bits, Empty::left_out},
     Field{"choice", &TensorOutcome::choice, Empty::left_out},
+    Field{"passes", &TensorOutcome::passes, Empty::left_out},
     Field{"scale", &TensorOutcome::scale, Empty::left_out},
     Field{"damage", &TensorOutcome::damage, Empty::left_out},
     Field{"remedy", &TensorOutcome::remedy, Empty::python_only},

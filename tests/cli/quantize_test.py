@@ -48,9 +48,11 @@ class QuantizeTest(running.CommandTest):
 
     def test_the_plan_says_what_stays_and_why(self):
         plan = self.done("convert", "in", "-o", "out", "--to", "nvfp4", "--dry-run")
-        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "vision tower", "not a matrix",
-                      "4 weights quantized to"):
+        for words in ("nvfp4 by modelopt as modelopt", "embedding", "head", "router", "vision tower", "not a matrix", "no module's weight",
+                      "4 weights quantized to", "4 weights are read twice, as one scale is for a whole tensor"):
             self.assertIn(words, plan)
+        for scheme in ("mxfp4", "nvfp4:mlx"):
+            self.assertNotIn("read twice", self.done("convert", "in", "-o", "out", "--to", scheme, "--dry-run"))
         self.assertFalse((self.folder / "out").exists())
 
     def test_verify_says_that_both_sides_are_quantized(self):

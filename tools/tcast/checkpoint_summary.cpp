@@ -120,7 +120,7 @@ std::string checkpoint_text(const tensorcast::ConvertRequest& request, const Con
   if (request.dry_run || plan_only) {
     text = groups_table(outcome) + fmt::format("\n{} -> {}: {}, {} -> {}\n", printable(request.input), output, what,
                                                bytes_text(bytes_in), bytes_text(bytes_out));
-    text += left_out_text(outcome);
+    text += left_out_text(outcome) + passes_text(outcome);
     if (outcome.requirements) text += needs_text(*outcome.requirements);
     if (request.dry_run) return text + "nothing was written\n";
     return text + fmt::format("wrote {}/.tcast/plan.json; `tcast run-shard {}` converts, `tcast finish {}` completes\n",

@@ -232,6 +232,13 @@ std::string plan_table(const ConvertOutcome& outcome) {
   return table.to_string();
 }
 
+std::string passes_text(const ConvertOutcome& outcome) {
+  const auto count = std::ranges::count_if(outcome.tensors, [](const auto& tensor) { return tensor.passes > 1; });
+  if (count == 0) return {};
+  return fmt::format("{} {} read twice, as one scale is for a whole tensor\n",
+                     count_text(static_cast<std::uint64_t>(count), "weight"), count == 1 ? "is" : "are");
+}
+
 std::string tensor_counts(const ConvertOutcome& outcome) {
   std::vector<std::pair<DType, std::uint64_t>> converted;
   std::vector<std::pair<const TensorOutcome*, std::uint64_t>> left;  // the first for a reason, count

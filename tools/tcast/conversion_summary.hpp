@@ -18,6 +18,9 @@ namespace tcast {
 // Returns the plan: each tensor's target type and the reason.
 [[nodiscard]] std::string plan_table(const tensorcast::ConvertOutcome& outcome);
 
+// "14 weights are read twice, as one scale is for a whole tensor\n"; "" if no weight is.
+[[nodiscard]] std::string passes_text(const tensorcast::ConvertOutcome& outcome);
+
 // "148 tensors: 145 converted to bfloat16, 3 copied"
 [[nodiscard]] std::string tensor_counts(const tensorcast::ConvertOutcome& outcome);
 

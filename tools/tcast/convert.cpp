@@ -149,7 +149,8 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
   if (request.dry_run) {
     print(plan_table(outcome));
     print(bits_text(outcome));
-    print(fmt::format("\n{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
+    print("\n" + passes_text(outcome));
+    print(fmt::format("{} -> {} ({} -> {}): {}; nothing was written\n", printable(request.input),
                       printable(request.output), outcome.input_format, outcome.output_format, tensor_counts(outcome)));
     print_other_data(outcome);
     return;
