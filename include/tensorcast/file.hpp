@@ -23,6 +23,8 @@ struct RawLayout {
   std::vector<std::int64_t> shape = {};
 };
 
+enum class TensorKind : std::uint8_t;
+
 // "tensors whose name matches `pattern` become `to`". A pattern is a regular expression in RE2's syntax (no
 // backreferences, no lookaround) of at most 1000 bytes; it may match any part of the name.
 struct ConvertRule {
@@ -34,6 +36,7 @@ struct ConvertRule {
   std::optional<double> scale = {};      // in the place of options.scale
   std::string scheme = {};               // in the place of `to`: as TensorTargets::scheme
   std::string recipe = {};               // of `scheme`; empty: as TensorTargets::recipe
+  std::vector<TensorKind> kinds = {};    // if not empty: only tensors of one of these kinds
 };
 
 // A type or a scheme, as `--to` and rules name them.
@@ -61,6 +64,8 @@ enum class TensorKind : std::uint8_t {
 };
 [[nodiscard]] TENSORCAST_API TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept;
 [[nodiscard]] TENSORCAST_API std::string_view name(TensorKind kind) noexcept;  // "embedding", "feed-forward", ...
+// Finds a kind by its name. Errors: invalid_argument, which lists them.
+[[nodiscard]] TENSORCAST_API Result<TensorKind> parse_tensor_kind(std::string_view name);
 // Whether it is a matrix of a layer: what Preset::weights_only converts.
 [[nodiscard]] TENSORCAST_API bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept;
 
@@ -302,12 +307,12 @@ struct TensorOutcome {
   std::uint64_t elements = 0;
   double bits = 0.0;
   std::string choice = {};
+  int passes = 0;  // how often its numbers are read: twice, if its whole tensor has a scale
 };
 
 struct ShardOutcome {
   std::string file = {};  // relative to the output folder
   std::uint64_t bytes_in = 0;
-  int passes = 0;  // how often its numbers are read: twice, if its whole tensor has a scale
   std::uint64_t bytes_out = 0;
   std::size_t tensors = 0;
   std::string sha256 = {};   // 64 hexadecimal digits; empty: not converted yet

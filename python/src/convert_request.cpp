@@ -40,11 +40,13 @@ void take_target(nb::handle given, Targets& targets) {
 }
 
 std::vector<ConvertRule> rules_of(nb::handle argument) {
-  using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t, std::optional<double>>;
+  using Row = std::tuple<std::string, nb::object, std::vector<std::int64_t>, std::uint64_t, std::optional<double>,
+                         std::vector<std::string>>;
   std::vector<ConvertRule> rules;
-  for (auto& [pattern, to, ranks, smaller, scale] : nb::cast<std::vector<Row>>(argument)) {
+  for (auto& [pattern, to, ranks, smaller, scale, kinds] : nb::cast<std::vector<Row>>(argument)) {
     rules.push_back(
         {.pattern = pattern, .ranks = std::move(ranks), .smaller = smaller, .keep = to.is_none(), .scale = scale});
+    for (const std::string& kind : kinds) rules.back().kinds.push_back(checked(parse_tensor_kind(kind)));
     take_target(to, rules.back());
   }
   return rules;

@@ -20,7 +20,7 @@ namespace tensorcast::python {
 [[nodiscard]] OutputFilter filter_of(const nb::dict& fields);
 
 // Reads the options of convert_options.hpp that are there, `input`, `output`, `from_` and `raw`, and the keywords of
-// CastOptions. Rules are tuples of pattern, dtype or None to keep, ranks, `smaller` and scale.
+// CastOptions. Rules are tuples of pattern, dtype or None to keep, ranks, `smaller`, scale and kinds.
 [[nodiscard]] ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords);
 
 // Calls `progress(bytes done, bytes in all, tensor)` with the GIL; None: only looks for signals. Returns false for

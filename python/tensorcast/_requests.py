@@ -36,6 +36,7 @@ class Rule:
     rank: int | tuple[int, ...] = ()  # only tensors with one of these numbers of dimensions; (): any
     smaller: int = 0  # only tensors with fewer elements; 0: any
     scale: float | None = None  # in the place of that of the call; None: that
+    kind: str | tuple[str, ...] = ()  # only tensors of one of these kinds, such as "attention"; (): any
 
 
 Renames: TypeAlias = "Mapping[str, str] | Mapping[re.Pattern[str], str] | Iterable[tuple[Pattern, str]]"
@@ -124,7 +125,7 @@ def listed_rules(rules: Rules) -> list[Rule]:
     return found
 
 
-def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], int, float | None]]:
+def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], int, float | None, list[str]]]:
     return [
         (
             pattern_text(rule.match, keyword),
@@ -132,6 +133,7 @@ def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], in
             _ranks(rule.rank, "rank"),
             _elements(rule.smaller, "smaller"),
             rule.scale,
+            [rule.kind] if isinstance(rule.kind, str) else list(rule.kind),
         )
         for rule in listed_rules(rules)
     ]

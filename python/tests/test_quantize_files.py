@@ -225,3 +225,17 @@ def test_gguf_to_gguf_is_ggml(tmp_path):
         assert found["blk.0.attn_norm.weight"].data.tobytes() == tensors["blk.0.attn_norm.weight"].tobytes()
         assert found["token_embd.weight"].data.tobytes() == tensors["token_embd.weight"].tobytes()
         assert int(reader.fields["general.file_type"].parts[-1][0]) == number
+
+
+def test_rules_by_kind(tmp_path):
+    write_folder(tmp_path / "in", weights())
+    rules = [tc.Rule("k_proj"), tc.Rule(to="mxfp8", kind="attention"), tc.Rule(to="float16", kind=("embedding", "norm"))]
+    made = tc.convert(tmp_path / "in", tmp_path / "out", to="nvfp4", rules=rules, dry_run=True).tensors
+    becomes = {tensor.name: tensor.becomes.split(" ")[-1] or tensor.to for tensor in made}
+    assert becomes["model.layers.0.self_attn.q_proj.weight"] == "mxfp8"
+    assert becomes["model.layers.0.self_attn.k_proj.weight"] == "bfloat16"
+    assert becomes["model.layers.0.mlp.up_proj.weight"] == "nvfp4"
+    assert becomes["model.embed_tokens.weight"] == becomes["model.norm.weight"] == "float16"
+    assert {tensor.passes for tensor in made if tensor.becomes.endswith("nvfp4")} == {0, 2}
+    with pytest.raises(tc.CastError, match='"attn" is not a kind of tensors; there are embedding, attention, '):
+        tc.convert(tmp_path / "in", tmp_path / "out", to="nvfp4", rules=[tc.Rule(kind="attn")], dry_run=True)

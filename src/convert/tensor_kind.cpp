@@ -1,8 +1,12 @@
 #include "convert/tensor_kind.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
+#include "dtype/errors.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -135,6 +139,12 @@ bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
 
 std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
 
+Result<TensorKind> parse_tensor_kind(std::string_view name) {
+  const auto* found = std::ranges::find(kind_names, name);
+  if (found != kind_names.end()) return static_cast<TensorKind>(found - kind_names.begin());
+  return invalid(fmt::format("\"{}\" is not a kind of tensors; there are {}", name, fmt::join(kind_names, ", ")));
+}
+
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
 
@@ -142,6 +152,10 @@ namespace tensorcast::file_conversion {
 
 bool is_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return rank >= 2 && !(is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank)));
+}
+
+bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept {
+  return rank == 2 && tensor.find('.') != std::string_view::npos && !tensor.ends_with(".weight");
 }
 
 Tower tower_of(std::string_view name) noexcept {
@@ -154,10 +168,6 @@ Tower tower_of(std::string_view name) noexcept {
                                               {"audio_tower", "audio tower"},
                                               {"projector", "projector"}});
   while (!name.empty()) {
-bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept {
-  return rank == 2 && tensor.find('.') != std::string_view::npos && !tensor.ends_with(".weight");
-}
-
     const std::string_view part = name.substr(0, name.find('.'));
     for (const Word& row : words) {
       if (part.find(row.word) != std::string_view::npos) return {part, row.kind};

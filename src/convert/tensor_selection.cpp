@@ -117,7 +117,10 @@ std::size_t Selection::first_rule(const ConvertRequest& request, const TensorInf
   return rules_.first_match(tensor.name, [&](std::size_t index) {
     const ConvertRule& rule = request.rules[index];
     const bool has_rank = rule.ranks.empty() || std::ranges::find(rule.ranks, rank) != rule.ranks.end();
-    return has_rank && (rule.smaller == 0 || tensor.count < rule.smaller);
+    if (!has_rank || (rule.smaller != 0 && tensor.count >= rule.smaller)) return false;
+    if (rule.kinds.empty()) return true;
+    const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
+    return std::ranges::find(rule.kinds, kind) != rule.kinds.end();
   });
 }
 

@@ -234,6 +234,20 @@ class QuantizeTest(running.CommandTest):
         self.assertEqual(tensors["lm_head.weight"][0], "F16")
         self.assertIn("model.layers.0.self_attn.q_proj.weight_zero_point", tensors)
 
+    def test_rules_by_kind(self):
+        (self.folder / "mine.yaml").write_text(
+            "to: mxfp4\nnonfinite: error\nfuse: auto\nclip: none\nrules:\n  - {match: k_proj, keep: true}\n"
+            "  - {kind: [attention, router], to: fp8-channel}\n  - {kind: head, to: float16}\n")
+        self.done("convert", "in", "-o", "out", "--rules", "mine.yaml")
+        schemes = {layer["name"].split(".")[-2]: layer["scheme"] for layer in self.layers("out")}
+        self.assertEqual(schemes, {"q_proj": "fp8-channel", "in_proj_weight": "fp8-channel", "gate": "fp8-channel",
+                                   "gate_proj": "mxfp4", "down_proj": "mxfp4"})
+        for text, words in (("to: mxfp4\nto: nvfp4", '"to" occurs twice'), ("- {kind: heads, to: mxfp4}", "embedding, attention"),
+                            ("nonfinite: maybe", "there are error, tool"), ("- {to: mxfp4}", "no match, kind, rank or smaller"),
+                            ("to: mxfp4\nrules: [{kind: convolution, to: nvfp4}]", "matches no tensor")):
+            (self.folder / "wrong.yaml").write_text(text + "\n")
+            self.assertIn(words, self.refused("convert", "in", "-o", "no", "--rules", "wrong.yaml"))
+
     def test_mistakes_are_errors_that_help(self):
         for more, words in (
             (["--to", "nvfp4", "--recipe", "floor"], "there are modelopt"),

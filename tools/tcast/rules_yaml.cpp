@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -93,6 +94,12 @@ tensorcast::ConvertTarget target_of(const YAML::Node& node) {
   return *std::move(target);
 }
 
+tensorcast::TensorKind kind_of(const YAML::Node& node) {
+  auto kind = tensorcast::parse_tensor_kind(key_of(node));
+  if (!kind) throw Mistake{kind.error().message, node.Mark()};
+  return *kind;
+}
+
 ConvertRule rule_of(const YAML::Node& node) {
   if (node.IsScalar()) {
     const auto rule = parse_rule(node.Scalar());
@@ -104,12 +111,14 @@ ConvertRule rule_of(const YAML::Node& node) {
   bool has_condition = false;
   for (const auto& entry : node) {
     const std::string key = key_of(entry.first);
-    has_condition = has_condition || key == "match" || key == "rank" || key == "smaller";
+    has_condition = has_condition || key == "match" || key == "kind" || key == "rank" || key == "smaller";
     if (key == "match") {
       rule.pattern = pattern_of(entry.second);
     } else if (key == "rank") {
       for_each(entry.second,
                [&](const YAML::Node& rank) { rule.ranks.push_back(static_cast<std::int64_t>(number_of(rank))); });
+    } else if (key == "kind") {
+      for_each(entry.second, [&](const YAML::Node& kind) { rule.kinds.push_back(kind_of(kind)); });
     } else if (key == "smaller") {
       rule.smaller = number_of(entry.second);
     } else if (key == "keep") {
@@ -124,11 +133,11 @@ ConvertRule rule_of(const YAML::Node& node) {
     } else if (key == "scale") {
       rule.scale = scale_of(entry.second);
     } else {
-      throw Mistake{fmt::format("a rule has match, rank, smaller, to, recipe, scale and keep, not \"{}\"", key),
+      throw Mistake{fmt::format("a rule has match, kind, rank, smaller, to, recipe, scale and keep, not \"{}\"", key),
                     entry.first.Mark()};
     }
   }
-  if (!has_condition) throw Mistake{"the rule has no match, rank or smaller", node.Mark()};
+  if (!has_condition) throw Mistake{"the rule has no match, kind, rank or smaller", node.Mark()};
   if (rule.keep == (rule.to != DType::undefined || !rule.scheme.empty()))
     throw Mistake{"a rule has either to or keep", node.Mark()};
   if (!rule.recipe.empty() && tensorcast::find_quantize_recipe(rule.scheme, rule.recipe) == nullptr) {
@@ -170,19 +179,23 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     value = truth_of(node);
   } else if constexpr (Option::is_choice) {
     const std::string word = dashed(word_of(node));
-    for (int number = 1; number <= option.last(); ++number) {
-      value = static_cast<Value>(number);
-      if (dashed(option.word(value)) == word) return;
+    std::string known;
+    for (int number = 0; number <= option.last(); ++number) {
+      const auto choice = static_cast<Value>(number);
+      if (dashed(option.word(choice)) == word) {
+        if (value == Value{}) value = choice;
+        return;
+      }
+      known += (known.empty() ? "" : ", ") + dashed(option.word(choice));
     }
-    throw Mistake{
-        fmt::format("\"{}\" is not a {}; there is {}", word_of(node), option.name, dashed(option.words.word[1])),
-        node.Mark()};
+    throw Mistake{fmt::format("\"{}\" is not a {}; there are {}", word_of(node), option.name, known), node.Mark()};
   } else if constexpr (std::is_same_v<Value, double>) {
     const double bits = parse_bits(word_of(node));
     if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word_of(node)), node.Mark()};
     if (value == 0.0) value = bits;
   } else {
-    value = number_of(node);
+    const std::uint64_t number = number_of(node);
+    if (value == 0) value = number;
   }
 }
 
@@ -230,7 +243,12 @@ tensorcast::Result<void> add_yaml_rules(const std::string& text, const std::stri
     if (document.IsSequence()) {
       add_rules_of(document, request);
     } else if (document.IsMap()) {
-      for (const auto& entry : document) add_entry(key_of(entry.first), entry.first, entry.second, request);
+      std::set<std::string> keys;
+      for (const auto& entry : document) {
+        const std::string key = key_of(entry.first);
+        if (!keys.insert(key).second) return fail(fmt::format("\"{}\" occurs twice", key), entry.first.Mark());
+        add_entry(key, entry.first, entry.second, request);
+      }
     } else if (!document.IsNull()) {
       return fail("a list of rules, or words of options, are expected", document.Mark());
     }
