@@ -35,9 +35,14 @@ class ResultAllocator {
   [[nodiscard]] ResultAllocator select_on_container_copy_construction() const noexcept { return {}; }
 
   [[nodiscard]] T* allocate(std::size_t count) {
-    return static_cast<T*>(resource().allocate(count * sizeof(T), alignment));
+    const std::size_t bytes = count * sizeof(T);
+    return static_cast<T*>(memory_ != nullptr ? memory_->allocate(bytes, alignment)
+                                              : ::operator new(bytes, std::align_val_t{alignment}));
   }
-  void deallocate(T* data, std::size_t count) noexcept { resource().deallocate(data, count * sizeof(T), alignment); }
+  void deallocate(T* data, std::size_t count) noexcept {
+    if (memory_ == nullptr) return ::operator delete(data, std::align_val_t{alignment});
+    memory_->deallocate(data, count * sizeof(T), alignment);
+  }
 
   template <class U, class... Arguments>
   void construct(U* at, Arguments&&... arguments) {
@@ -51,10 +56,6 @@ class ResultAllocator {
   friend bool operator==(const ResultAllocator& a, const ResultAllocator& b) noexcept { return a.memory_ == b.memory_; }
 
  private:
-  [[nodiscard]] std::pmr::memory_resource& resource() const noexcept {
-    return memory_ != nullptr ? *memory_ : *std::pmr::new_delete_resource();
-  }
-
   std::pmr::memory_resource* memory_ = nullptr;
 };
 

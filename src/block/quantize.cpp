@@ -34,8 +34,7 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
     quantizer->set_maximum(*largest);
   }
   QuantizedTensor made = quantizer->layout();
-  made.codes = ResultVector<std::byte>(execution.memory);
-  made.codes.resize(quantizer->rows() * quantizer->codes_row_bytes());
+  made.codes = ResultVector<std::byte>(quantizer->rows() * quantizer->codes_row_bytes(), execution.memory);
   constexpr bool may_advise = true;
   (void)pages_of(made.codes.data(), made.codes.size(), may_advise);  // asks for huge ones if they are new
   std::size_t scales = 0;
