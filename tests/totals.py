@@ -2,6 +2,7 @@
 """Sums up what the test programs reported: totals.py RESULTS [--failed-stage] prints `N passed, M failed`.
 
 GoogleTest programs report their cases in gtest/*.xml; ctest.xml then has one entry each, which is not counted again.
+Those of other CPUs report theirs in arm/*.xml.
 """
 
 import pathlib
@@ -22,7 +23,8 @@ def cases(path):
 def main(folder, failed_stage):
     run = failed = 0
     gtest = sorted(folder.glob("gtest/*.xml"))
-    for path in [*gtest, folder / "pytest.xml", folder / "newest-onnx.xml", folder / "python-package.xml"]:
+    arm = sorted(folder.glob("arm/*.xml"))
+    for path in [*gtest, *arm, folder / "pytest.xml", folder / "newest-onnx.xml", folder / "python-package.xml"]:
         if path.exists():
             more_run, more_failed = cases(path)
             run, failed = run + more_run, failed + more_failed
