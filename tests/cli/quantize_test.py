@@ -294,6 +294,9 @@ class QuantizeTest(running.CommandTest):
         listed = json.loads(self.done("inspect", "again.gguf", "--json"))
         self.assertEqual((listed["metadata"]["general.file_type"], listed["layers"][0]["scheme"]), ("7", "q8_0"))
         self.assertIn("llama.cpp", self.refused("convert", "in", "-o", "x.gguf", "--to", "q4_k"))
+        (self.folder / "odd.gguf").write_bytes(fixtures.gguf([("blk.0.attn_q.weight", [96, 2], 0, data[:768])], file_type=0))
+        self.assertRegex(self.refused("convert", "odd.gguf", "-o", "x.gguf", "--to", "q4_k"),
+                         "blk.0.attn_q.weight.*96 columns.*256\ntcast: hint: --exclude leaves the tensor")
 
     def write_tensors(self, folder, tensors, config=None):
         written = quantized_models.Model(1, config or {})

@@ -246,7 +246,13 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
   const Shape shape(shape_to_quantize(layer));
-  block::Quantizer quantizer = TRY(quantizer_of(quantizing, shape, request.importance.get()));
+  Result<block::Quantizer> made = quantizer_of(quantizing, shape, request.importance.get());
+  if (!made) {
+    Error error = std::move(made).error();
+    if (request.to_gguf && error.hint.empty()) error.hint = "`exclude` leaves the tensor as it is";
+    return error;
+  }
+  block::Quantizer& quantizer = *made;
   if (quantizer.layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
     return no_gguf(fmt::format("{} is a layout", weight.scheme));
   }
@@ -258,7 +264,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
-                       .quantizer = std::move(quantizer),
+                       .quantizer = *std::move(made),
                        .becomes = std::move(becomes),
                        .written = std::move(written)};
 }
