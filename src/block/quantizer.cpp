@@ -97,7 +97,7 @@ Result<Quantizer> Quantizer::make(DType weights, const Shape& shape, std::string
   made.is_default_ = options.recipe.empty() && made.recipe_->gguf == GgufBlock::none;
   if (Result<void> fits = made.lay_out(scheme, options); !fits) return std::move(fits).error();
   if (Result<void> fits = made.take_search(scheme, options); !fits) return std::move(fits).error();
-  made.set_steps();
+  if (!made.needs_maximum()) made.set_steps();  // else set_maximum() does
   return made;
 }
 
@@ -260,7 +260,7 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
   return float_of(bits);
 }
 
-void Quantizer::set_maximum(float largest) noexcept {
+void Quantizer::set_maximum(float largest) {
   context_.largest = largest;
   if (recipe_->global != nullptr) {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);

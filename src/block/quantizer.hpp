@@ -38,7 +38,7 @@ class Quantizer {
   // The largest magnitude of `count` numbers of the weights' type.
   // Errors: out_of_range: NaN or infinity; the element counts from `numbers`.
   [[nodiscard]] Result<float> maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const;
-  void set_maximum(float largest) noexcept;
+  void set_maximum(float largest);
 
   // Rows [first, first + count) of all matrices together. `first` begins a block of rows, and the last row ends one, or
   // a matrix.
