@@ -4,7 +4,7 @@
 #include <arm_neon.h>
 
 #define TENSORCAST_REGISTER_BYTES 16
-#include "kernels/simd/without_avx512.hpp"
+#include "kernels/simd/sixteen_bytes.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -144,13 +144,6 @@ SIMD_INLINE U16 pack_u16(I32 a, I32 b) { return (U16)vuzp1q_u16((uint16x8_t)a, (
 SIMD_INLINE U16 pack_high_u16(I32 a, I32 b) { return (U16)vuzp2q_u16((uint16x8_t)a, (uint16x8_t)b); }
 SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return (U8)vuzp1q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
 SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return (U8)vuzp2q_u8((uint8x16_t)x.lo, (uint8x16_t)x.hi); }
-SIMD_INLINE U8 pack_clamped(U16x2 x) {
-  const U16 limit = splat(std::uint16_t{0xff});
-  return pack_low_bytes({min(x.lo, limit), min(x.hi, limit)});
-}
-SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
-  return min(pack_clamped(x), most) | (pack_high_bytes(signs) & sign_bit);
-}
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return pack_low_bytes({pack_u16(x.a, x.b), pack_u16(x.c, x.d)}); }
 // Bit 7 of a byte is the sign of the lane.
 SIMD_INLINE U8 pack_signs(const Block<I32>& x) {
@@ -173,10 +166,6 @@ SIMD_INLINE U8 pack_bytes_saturated(const Block<I32>& x) {
 SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   return (U8h)vmovn_u16((uint16x8_t)(pairs | (pairs >> 4)));
-}
-SIMD_INLINE U8q pack_u2(U8 codes) {
-  const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
-  return __builtin_convertvector(pairs | (pairs >> 12), U8q);
 }
 
 SIMD_INLINE U64 multiply_low_halves(U64 x, U64 y) {

@@ -12,6 +12,7 @@
 #endif
 
 #define TENSORCAST_REGISTER_BYTES 16
+#include "kernels/simd/sixteen_bytes.hpp"
 #include "kernels/simd/without_64_bit.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -84,13 +85,6 @@ SIMD_INLINE U8 low_bytes(U16 a, U16 b) {
 
 SIMD_INLINE U8 pack_low_bytes(U16x2 x) { return low_bytes(x.lo, x.hi); }
 SIMD_INLINE U8 pack_high_bytes(U16x2 x) { return low_bytes(x.lo >> 8, x.hi >> 8); }
-SIMD_INLINE U8 pack_clamped(U16x2 x) {
-  const U16 limit = splat(std::uint16_t{0xff});
-  return pack_low_bytes({min(x.lo, limit), min(x.hi, limit)});
-}
-SIMD_INLINE U8 pack_with_signs(U16x2 x, U8 most, U16x2 signs, U8 sign_bit) {
-  return min(pack_clamped(x), most) | (pack_high_bytes(signs) & sign_bit);
-}
 SIMD_INLINE U8 pack_bytes(const Block<I32>& x) { return low_bytes(pack_u16(x.a, x.b), pack_u16(x.c, x.d)); }
 
 template <bool is_signed>
@@ -251,10 +245,6 @@ SIMD_INLINE U8h pack_u4(U8 codes) {
   const U16 pairs = as<U16>(codes);
   const U8 packed = low_bytes(pairs | (pairs >> 4), pairs);
   return __builtin_shufflevector(packed, packed, 0, 1, 2, 3, 4, 5, 6, 7);
-}
-SIMD_INLINE U8q pack_u2(U8 codes) {
-  const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
-  return __builtin_convertvector(pairs | (pairs >> 12), U8q);
 }
 
 #if defined(__SSE2__)
