@@ -146,11 +146,6 @@ class PowerEncoder {
   U8 float6_codes(const U16x2& places, const U16x2& x) const;
 #endif
 
-  template <class Lane>
-  static auto constant(Lane x) {
-    return keep_in_register(splat(x));
-  }
-
   U16 magnitude_ = constant(std::uint16_t{0x7fff});
   U16 largest_finite_ = constant(largest_finite);
   U16 last_bit_ = constant(std::uint16_t{1});

@@ -69,11 +69,6 @@ class MantissaEncoder {
   }
 
  private:
-  template <class Lane>
-  static auto constant(Lane x) {
-    return keep_in_register(splat(x));
-  }
-
   Differences differences_;
   U16 base_, below_normal_;
   U16 magnitude_ = constant(std::uint16_t{0x7fff});

@@ -127,6 +127,10 @@ SIMD_INLINE V keep_in_register(V x) {
 #endif
   return x;
 }
+template <class Lane>
+SIMD_INLINE auto constant(Lane x) {
+  return keep_in_register(splat(x));
+}
 
 // Rounds float64 to 24 bits, to odd: toward zero, then sets the last bit if the result is inexact. A later rounding to
 // fewer bits has the same result as rounding `x` once. float32 holds results from 2^-126 on. Infinities and NaN stay.
