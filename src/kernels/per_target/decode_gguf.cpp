@@ -52,6 +52,9 @@ struct Numbers {
   [[nodiscard]] SIMD_INLINE F32 get() const { return load<F32>(reinterpret_cast<const std::byte*>(lanes)); }
 };
 
+template <GgufBlock block>
+struct Format;
+
 // --- Blocks of 32 elements with one scale
 
 template <int first, int period = 16>
@@ -69,6 +72,13 @@ struct Nibbles {
     return has_bias ? std::max(magnitude_at(b), magnitude_at(b + 2)) : magnitude_at(b);
   }
 };
+
+template <>
+struct Format<GgufBlock::q4_0> : Nibbles<counted<-8>, false> {};
+template <>
+struct Format<GgufBlock::q4_1> : Nibbles<counted<0>, true> {};
+template <>
+struct Format<GgufBlock::iq4_nl> : Nibbles<of_iq4, false> {};
 
 template <int zero, bool has_bias>
 struct FiveBits {
@@ -89,7 +99,13 @@ struct FiveBits {
   }
 };
 
-struct Q8_0 {
+template <>
+struct Format<GgufBlock::q5_0> : FiveBits<16, false> {};
+template <>
+struct Format<GgufBlock::q5_1> : FiveBits<0, true> {};
+
+template <>
+struct Format<GgufBlock::q8_0> {
   static constexpr int elements = 32, bytes = 34;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -136,7 +152,8 @@ SIMD_INLINE void unrolled(const Body& body) {
       SIMD_INLINE_LAMBDA { (body(std::integral_constant<int, i>{}), ...); }(std::make_integer_sequence<int, n>{});
 }
 
-struct Q4K {
+template <>
+struct Format<GgufBlock::q4_k> {
   static constexpr int elements = 256, bytes = 144;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -153,7 +170,8 @@ struct Q4K {
   }
 };
 
-struct Q5K {
+template <>
+struct Format<GgufBlock::q5_k> {
   static constexpr int elements = 256, bytes = 176;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -180,7 +198,8 @@ SIMD_INLINE F32 of_runs(F32 parameters, int which) {
   return permute(parameters, runs[which].get());
 }
 
-struct Q2K {
+template <>
+struct Format<GgufBlock::q2_k> {
   static constexpr int elements = 256, bytes = 84;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -204,7 +223,8 @@ struct Q2K {
   }
 };
 
-struct Q3K {
+template <>
+struct Format<GgufBlock::q3_k> {
   static constexpr int elements = 256, bytes = 110;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -228,7 +248,8 @@ struct Q3K {
   }
 };
 
-struct Q6K {
+template <>
+struct Format<GgufBlock::q6_k> {
   static constexpr int elements = 256, bytes = 210;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -254,7 +275,8 @@ struct Q6K {
   }
 };
 
-struct Iq4Xs {
+template <>
+struct Format<GgufBlock::iq4_xs> {
   static constexpr int elements = 256, bytes = 136;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
@@ -269,7 +291,8 @@ struct Iq4Xs {
 
 // --- Scales of a byte, of which each has a table
 
-struct Mxfp4 {
+template <>
+struct Format<GgufBlock::mxfp4> {
   static constexpr int elements = 32, bytes = 17;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables, bool bypasses_cache) {
@@ -279,7 +302,8 @@ struct Mxfp4 {
   }
 };
 
-struct Nvfp4 {
+template <>
+struct Format<GgufBlock::nvfp4> {
   static constexpr int elements = 64, bytes = 36;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t* tables, bool bypasses_cache) {
@@ -313,39 +337,7 @@ bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::ui
 }  // namespace
 
 DecodeGgufFn find_decode_gguf(GgufBlock block) noexcept {
-  switch (block) {
-    case GgufBlock::none:
-      return nullptr;
-    case GgufBlock::q4_0:
-      return run<Nibbles<counted<-8>, false>>;
-    case GgufBlock::q4_1:
-      return run<Nibbles<counted<0>, true>>;
-    case GgufBlock::q5_0:
-      return run<FiveBits<16, false>>;
-    case GgufBlock::q5_1:
-      return run<FiveBits<0, true>>;
-    case GgufBlock::q8_0:
-      return run<Q8_0>;
-    case GgufBlock::q2_k:
-      return run<Q2K>;
-    case GgufBlock::q3_k:
-      return run<Q3K>;
-    case GgufBlock::q4_k:
-      return run<Q4K>;
-    case GgufBlock::q5_k:
-      return run<Q5K>;
-    case GgufBlock::q6_k:
-      return run<Q6K>;
-    case GgufBlock::iq4_nl:
-      return run<Nibbles<of_iq4, false>>;
-    case GgufBlock::iq4_xs:
-      return run<Iq4Xs>;
-    case GgufBlock::mxfp4:
-      return run<Mxfp4>;
-    case GgufBlock::nvfp4:
-      return run<Nvfp4>;
-  }
-  return nullptr;
+  return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() { return run<Format<each>>; });
 }
 
 #endif

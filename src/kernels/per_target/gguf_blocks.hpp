@@ -2,10 +2,13 @@
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "kernels/simd/simd.hpp"
+#include "tensorcast/block.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -74,6 +77,15 @@ SIMD_INLINE std::uint64_t iq4_xs_scales(Bytes b) {
   high = (high | high << 12) & 0x000f000f000f000f;
   high = (high | high << 6) & 0x0303030303030303;
   return low | high << 4;
+}
+
+// What Of{} returns with `block` as its template argument; nullptr for GgufBlock::none.
+template <class Function, class Of>
+Function find_by_block(GgufBlock block, Of) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    static constexpr Function functions[] = {nullptr, Of{}.template operator()<static_cast<GgufBlock>(i + 1)>()...};
+    return functions[static_cast<std::size_t>(block)];
+  }(std::make_index_sequence<static_cast<std::size_t>(GgufBlock::nvfp4)>{});
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

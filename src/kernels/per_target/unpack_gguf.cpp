@@ -92,7 +92,11 @@ SIMD_INLINE void split_fifth_bits(Bytes nibbles, Bytes bits, std::int8_t* q) {
 #endif
 }
 
-struct Q4_0 {
+template <GgufBlock block, GgufElements form = GgufElements::numbers>
+struct Format;
+
+template <>
+struct Format<GgufBlock::q4_0> {
   static constexpr int elements = 32, bytes = 18, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -100,7 +104,8 @@ struct Q4_0 {
   }
 };
 
-struct Q4_1 {
+template <>
+struct Format<GgufBlock::q4_1> {
   static constexpr int elements = 32, bytes = 20, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -109,7 +114,8 @@ struct Q4_1 {
   }
 };
 
-struct Q5_0 {
+template <>
+struct Format<GgufBlock::q5_0> {
   static constexpr int elements = 32, bytes = 22, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -117,7 +123,8 @@ struct Q5_0 {
   }
 };
 
-struct Q5_1 {
+template <>
+struct Format<GgufBlock::q5_1> {
   static constexpr int elements = 32, bytes = 24, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -126,7 +133,8 @@ struct Q5_1 {
   }
 };
 
-struct Q8_0 {
+template <>
+struct Format<GgufBlock::q8_0> {
   static constexpr int elements = 32, bytes = 34, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -168,7 +176,8 @@ SIMD_INLINE void one_bit(Bytes b, const Put& put) {
   for (int part = 0; part < 8; ++part) put(32 * part, bits >> part & 1);
 }
 
-struct Q2K {
+template <>
+struct Format<GgufBlock::q2_k> {
   static constexpr int elements = 256, bytes = 84, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 80), least = half_at(b + 82);
@@ -180,7 +189,8 @@ struct Q2K {
   }
 };
 
-struct Q3K {
+template <>
+struct Format<GgufBlock::q3_k> {
   static constexpr int elements = 256, bytes = 110, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 108);
@@ -200,7 +210,8 @@ SIMD_INLINE void read_k_header(Bytes b, Runs to) {
                  [&](I32 minimum) SIMD_INLINE_LAMBDA { return -(to_f32<true>(minimum) * least); });
 }
 
-struct Q4K {
+template <>
+struct Format<GgufBlock::q4_k> {
   static constexpr int elements = 256, bytes = 144, runs = 8;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     read_k_header(b, to);
@@ -208,7 +219,8 @@ struct Q4K {
   }
 };
 
-struct Q5K {
+template <>
+struct Format<GgufBlock::q5_k> {
   static constexpr int elements = 256, bytes = 176, runs = 8;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     read_k_header(b, to);
@@ -218,7 +230,8 @@ struct Q5K {
   }
 };
 
-struct Q6K {
+template <>
+struct Format<GgufBlock::q6_k> {
   static constexpr int elements = 256, bytes = 210, runs = 16;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b + 208);
@@ -230,7 +243,8 @@ struct Q6K {
   }
 };
 
-struct Iq4Nl {
+template <>
+struct Format<GgufBlock::iq4_nl> {
   static constexpr int elements = 32, bytes = 18, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     *to.scale = half_at(b);
@@ -238,7 +252,8 @@ struct Iq4Nl {
   }
 };
 
-struct Iq4Xs {
+template <>
+struct Format<GgufBlock::iq4_xs> {
   static constexpr int elements = 256, bytes = 136, runs = 8;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     const float d = half_at(b);
@@ -252,7 +267,7 @@ struct Iq4Xs {
 };
 
 template <GgufElements form>
-struct Mxfp4 {
+struct Format<GgufBlock::mxfp4, form> {
   static constexpr int elements = 32, bytes = 17, runs = 1;
   SIMD_INLINE static void read(Bytes b, Runs to) {
     // 2^(exponent - 128): half of the scale of MX, as the numbers are doubled. All bytes are numbers.
@@ -266,7 +281,7 @@ struct Mxfp4 {
 };
 
 template <GgufElements form>
-struct Nvfp4 {
+struct Format<GgufBlock::nvfp4, form> {
   static constexpr int elements = 64, bytes = 36, runs = 4;
   // Half of an unsigned e4m3, in which 0x7f is 0 and the sign is not read.
   SIMD_INLINE static float scale(unsigned code) {
@@ -314,48 +329,15 @@ void run(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
 }  // namespace
 
 UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept {
-  constexpr auto numbers = GgufElements::numbers;
   if (elements == GgufElements::codes) {
 #if TENSORCAST_HAS_BYTE_LOOKUP
     constexpr auto codes = GgufElements::codes;
-    if (block == GgufBlock::mxfp4) return run<Mxfp4<codes>>;
-    if (block == GgufBlock::nvfp4) return run<Nvfp4<codes>>;
+    if (block == GgufBlock::mxfp4) return run<Format<GgufBlock::mxfp4, codes>>;
+    if (block == GgufBlock::nvfp4) return run<Format<GgufBlock::nvfp4, codes>>;
 #endif
     return nullptr;
   }
-  switch (block) {
-    case GgufBlock::none:
-      return nullptr;
-    case GgufBlock::q4_0:
-      return run<Q4_0>;
-    case GgufBlock::q4_1:
-      return run<Q4_1>;
-    case GgufBlock::q5_0:
-      return run<Q5_0>;
-    case GgufBlock::q5_1:
-      return run<Q5_1>;
-    case GgufBlock::q8_0:
-      return run<Q8_0>;
-    case GgufBlock::q2_k:
-      return run<Q2K>;
-    case GgufBlock::q3_k:
-      return run<Q3K>;
-    case GgufBlock::q4_k:
-      return run<Q4K>;
-    case GgufBlock::q5_k:
-      return run<Q5K>;
-    case GgufBlock::q6_k:
-      return run<Q6K>;
-    case GgufBlock::iq4_nl:
-      return run<Iq4Nl>;
-    case GgufBlock::iq4_xs:
-      return run<Iq4Xs>;
-    case GgufBlock::mxfp4:
-      return run<Mxfp4<numbers>>;
-    case GgufBlock::nvfp4:
-      return run<Nvfp4<numbers>>;
-  }
-  return nullptr;
+  return find_by_block<UnpackGgufFn>(block, []<GgufBlock each>() { return run<Format<each>>; });
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
