@@ -33,7 +33,7 @@ Measured measure(std::string_view scheme, DType dtype, const std::vector<std::by
   if (!made) return {};
   block::Quantizer& quantizer = *made;
   const QuantizedTensor& layout = quantizer.layout();
-  std::vector<std::byte> codes(static_cast<std::size_t>(rows) * quantizer.codes_row_bytes());
+  ResultVector<std::byte> codes(static_cast<std::size_t>(rows) * quantizer.codes_row_bytes(), std::byte{});
   std::vector<std::byte> scales(static_cast<std::size_t>(rows * columns));
   const std::size_t scale_count = layout.scales_dtype == DType::undefined || layout.block_rows == 0
                                       ? 0
@@ -46,8 +46,9 @@ Measured measure(std::string_view scheme, DType dtype, const std::vector<std::by
           quantizer.maximum(numbers.data(), static_cast<std::size_t>(rows * columns), {.threads = 1});
       quantizer.set_maximum(largest ? *largest : 0.0f);
     }
-    is_done = is_done && quantizer.run(0, static_cast<std::size_t>(rows), numbers.data(),
-                                       {codes.data(), scales.data(), nullptr}, {.threads = 1});
+    is_done = is_done &&
+              quantizer.run(0, static_cast<std::size_t>(rows), numbers.data(),
+                            {codes.data(), scales.data(), nullptr, quantizer.results_bypass_cache()}, {.threads = 1});
   };
   const std::size_t bytes = (numbers.size() + codes.size() + scale_bytes) / 2;
   const auto [work, copy] = bench::least_seconds(quantize, bytes, repetitions);

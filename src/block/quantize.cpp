@@ -46,7 +46,8 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
   }
   if (!options.symmetric) made.zero_points.resize(scales);
   const block::QuantizedRows out{made.codes.data(), made.scales.data(),
-                                 options.symmetric ? nullptr : made.zero_points.data()};
+                                 options.symmetric ? nullptr : made.zero_points.data(),
+                                 quantizer->results_bypass_cache()};
   const Result<bool> has_nonzero = quantizer->run(0, quantizer->rows(), weight.bytes.data(), out, execution);
   if (!has_nonzero) return has_nonzero.error();
   if (made.block_rows == 0 && scales == 1) quantizer->put_tensor_scale(made.scales);

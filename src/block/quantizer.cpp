@@ -15,6 +15,7 @@
 #include "block/scale_steps.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
+#include "cast/tuning.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
@@ -434,8 +435,10 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
       encoder_.run_steps(numbers, count, *code_steps_, work.scale_codes.data() + run, run_shift_, codes, ahead);
       return;
     }
-    encoder_.run(numbers, count, operands + run, run_shift_, codes, ahead, tables == nullptr ? nullptr : tables + run);
+    encoder_.run(numbers, count, operands + run, run_shift_, codes, {ahead, work.out.bypasses_cache},
+                 tables == nullptr ? nullptr : tables + run);
   });
+  if (work.out.bypasses_cache && !work.cleared.empty()) kernels::ops_of(active_target()).stream_fence();
   for (const std::size_t run : work.cleared) {
     const std::size_t begin = stretch.column + run * block_columns_;
     const std::size_t end = std::min(begin + block_columns_, columns_);
@@ -539,6 +542,7 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
               .out = out};
     results[t] = run_bands(row, end - row, work);
     nonzero[t] = work.has_nonzero ? 1 : 0;
+    if (out.bypasses_cache) kernels::ops_of(active_target()).stream_fence();  // other threads may read the codes then
   };
   for_each_task(tasks, execution, task);
   for (const Result<void>& result : results) {
@@ -548,6 +552,15 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
     return error;
   }
   return std::find(nonzero.begin(), nonzero.end(), 1) != nonzero.end();
+}
+
+bool Quantizer::results_bypass_cache() const noexcept {
+  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return false;
+  const std::size_t bytes = rows_ * (storage_bytes(source_, columns_) + codes_row_bytes_);
+  const bool are_whole_lines = recipe_->element.bits == 8 && columns_ % kernels::run_step == 0;
+  // Codes of what only tools take are stored twice.
+  return are_whole_lines && refused_ == Undefined::both && bytes >= bypass_cache_min_bytes &&
+         stores_bypass_buffer(active_target());
 }
 
 void Quantizer::put_tensor_scale(std::span<std::byte> scales) const noexcept {

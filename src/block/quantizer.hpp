@@ -25,6 +25,7 @@ struct QuantizedRows {
   std::byte* codes = nullptr;
   std::byte* scales = nullptr;  // of the first block of rows
   std::int8_t* zero_points = nullptr;
+  bool bypasses_cache = false;  // stores of codes, which begin at a line of the cache; as results_bypass_cache()
 };
 
 class Quantizer {
@@ -54,6 +55,8 @@ class Quantizer {
   // Of a weight with one scale, after set_maximum().
   void put_tensor_scale(std::span<std::byte> scales) const noexcept;
 
+  // Reports whether stores of the whole weight's codes should bypass the cache: they are many, and may.
+  [[nodiscard]] bool results_bypass_cache() const noexcept;
   // The result without its bytes; its vectors are empty.
   [[nodiscard]] const QuantizedTensor& layout() const noexcept { return layout_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }

@@ -156,15 +156,17 @@ bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& tabl
 }
 
 void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
-                     std::byte* packed, std::size_t ahead, const kernels::MantissaTable* tables) const noexcept {
+                     std::byte* packed, const RunMemory& memory, const kernels::MantissaTable* tables) const noexcept {
   const auto bits = static_cast<std::size_t>(rule_.bits);
+  kernels::CodeRule rule = code_rule_;
+  rule.bypasses_cache = memory.bypasses_cache;
   for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
     if (TENSORCAST_HAS_QUICK_BLOCKS && done + n <= count && tables != nullptr) {
-      return encode_mantissas_(step, n, code_rule_, tables + (done >> run_shift), from, run_shift, packed + done,
-                               ahead);
+      return encode_mantissas_(step, n, rule, tables + (done >> run_shift), from, run_shift, packed + done,
+                               memory.ahead);
     }
-    if (done + n <= count) return encode_(step, n, code_rule_, from, run_shift, packed + done * bits / 8, ahead);
+    if (done + n <= count) return encode_(step, n, rule, from, run_shift, packed + done * bits / 8, memory.ahead);
     std::array<Operand, step_runs> padded;
     std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin());
     std::array<std::byte, kernels::run_step> codes;

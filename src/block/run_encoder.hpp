@@ -20,6 +20,12 @@ struct RunStorage {
   bool is_offset = false;          // integers of 4 bits count from -8
 };
 
+// How the memory of a run is read and written.
+struct RunMemory {
+  std::size_t ahead = 0;        // how far behind the numbers lies what is read next; 0: not known
+  bool bypasses_cache = false;  // as CodeRule's
+};
+
 // The codes of define_codes(), packed: those of runs of 2^run_shift numbers, each with its operand.
 class RunEncoder {
  public:
@@ -27,9 +33,9 @@ class RunEncoder {
   RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage = {},
              Target target = active_target()) noexcept;
 
-  // `ahead`: how far behind the numbers lies what is read next; 0: not known. Runs of 64 or more may have tables.
+  // Runs of 64 or more may have tables.
   void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift, std::byte* packed,
-           std::size_t ahead = 0, const kernels::MantissaTable* tables = nullptr) const noexcept;
+           const RunMemory& memory = {}, const kernels::MantissaTable* tables = nullptr) const noexcept;
 
   // The same by the codes of scales, whose operands are factors[code]; blocks with others than those within 2^-100 and
   // 2^100 are no runs of it. Takes as long to make as some ten thousand codes. Null: the rule or the factors have none.

@@ -14,6 +14,7 @@
 #include "block/recipe.hpp"
 #include "block/run_encoder.hpp"
 #include "kernels/ops.hpp"
+#include "tensorcast/result_vector.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -202,6 +203,39 @@ float scale_of(int trial, std::mt19937& random) {
   return std::ldexp(digits, static_cast<int>(random() % 60) - 30);
 }
 
+// Of codes of 8 bits, by each kernel that stores them.
+TEST(RunEncoder, StoresThatBypassTheCacheStoreTheSame) {
+  constexpr Runs runs{7, 4096};
+  std::mt19937 random(53);
+  for (const Target target : supported_targets()) {
+    for (int trial = 0; trial < 48; ++trial) {
+      const ElementRule rule{.element = trial % 2 == 0 ? DType::float8_e4m3fn : DType::float8_e5m2,
+                             .multiplies = trial % 3 == 0};
+      std::vector<Operand> operands(runs.runs());
+      for (Operand& operand : operands) operand.factor = scale_of(trial % 8 < 4 ? 0 : trial, random);
+      std::vector<float> numbers = numbers_of(runs.count, trial % 5 != 0, operands.front().factor, random);
+      const std::vector<std::uint16_t> halves = cut_to_bfloat16(numbers);
+      for (const DType read : {DType::float32, DType::bfloat16}) {
+        const void* const from = read == DType::float32 ? static_cast<const void*>(numbers.data()) : halves.data();
+        const RunEncoder encoder(rule, DType::bfloat16, {.numbers = read}, target);
+        std::vector<kernels::MantissaTable> tables(operands.size());
+        bool has_tables = read == DType::bfloat16 && trial % 4 >= 2;
+        for (std::size_t i = 0; i < tables.size() && has_tables; ++i) {
+          has_tables = encoder.make_table(operands[i], tables[i]);
+        }
+        const auto codes = [&](bool bypasses_cache) {
+          ResultVector<std::byte> made(runs.count);
+          encoder.run(static_cast<const std::byte*>(from), runs.count, operands.data(), runs.shift, made.data(),
+                      {.bypasses_cache = bypasses_cache}, has_tables ? tables.data() : nullptr);
+          kernels::ops_of(target).stream_fence();
+          return made;
+        };
+        ASSERT_EQ(codes(true), codes(false)) << name(target) << " of " << name(read);
+      }
+    }
+  }
+}
+
 TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
   std::mt19937 random(47);
   const auto [halves, numbers] = AllBfloat16();
@@ -223,7 +257,7 @@ TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
       const std::vector<float> read(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(runs.count));
       std::vector<std::byte> made(runs.count);
       encoder.run(reinterpret_cast<const std::byte*>(halves.data()), runs.count, operands.data(), runs.shift,
-                  made.data(), 0, tables.data());
+                  made.data(), {}, tables.data());
       ASSERT_EQ(made, defined(rule, DType::bfloat16, false, runs, read, operands))
           << name(target) << " factor " << operands.front().factor;
     }

@@ -92,6 +92,8 @@ struct CodeRule {
   Zeros zeros = Zeros::sign_kept;
   bool is_offset = false;          // integers of 4 bits: codes count from -8
   DType numbers = DType::float32;  // or bfloat16: what is read
+  // With AVX-512, stores of codes of 8 bits may; the codes begin at a line of the cache then.
+  bool bypasses_cache = false;
 };
 
 // What the elements of a run need of its scale.

@@ -8,6 +8,7 @@
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/simd/quotients.hpp"
 #include "kernels/simd/six_bit_registers.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -40,6 +41,8 @@ class PowerEncoder {
     std::uint32_t below_normal;  // the magnitude before the least normal number's
   };
 
+  explicit PowerEncoder(bool bypasses_cache) : bypasses_cache_(bypasses_cache) {}
+
   // Of powers biased by 127, at most most_power in size, which 64-bit lanes have; a Run in each.
   SIMD_INLINE static I64 runs_of(I64 power) {
     const I64 first = (first_field + 127 - power) << 7;
@@ -59,7 +62,8 @@ class PowerEncoder {
     if (any_greater(as<I16>(rare), I16{})) [[unlikely]]
       return false;
     if constexpr (is_byte) {
-      store(dst, pack_with_signs({float8_code(sizes.lo, lo), float8_code(sizes.hi, hi)}, most_, x, sign_));
+      store_line(dst, pack_with_signs({float8_code(sizes.lo, lo), float8_code(sizes.hi, hi)}, most_, x, sign_),
+                 bypasses_cache_);
     } else {
       const U16x2 places = {subtract_to_zero(sizes.lo, both(lo.base)), subtract_to_zero(sizes.hi, both(hi.base))};
       if constexpr (bits_of<to> == 4) {
@@ -150,6 +154,7 @@ class PowerEncoder {
   U16 largest_finite_ = constant(largest_finite);
   U16 last_bit_ = constant(std::uint16_t{1});
   U8 most_ = constant(has_table ? std::uint8_t{63} : largest_code);
+  bool bypasses_cache_;  // of codes of 8 bits
   U8 sign_ = constant(std::uint8_t{0x80});
   // Of a table.
   U16 below_ = constant(static_cast<std::uint16_t>((1 << index_shift) - 1));

@@ -4,6 +4,7 @@
 #include "kernels/encode/blocks.hpp"
 #include "kernels/simd/quotients.hpp"
 #include "kernels/simd/six_bit_registers.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -19,6 +20,8 @@ class QuotientEncoder {
   // What quotients are multiplied with, so that those in range are below 1.
   static constexpr float unit = __builtin_bit_cast(float, (127 - binades) << 23);
 
+  explicit QuotientEncoder(bool bypasses_cache) : bypasses_cache_(bypasses_cache) {}
+
   // Returns false, and has stored nothing, for NaN and quotients of twice the range or more: those are rare.
   SIMD_INLINE bool store_block(std::byte* dst, const Block<F32>& x) const {
     if (any_from_two(x)) [[unlikely]]
@@ -31,7 +34,7 @@ class QuotientEncoder {
     }));
     const U8 codes = packed_with_signs<8 - bits_of<to>>({code(words.lo), code(words.hi)}, most_, words, sign_);
     if constexpr (bits_of<to> == 8) {
-      store(dst, codes);
+      store_line(dst, codes, bypasses_cache_);
     } else if constexpr (bits_of<to> == 4) {
       store(dst, pack_u4(codes));
     } else {
@@ -48,6 +51,7 @@ class QuotientEncoder {
   U16 base_ = keep_in_register(splat(static_cast<std::uint16_t>((least_field + dropped_bits) << 7)));
   U16 magnitude_ = keep_in_register(splat(std::uint16_t{0x7fff}));
   U8 most_ = keep_in_register(splat(static_cast<std::uint8_t>(format.largest_code())));
+  bool bypasses_cache_;  // of codes of 8 bits
   U8 sign_ = keep_in_register(splat(static_cast<std::uint8_t>(1 << (bits_of<to> - 1))));
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/quotients.hpp"
+#include "kernels/simd/store_line.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -47,8 +48,9 @@ class MantissaEncoder {
   static constexpr int dropped_bits = 7 - format.mantissa_bits;
 
  public:
-  explicit MantissaEncoder(const MantissaTable& table)
-      : differences_(table),
+  MantissaEncoder(const MantissaTable& table, bool bypasses_cache)
+      : bypasses_cache_(bypasses_cache),
+        differences_(table),
         base_(keep_in_register(splat(table.base))),
         below_normal_(keep_in_register(splat(table.below_normal))) {}
 
@@ -64,11 +66,12 @@ class MantissaEncoder {
         {subtract_to_zero(sizes.lo, base_) >> dropped_bits, subtract_to_zero(sizes.hi, base_) >> dropped_bits});
     const U8 mantissas = grouped_bytes({x.lo & mantissa_, x.hi & mantissa_});
     const U8 codes = bits - min(bits, differences_(mantissas));
-    store(dst, in_order(min(codes, largest_code_) | (grouped_signs(x) & sign_)));
+    store_line(dst, in_order(min(codes, largest_code_) | (grouped_signs(x) & sign_)), bypasses_cache_);
     return true;
   }
 
  private:
+  bool bypasses_cache_;
   Differences differences_;
   U16 base_, below_normal_;
   U16 magnitude_ = constant(std::uint16_t{0x7fff});
@@ -87,7 +90,7 @@ void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRul
   const EncodeRunsFn encode_any = find_encode_runs(rule);
   const std::size_t size = run_shift == shift_of_all ? count : std::size_t{1} << run_shift;
   for (std::size_t first = 0; first < count; first += size) {
-    const MantissaEncoder<to> encoder(tables[first >> run_shift]);
+    const MantissaEncoder<to> encoder(tables[first >> run_shift], rule.bypasses_cache);
     const std::size_t end = size < count - first ? first + size : count;
     for (std::size_t step = first; step < end; step += run_step) {
       const std::byte* const from = numbers + step * 2;

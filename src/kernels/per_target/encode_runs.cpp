@@ -204,7 +204,8 @@ class ShortFloatCodes {
   static constexpr bool multiplies_short_divisors = false;
   static constexpr float unit = has_signed_powers ? QuotientEncoder<to>::unit : 1.0F;
 
-  explicit ShortFloatCodes(const CodeRule& rule) : keeps_signs_(rule.zeros == Zeros::sign_kept) {}
+  explicit ShortFloatCodes(const CodeRule& rule)
+      : keeps_signs_(rule.zeros == Zeros::sign_kept), encoder_(rule.bypasses_cache) {}
 
   SIMD_INLINE bool store_block(std::byte* dst, const Block<F32>& x, const Block<F32>& quotients) const {
     if constexpr (has_signed_powers) return encoder_.store_block(dst, quotients);
@@ -308,7 +309,7 @@ void encode_power_chunk(const std::byte* numbers, std::size_t count, const CodeR
                         const typename PowerEncoder<to>::Run* powers, const RunOperand* operands, unsigned run_shift,
                         std::byte* codes, std::size_t ahead) {
   constexpr DType from = DType::bfloat16;
-  const PowerEncoder<to> encoder;
+  const PowerEncoder<to> encoder(rule.bypasses_cache);
   for (std::size_t at = 0; at < count; at += kBlock, codes += bytes_of<to>(kBlock)) {
     const std::byte* const from_here = numbers + bytes_of<from>(at);
     prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
