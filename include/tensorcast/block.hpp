@@ -126,7 +126,8 @@ struct BlockFormat {
 };
 
 [[nodiscard]] TENSORCAST_API std::span<const BlockFormat> block_formats() noexcept;
-// Returns null if there is none. An empty spelling: the default one.
+// Returns null if there is none. An empty spelling: the default one. Names are the same in any case, and with `-` as
+// with `_`, wherever this library takes one: "INT4_group" is "int4-group".
 [[nodiscard]] TENSORCAST_API const BlockFormat* find_block_format(std::string_view scheme,
                                                                   std::string_view spelling = {}) noexcept;
 
@@ -164,7 +165,7 @@ struct QuantizeRecipe {
 };
 
 [[nodiscard]] TENSORCAST_API std::span<const QuantizeRecipe> quantize_recipes() noexcept;
-// Returns null if there is none. An empty recipe: the scheme's default.
+// Returns null if there is none. An empty recipe: the scheme's default. Names as in find_block_format().
 [[nodiscard]] TENSORCAST_API const QuantizeRecipe* find_quantize_recipe(std::string_view scheme,
                                                                         std::string_view recipe = {}) noexcept;
 

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/block.hpp"
 
+#include "dtype/lower_case.hpp"
+
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
@@ -140,7 +142,7 @@ std::span<const BlockFormat> block_formats() noexcept { return formats; }
 
 const BlockFormat* find_block_format(std::string_view scheme, std::string_view spelling) noexcept {
   const auto* found = std::find_if(formats.begin(), formats.end(), [&](const BlockFormat& format) {
-    return format.scheme == scheme && (spelling.empty() || format.spelling == spelling);
+    return is_same_name(format.scheme, scheme) && (spelling.empty() || is_same_name(format.spelling, spelling));
   });
   return found == formats.end() ? nullptr : found;
 }

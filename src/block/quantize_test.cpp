@@ -477,6 +477,19 @@ TEST(Quantize, MistakesAreErrors) {
   EXPECT_FALSE(quantize({DType::int8, {1, 1024}, std::as_bytes(std::span(numbers))}, "mxfp4"));
 }
 
+TEST(Quantize, NamesAreTheSameInAnyCaseAndWithEitherDash) {
+  EXPECT_EQ(find_quantize_recipe("INT4_group"), find_quantize_recipe("int4-group"));
+  EXPECT_EQ(find_quantize_recipe("mxfp8_e5m2", "RCEIL_torchao"), find_quantize_recipe("mxfp8-e5m2", "rceil-torchao"));
+  EXPECT_EQ(find_block_format("NVFP4", "Compressed_Tensors"), find_block_format("nvfp4", "compressed-tensors"));
+  EXPECT_EQ(find_block_format("Q4-K"), find_block_format("q4_k"));
+  EXPECT_EQ(find_quantize_recipe("int4group"), nullptr);
+  EXPECT_EQ(find_quantize_recipe("mxfp4", "rceil-"), nullptr);
+  const std::vector<float> numbers(256, 1.0f);
+  const auto made = quantize(view_of(numbers, {1, 256}), "INT4_Group", {.recipe = "Compressed_Tensors"});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->recipe->scheme, "int4-group");
+}
+
 TEST(Quantize, E4m3CodesAreTheReferences) {
   std::mt19937 random(11);
   for (int i = 0; i < 200000; ++i) {

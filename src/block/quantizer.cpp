@@ -20,6 +20,7 @@
 #include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "kernels/ops.hpp"
@@ -51,7 +52,7 @@ void for_each_task(std::size_t tasks, const Execution& execution, const Task& ta
 std::string known_recipes(std::string_view scheme) {
   std::string known;
   for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (row.scheme != scheme) continue;
+    if (!is_same_name(row.scheme, scheme)) continue;
     known += known.empty() ? "" : ", ";
     known += row.recipe;
   }

@@ -6,6 +6,7 @@
 #include "block/scale_rule_float.hpp"
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/platform.hpp"
 
 namespace tensorcast::block {
@@ -325,7 +326,7 @@ std::span<const QuantizeRecipe> quantize_recipes() noexcept { return block::word
 
 const QuantizeRecipe* find_quantize_recipe(std::string_view scheme, std::string_view recipe) noexcept {
   const auto* found = std::find_if(block::words.begin(), block::words.end(), [&](const QuantizeRecipe& row) {
-    return row.scheme == scheme && (recipe.empty() || row.recipe == recipe);
+    return is_same_name(row.scheme, scheme) && (recipe.empty() || is_same_name(row.recipe, recipe));
   });
   return found == block::words.end() ? nullptr : found;
 }

@@ -258,7 +258,7 @@ TEST(CApi, Quantize) {
   options.struct_size = sizeof(options);
   options.to_gguf = 1;
   quantized = nullptr;
-  ASSERT_EQ(tc_quantize(&weight, "q8_0", &options, &quantized), TC_OK) << tc_last_error();
+  ASSERT_EQ(tc_quantize(&weight, "Q8-0", &options, &quantized), TC_OK) << tc_last_error();
   ASSERT_EQ(tc_quantized_get(quantized, &parts), TC_OK);
   EXPECT_EQ(parts.scales.data, nullptr);
   EXPECT_EQ(parts.codes.shape[1], 34);

@@ -13,6 +13,7 @@
 #include "convert/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "tensorcast/whole_file.hpp"
@@ -34,7 +35,7 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   };
   if (!is_local(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
   if (request.max_shard_bytes != 0) return fail("a file has no shards", "a name that ends in / is a folder's");
-  const bool gguf = request.respell == "gguf" && format.name == std::string_view("gguf");
+  const bool gguf = is_same_name(request.respell, "gguf") && format.name == std::string_view("gguf");
   if (format.many_tensors && &format != &safetensors_format && !gguf) {
     return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
                 file_conversion::quantizes(request)

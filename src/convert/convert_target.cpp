@@ -3,24 +3,17 @@
 #include <fmt/ranges.h>
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
-
-// ggml writes Q4_K; names of types have `_` where those of schemes have `-`.
-char folded(char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-bool is_same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return folded(x) == folded(y); });
-}
 
 std::vector<std::string_view> scheme_names() {
   std::vector<std::string_view> names;
@@ -34,14 +27,16 @@ std::vector<std::string_view> scheme_names() {
 
 Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
   const std::size_t colon = text.find(':');
+  const bool names_none = colon == std::string_view::npos;
   const std::string_view scheme = text.substr(0, colon);
-  const std::string_view recipe = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  const std::string_view recipe = names_none ? std::string_view() : text.substr(colon + 1);
+  if (const QuantizeRecipe* row = find_quantize_recipe(scheme, recipe);
+      row != nullptr && names_none == recipe.empty()) {
+    return SchemeCandidate{std::string(row->scheme), std::string(names_none ? std::string_view() : row->recipe)};
+  }
   std::vector<std::string_view> recipes;
   for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (!is_same(row.scheme, scheme)) continue;
-    if (colon == std::string_view::npos) return SchemeCandidate{std::string(row.scheme), {}};
-    if (is_same(row.recipe, recipe)) return SchemeCandidate{std::string(row.scheme), std::string(row.recipe)};
-    recipes.push_back(row.recipe);
+    if (is_same_name(row.scheme, scheme)) recipes.push_back(row.recipe);
   }
   if (!recipes.empty()) {
     return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe),
@@ -70,7 +65,7 @@ Result<ConvertTarget> parse_target(std::string_view text) {
   Error error = std::move(dtype).error();
   std::vector<std::string_view> alike;
   for (const std::string_view name : scheme_names()) {
-    if (is_same(name.substr(0, 2), text.substr(0, 2))) alike.push_back(name);
+    if (is_same_name(name.substr(0, 2), text.substr(0, 2))) alike.push_back(name);
   }
   if (!alike.empty()) {
     error.hint += fmt::format("{}schemes: {}", error.hint.empty() ? "" : "; ", fmt::join(alike, ", "));

@@ -22,6 +22,7 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "io/system_calls.hpp"
 #include "tensorcast/tensor.hpp"
@@ -252,7 +253,7 @@ class TensorPlanner::Implementation {
       all.tensors.emplace_back();
       if (!is_decided) all.tensors.back() = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
     }
-    if (request_.spelling == "gpt-oss") leave_all_but_experts(tensors, all);
+    if (is_same_name(request_.spelling, "gpt-oss")) leave_all_but_experts(tensors, all);
     return all;
   }
 

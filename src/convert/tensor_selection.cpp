@@ -11,6 +11,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::file_conversion {
@@ -47,6 +48,12 @@ std::optional<Reason> reason_not_quantized(const TensorInfo& tensor) {
   }
   if (is_other_parameter(tensor.name, tensor.shape.size())) return Reason{TypeReason::kind, 0, "no module's weight"};
   return std::nullopt;
+}
+
+// As the table spells the scheme, for all that compares it; the given name if it has none, which the quantizer refuses.
+std::string table_name(const std::string& scheme) {
+  const QuantizeRecipe* row = find_quantize_recipe(scheme);
+  return row == nullptr ? scheme : std::string(row->scheme);
 }
 
 bool chooses_schemes(const TensorTargets& targets) { return !targets.scheme.empty() || targets.budget != 0.0; }
@@ -137,7 +144,7 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
   if (!is_matrix(tensor.name, tensor.shape.size())) return Decision{.reason = {TypeReason::not_a_matrix}};
   if (family(tensor.dtype) != Family::floating)
     return Decision{.reason = {TypeReason::not_floating, 0, "not floating"}};
-  return Decision{.scheme = wanted.scheme, .recipe = wanted.recipe, .reason = reason};
+  return Decision{.scheme = table_name(wanted.scheme), .recipe = wanted.recipe, .reason = reason};
 }
 
 Result<Decision> Selection::decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
@@ -168,7 +175,8 @@ Result<Decision> Selection::decide(const ConvertRequest& request, const TensorIn
   if (optimizer_state && (request.to != tensor.dtype || chooses_schemes(request)))
     return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
   if (chooses_schemes(request)) {
-    return Decision{.scheme = request.scheme, .by_budget = request.budget != 0.0, .reason = {TypeReason::to}};
+    return Decision{
+        .scheme = table_name(request.scheme), .by_budget = request.budget != 0.0, .reason = {TypeReason::to}};
   }
   return Decision{.to = request.to, .reason = {TypeReason::to}, .scale = request.options.scale};
 }

@@ -1,4 +1,4 @@
-// Text without regard to case: names of files, types and words of configurations.
+// Text without regard to case: names of files, types, schemes and words of configurations.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -16,6 +16,12 @@ namespace tensorcast {
   std::string result(text);
   std::ranges::transform(result, result.begin(), [](char c) { return lower_case(c); });
   return result;
+}
+
+// Names of schemes, recipes and spellings are the same in any case, and with `-` as with `_`.
+[[nodiscard]] constexpr bool is_same_name(std::string_view a, std::string_view b) noexcept {
+  const auto folded = [](char c) { return c == '_' ? '-' : lower_case(c); };
+  return std::ranges::equal(a, b, {}, folded, folded);
 }
 
 }  // namespace tensorcast

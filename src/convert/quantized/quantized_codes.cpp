@@ -12,6 +12,7 @@
 #include "convert/quantized/written_layer.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/spelling.hpp"
 
@@ -71,7 +72,8 @@ class QuantizedCodes final : public LayerCodes {
 Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
   const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;
   if (weight.coding.gguf != tensorcast::GgufBlock::none) {
-    if (asked != "gguf") return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
+    if (!is_same_name(asked, "gguf"))
+      return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
     std::vector<std::byte> bytes(weight.codes.begin(), weight.codes.end());
     return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, std::move(bytes)}};
   }

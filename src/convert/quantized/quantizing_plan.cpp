@@ -282,7 +282,7 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
     }
   }
   const Result<const SpellingWriter*> writer = writer_named(spelling);
-  if (!writer || (spelling == "gguf") == request.to_gguf) return writer;
+  if (!writer || ((*writer)->name == "gguf") == request.to_gguf) return writer;
   if (!request.to_gguf) return no_gguf("these are layouts");
   return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");
 }

@@ -9,6 +9,7 @@
 #include "convert/name_pattern.hpp"
 #include "convert/quantized/model_tensors.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/lower_case.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
@@ -74,7 +75,8 @@ std::uint64_t LayerContent::grid_rows() const noexcept {
 std::span<const SpellingWriter> all_writers() noexcept { return writers; }
 
 const SpellingWriter* find_writer(std::string_view spelling) noexcept {
-  const auto found = std::ranges::find(writers, spelling, &SpellingWriter::name);
+  const auto found =
+      std::ranges::find_if(writers, [&](const SpellingWriter& writer) { return is_same_name(writer.name, spelling); });
   return found == writers.end() ? nullptr : &*found;
 }
 

@@ -9,6 +9,7 @@
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "tensorcast/cast.hpp"
@@ -84,8 +85,8 @@ Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx
 
 Result<WeightRecipe> parse_weight_recipe(std::string_view text) {
   const std::string_view word = text.substr(0, text.find(':'));
-  const auto* const scheme =
-      std::ranges::find_if(schemes, [&](const WeightScheme& row) { return row.word == word || row.scheme == word; });
+  const auto* const scheme = std::ranges::find_if(
+      schemes, [&](const WeightScheme& row) { return is_same_name(row.word, word) || is_same_name(row.scheme, word); });
   if (scheme == std::end(schemes)) {
     std::string known;
     for (const WeightScheme& row : schemes) known.append(known.empty() ? "" : ", ").append(row.word);
