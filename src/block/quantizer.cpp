@@ -305,12 +305,17 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
     work.low.assign(room, 0.0f);
     work.high.assign(room, 0.0f);
   }
+  const std::size_t ahead = TENSORCAST_HAS_QUICK_BLOCKS ? bytes_to_next(stretch, work) : 0;
   for_each_part(stretch, work, [&](std::size_t, std::size_t column, const std::byte* numbers, std::size_t count) {
+    // Half before and half after, as the CPU waits for few lines at a time.
+    const std::size_t begun = ahead != 0 && count == chunk ? begun_bytes() / 2 : 0;
+    prefetch(numbers + ahead, begun);
     for_whole_steps(numbers, read_, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
       const std::size_t run = (column - stretch.column + done) >> run_shift_;
       ops.largest_of_runs(step, read_, n, run_shift_, &work.largest[run]);
       if (needs_range) ops.range_of_runs(step, read_, n, run_shift_, &work.low[run], &work.high[run]);
     });
+    prefetch(numbers + ahead + begun, begun);
   });
 }
 
@@ -403,6 +408,14 @@ std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) c
   return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - (stretch.column - work.column_begin) : 0;
 }
 
+// The same in bytes, for kernels that prefetch; 0: not known.
+std::size_t Quantizer::bytes_to_next(const Stretch& stretch, const Work& work) const {
+  return reads_in_place() ? storage_bytes(source_, steps_to_next(stretch, work)) : 0;
+}
+
+// What is prefetched of the next stretch while a chunk is measured: a quarter, as that takes a quarter of the time.
+std::size_t Quantizer::begun_bytes() const { return storage_bytes(source_, chunk) / 4; }
+
 // Null if runs are so short that tables would take longer to make than they save, or if there are none.
 const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const Operand* operands, Work& work) const {
   constexpr std::size_t least_numbers = 1024;
@@ -421,12 +434,17 @@ const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const
 void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
   const auto width = static_cast<std::size_t>(recipe_->element.bits);
   // Memory is idle while codes are computed, so what is read next is prefetched then.
-  const std::size_t next = is_per_tensor() ? prefetched_numbers : steps_to_next(stretch, work);
-  const std::size_t ahead = reads_in_place() ? storage_bytes(source_, next) : 0;
+  const bool is_measured = !is_per_tensor();
+  const std::size_t next = is_measured ? steps_to_next(stretch, work) : prefetched_numbers;
+  const std::size_t bytes = reads_in_place() ? storage_bytes(source_, next) : 0;
   const kernels::MantissaTable* const tables =
       TENSORCAST_HAS_QUICK_BLOCKS ? tables_of(stretch, operands, work) : nullptr;
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
-    if (next != 0 && ahead == 0) {
+    kernels::Ahead ahead{bytes};
+    if (TENSORCAST_HAS_QUICK_BLOCKS && bytes != 0 && is_measured && count == chunk) {
+      ahead = {bytes + begun_bytes(), true};
+    }
+    if (next != 0 && bytes == 0) {
       prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),
                storage_bytes(source_, count));
     }

@@ -104,6 +104,8 @@ class Quantizer {
     return source_ == read_ && (context_.weights == source_ || context_.weights == DType::float32);
   }
   [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch, const Work& work) const;
+  [[nodiscard]] std::size_t bytes_to_next(const Stretch& stretch, const Work& work) const;
+  [[nodiscard]] std::size_t begun_bytes() const;
   const kernels::MantissaTable* tables_of(const Stretch& stretch, const Operand* operands, Work& work) const;
   void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;

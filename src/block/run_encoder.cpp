@@ -93,7 +93,7 @@ std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<cons
     std::array<std::byte, magnitudes / 2> packed;
     const Operand operand{.factor = factor};
     encode_(reinterpret_cast<const std::byte*>(numbers.data()), magnitudes, code_rule_, &operand, kernels::shift_of_all,
-            packed.data(), 0);
+            packed.data(), {});
     std::array<std::uint8_t, magnitudes> codes;
     unpack_stream(4, packed.data(), codes);
     if (!set_steps(codes, made->steps[table])) return nullptr;
@@ -103,7 +103,7 @@ std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<cons
 
 void RunEncoder::run_steps(const std::byte* numbers, std::size_t count, const kernels::StepTables& tables,
                            const std::uint8_t* scales, unsigned run_shift, std::byte* packed,
-                           std::size_t ahead) const noexcept {
+                           const kernels::Ahead& ahead) const noexcept {
   for_whole_steps(numbers, DType::bfloat16, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const std::uint8_t* const from = scales + (done >> run_shift);
     if (done + n <= count)
@@ -111,7 +111,7 @@ void RunEncoder::run_steps(const std::byte* numbers, std::size_t count, const ke
     std::array<std::uint8_t, step_runs> padded{};
     std::fill(std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin()), padded.end(), *from);
     std::array<std::byte, kernels::run_step / 2> codes;
-    encode_steps_(step, n, tables, padded.data(), run_shift, rule_.zeros, codes.data(), 0);
+    encode_steps_(step, n, tables, padded.data(), run_shift, rule_.zeros, codes.data(), {});
     std::memcpy(packed + done / 2, codes.data(), (count - done + 1) / 2);
   });
 }
@@ -128,7 +128,7 @@ bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& tabl
     numbers[i] = static_cast<std::uint16_t>(field * 128 + static_cast<int>(i));
   std::array<std::uint8_t, mantissas> codes;
   encode_(reinterpret_cast<const std::byte*>(numbers.data()), mantissas, code_rule_, &operand, kernels::shift_of_all,
-          reinterpret_cast<std::byte*>(codes.data()), 0);
+          reinterpret_cast<std::byte*>(codes.data()), {});
   // 2. The binade to count from.
   const int kept_bits = row(rule_.element).format.mantissa_bits, binade = 1 << kept_bits;
   std::array<std::uint8_t, mantissas> above;  // the bits that mantissas have of their own
@@ -170,7 +170,7 @@ void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand*
     std::array<Operand, step_runs> padded;
     std::copy_n(from, ((count - done - 1) >> run_shift) + 1, padded.begin());
     std::array<std::byte, kernels::run_step> codes;
-    encode_(step, n, code_rule_, padded.data(), run_shift, codes.data(), 0);
+    encode_(step, n, code_rule_, padded.data(), run_shift, codes.data(), {});
     const std::size_t used = (count - done) * bits;
     if (used % 8 != 0) codes[used / 8] &= static_cast<std::byte>((1u << used % 8) - 1);
     std::memcpy(packed + done * bits / 8, codes.data(), (used + 7) / 8);

@@ -22,7 +22,7 @@ struct RunStorage {
 
 // How the memory of a run is read and written.
 struct RunMemory {
-  std::size_t ahead = 0;        // how far behind the numbers lies what is read next; 0: not known
+  kernels::Ahead ahead = {};
   bool bypasses_cache = false;  // as CodeRule's
 };
 
@@ -41,7 +41,8 @@ class RunEncoder {
   // 2^100 are no runs of it. Takes as long to make as some ten thousand codes. Null: the rule or the factors have none.
   [[nodiscard]] std::unique_ptr<const kernels::StepTables> make_steps(std::span<const float, 256> factors) const;
   void run_steps(const std::byte* numbers, std::size_t count, const kernels::StepTables& tables,
-                 const std::uint8_t* scales, unsigned run_shift, std::byte* packed, std::size_t ahead) const noexcept;
+                 const std::uint8_t* scales, unsigned run_shift, std::byte* packed,
+                 const kernels::Ahead& ahead) const noexcept;
 
   // Makes codes faster, and takes as long as some hundred numbers. Returns false if the rule or the operand has none.
   [[nodiscard]] bool make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept;

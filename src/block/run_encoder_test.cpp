@@ -332,7 +332,7 @@ void check_steps(const ElementRule& rule, std::span<const float, 256> factors, u
     const std::vector<std::uint8_t> scales(runs.runs(), code);
     std::vector<std::byte> made((runs.count + 1) / 2);
     encoder.run_steps(reinterpret_cast<const std::byte*>(halves.data()), runs.count, *tables, scales.data(), run_shift,
-                      made.data(), 0);
+                      made.data(), {});
     const std::vector<Operand> operands(runs.runs(), {.factor = factor});
     ASSERT_EQ(made, defined(rule, DType::bfloat16, false, runs, numbers, operands)) << name(target) << ' ' << factor;
   }
@@ -386,7 +386,7 @@ TEST(RunEncoder, TablesOfStepsFollowTheCodesOfScales) {
       if (tables == nullptr) continue;
       std::vector<std::byte> made(runs.count / 2);
       encoder.run_steps(reinterpret_cast<const std::byte*>(halves.data()), runs.count, *tables, scales.data(), shift,
-                        made.data(), 0);
+                        made.data(), {});
       EXPECT_EQ(made, defined(rule, DType::float32, false, runs, numbers, operands)) << name(target);
     }
   }

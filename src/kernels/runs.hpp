@@ -106,10 +106,15 @@ struct RunOperand {
 inline constexpr unsigned least_run_shift = 4;
 inline constexpr unsigned shift_of_all = 31;
 
-// Writes codes one after the other, low bits first. `count` is a multiple of run_step. Meanwhile prefetches what lies
-// `ahead` bytes behind the numbers that it reads; 0: nothing.
+// What is read next, which is prefetched meanwhile.
+struct Ahead {
+  std::size_t bytes = 0;  // how far it lies behind the numbers; 0: nothing
+  bool is_begun = false;  // it has three quarters as many bytes as the numbers: the rest was prefetched before
+};
+
+// Writes codes one after the other, low bits first. `count` is a multiple of run_step.
 using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
-                              const RunOperand* operands, unsigned run_shift, std::byte* codes, std::size_t ahead);
+                              const RunOperand* operands, unsigned run_shift, std::byte* codes, const Ahead& ahead);
 
 // The float8 codes of bfloat16 under one scale: how much each mantissa's are below the upper bits of magnitudes,
 // counted from a binade where none is above.
@@ -123,7 +128,7 @@ struct MantissaTable {
 // As EncodeRunsFn, for runs of 64 numbers or more.
 using EncodeMantissasFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
                                    const MantissaTable* tables, const RunOperand* operands, unsigned run_shift,
-                                   std::byte* codes, std::size_t ahead);
+                                   std::byte* codes, const Ahead& ahead);
 
 // The float4 codes of bfloat16 in blocks whose scales have codes of a byte. A code is a step function of the magnitude,
 // which moves by binades with the exponent of the scale: so scales of one mantissa share a table, with a cell for each
@@ -140,7 +145,7 @@ struct StepTables {
 // multiple of run_step. Numbers are finite.
 using EncodeStepsFn = void (*)(const std::byte* numbers, std::size_t count, const StepTables& tables,
                                const std::uint8_t* scales, unsigned run_shift, Zeros zeros, std::byte* codes,
-                               std::size_t ahead);
+                               const Ahead& ahead);
 
 // What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
 using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,

@@ -5,6 +5,7 @@
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
+#include "kernels/simd/prefetch_block.hpp"
 #include "kernels/simd/quotients.hpp"
 #include "kernels/simd/store_line.hpp"
 
@@ -83,7 +84,7 @@ class MantissaEncoder {
 
 template <DType to>
 void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRule& rule, const MantissaTable* tables,
-                      const RunOperand* operands, unsigned run_shift, std::byte* codes, std::size_t ahead) {
+                      const RunOperand* operands, unsigned run_shift, std::byte* codes, const Ahead& ahead) {
   static_assert(run_step % kBlock == 0);
   constexpr int most_rare = 8;
   int rare = 0;
@@ -94,7 +95,7 @@ void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRul
     const std::size_t end = size < count - first ? first + size : count;
     for (std::size_t step = first; step < end; step += run_step) {
       const std::byte* const from = numbers + step * 2;
-      if (ahead != 0) prefetch_lines(from + ahead, run_step * 2);
+      prefetch_block(numbers, step * 2, run_step * 2, ahead);
       bool is_done = true;
 #pragma GCC unroll 4
       for (std::size_t at = 0; at < run_step; at += kBlock) {
@@ -104,7 +105,7 @@ void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRul
         // The rest of the run at once, where such numbers are not rare.
         const std::size_t left = ++rare > most_rare ? end - step : run_step;
         encode_any(from, left, rule, operands + (step >> run_shift), shift_of_all, codes + step,
-                   left > run_step ? ahead : 0);
+                   left > run_step && !ahead.is_begun ? ahead : Ahead{});
         step += left - run_step;
       }
     }

@@ -10,6 +10,7 @@
 #include "kernels/runs.hpp"
 #include "kernels/simd/divide.hpp"
 #include "kernels/simd/environment.hpp"
+#include "kernels/simd/prefetch_block.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
@@ -59,11 +60,6 @@ SIMD_INLINE F32 rounded_to_float16(F32 x) {
 SIMD_INLINE F32 rounded_to(DType dtype, F32 x) {
   if (dtype == DType::bfloat16) return rounded_to_bfloat16(x);
   return dtype == DType::float16 ? rounded_to_float16(x) : x;
-}
-
-// Of a block, in the loop that encodes: all at once is more than the CPU waits for at a time.
-SIMD_INLINE void prefetch_block(const std::byte* numbers, std::size_t bytes, std::size_t ahead) {
-  if (ahead != 0) prefetch_lines(numbers + ahead, bytes);
 }
 
 // Codes of floating-point types: changes quotients so that the encoder of casts gives the rule's codes.
@@ -147,7 +143,7 @@ class IntegerCodes {
 
 template <class Codes, bool is_integer>
 void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
-                 unsigned run_shift, std::byte* codes, std::size_t ahead) {
+                 unsigned run_shift, std::byte* codes, const Ahead& ahead) {
   in_default_environment([&] {
     const Codes encoder(rule);
     const auto quotient = [&](std::size_t at) SIMD_INLINE_LAMBDA {
@@ -158,7 +154,7 @@ void encode_runs(const std::byte* numbers, std::size_t count, const CodeRule& ru
       return y;
     };
     for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::width / 8) {
-      prefetch_block(numbers + at * sizeof(float), kBlock * sizeof(float), ahead);
+      prefetch_block(numbers, at * sizeof(float), kBlock * sizeof(float), ahead);
       encoder.store_block(codes,
                           {quotient(at), quotient(at + kLanes), quotient(at + 2 * kLanes), quotient(at + 3 * kLanes)});
     }
@@ -179,14 +175,14 @@ template <class Codes, bool is_integer, DType from>
                                         unsigned run_shift, std::byte* codes) {
   std::byte wide[kBlock * sizeof(float)];
   store_units(wide, load_block<from>(numbers));
-  encode_runs<Codes, is_integer>(wide, kBlock, rule, operands, run_shift, codes, 0);
+  encode_runs<Codes, is_integer>(wide, kBlock, rule, operands, run_shift, codes, {});
 }
 
 template <class Codes, bool is_integer, DType from>
 void encode_any_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
-                     unsigned run_shift, std::byte* codes, std::size_t ahead) {
+                     unsigned run_shift, std::byte* codes, const Ahead& ahead) {
   for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::width / 8) {
-    prefetch_block(numbers + bytes_of<from>(at), bytes_of<from>(kBlock), ahead);
+    prefetch_block(numbers, bytes_of<from>(at), bytes_of<from>(kBlock), ahead);
     encode_any_block<Codes, is_integer, from>(numbers + bytes_of<from>(at), rule, operands + (at >> run_shift),
                                               run_shift, codes);
   }
@@ -270,11 +266,11 @@ class ShortIntegerCodes {
 template <class Codes, DType from, bool multiplies>
 void encode_chunk(const Codes& encoder, const std::byte* numbers, std::size_t count, const CodeRule& rule,
                   const RunFactors& by, const RunOperand* operands, unsigned run_shift, std::byte* codes,
-                  std::size_t ahead) {
+                  const Ahead& ahead) {
   const auto encode_all = [&](const auto& quotient) SIMD_INLINE_LAMBDA {
     for (std::size_t at = 0; at < count; at += kBlock, codes += kBlock * Codes::Any::width / 8) {
       const std::byte* const from_here = numbers + bytes_of<from>(at);
-      prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
+      prefetch_block(numbers, bytes_of<from>(at), bytes_of<from>(kBlock), ahead);
       const Block<F32> x = load_block<from>(from_here);
       const auto of_unit = [&](F32 lanes, int unit)
                                SIMD_INLINE_LAMBDA { return quotient(lanes, (at + unit * kLanes) >> run_shift); };
@@ -307,12 +303,12 @@ bool set_powers(const RunOperand* operands, std::size_t runs, typename PowerEnco
 template <DType to>
 void encode_power_chunk(const std::byte* numbers, std::size_t count, const CodeRule& rule,
                         const typename PowerEncoder<to>::Run* powers, const RunOperand* operands, unsigned run_shift,
-                        std::byte* codes, std::size_t ahead) {
+                        std::byte* codes, const Ahead& ahead) {
   constexpr DType from = DType::bfloat16;
   const PowerEncoder<to> encoder(rule.bypasses_cache);
   for (std::size_t at = 0; at < count; at += kBlock, codes += bytes_of<to>(kBlock)) {
     const std::byte* const from_here = numbers + bytes_of<from>(at);
-    prefetch_block(from_here, bytes_of<from>(kBlock), ahead);
+    prefetch_block(numbers, bytes_of<from>(at), bytes_of<from>(kBlock), ahead);
     const std::size_t run = at >> run_shift;
     if (encoder.store_block(codes, load_u16x2(from_here), powers[run], powers[(at + kBlock / 2) >> run_shift]))
       continue;
@@ -322,7 +318,7 @@ void encode_power_chunk(const std::byte* numbers, std::size_t count, const CodeR
 
 template <class Codes, DType from, bool multiplies>
 void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const CodeRule& rule, const RunOperand* operands,
-                          unsigned run_shift, std::byte* codes, std::size_t ahead) {
+                          unsigned run_shift, std::byte* codes, const Ahead& ahead) {
   in_default_environment([&] {
     const Codes encoder(rule);
     const OperandLimits limits = {.allows_underflow = Codes::is_integer || rule.zeros == Zeros::sign_kept,
@@ -331,6 +327,8 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
     const std::size_t chunk = run_shift == shift_of_all ? count : RunFactors::most << run_shift;
     RunFactors by;
     for (std::size_t first = 0; first < count; first += chunk) {
+      Ahead here = ahead;
+      if (ahead.is_begun) here.bytes -= bytes_of<from>(first) / 4;
       const std::size_t n = chunk < count - first ? chunk : count - first;
       const RunOperand* const of_chunk = operands + (first >> run_shift);
       const std::byte* const from_here = numbers + bytes_of<from>(first);
@@ -340,15 +338,15 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
         typename PowerEncoder<Codes::type>::Run powers[RunFactors::most];
         if (rule.zeros == Zeros::sign_kept && (lanes16 >> run_shift) <= 1 &&
             set_powers<Codes::type, multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, powers)) {
-          encode_power_chunk<Codes::type>(from_here, n, rule, powers, of_chunk, run_shift, to_here, ahead);
+          encode_power_chunk<Codes::type>(from_here, n, rule, powers, of_chunk, run_shift, to_here, here);
           continue;
         }
       }
       if (set_factors<multiplies>(of_chunk, ((n - 1) >> run_shift) + 1, limits, by)) {
-        encode_chunk<Codes, from, multiplies>(encoder, from_here, n, rule, by, of_chunk, run_shift, to_here, ahead);
+        encode_chunk<Codes, from, multiplies>(encoder, from_here, n, rule, by, of_chunk, run_shift, to_here, here);
       } else {
         encode_any_runs<typename Codes::Any, Codes::is_integer, from>(from_here, n, rule, of_chunk, run_shift, to_here,
-                                                                      ahead);
+                                                                      here);
       }
     }
   });

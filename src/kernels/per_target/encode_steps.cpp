@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
+#include "kernels/simd/prefetch_block.hpp"
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -55,12 +56,12 @@ class StepEncoder {
 
 template <unsigned run_shift>
 void encode_runs_by_steps(const std::byte* numbers, std::size_t count, const StepTables& tables,
-                          const std::uint8_t* scales, Zeros zeros, std::byte* codes, std::size_t ahead) {
+                          const std::uint8_t* scales, Zeros zeros, std::byte* codes, const Ahead& ahead) {
   constexpr std::size_t step = 2 * lanes16, runs = lanes16 >> run_shift;
   const StepEncoder<run_shift> encoder(tables, zeros);
   for (std::size_t at = 0; at < count; at += step, scales += 2 * runs) {
     const std::byte* const from = numbers + 2 * at;
-    if (ahead != 0) prefetch_lines(from + ahead, 2 * step);
+    prefetch_block(numbers, 2 * at, 2 * step, ahead);
     store(codes + at / 2, pack_u4({encoder.codes(from, scales), encoder.codes(from + kRegisterBytes, scales + runs)}));
   }
 }
@@ -68,7 +69,7 @@ void encode_runs_by_steps(const std::byte* numbers, std::size_t count, const Ste
 }  // namespace
 
 void encode_steps(const std::byte* numbers, std::size_t count, const StepTables& tables, const std::uint8_t* scales,
-                  unsigned run_shift, Zeros zeros, std::byte* codes, std::size_t ahead) {
+                  unsigned run_shift, Zeros zeros, std::byte* codes, const Ahead& ahead) {
   if (run_shift == 4) return encode_runs_by_steps<4>(numbers, count, tables, scales, zeros, codes, ahead);
   encode_runs_by_steps<5>(numbers, count, tables, scales, zeros, codes, ahead);
 }
@@ -76,7 +77,7 @@ void encode_steps(const std::byte* numbers, std::size_t count, const StepTables&
 #else
 
 void encode_steps(const std::byte*, std::size_t, const StepTables&, const std::uint8_t*, unsigned, Zeros, std::byte*,
-                  std::size_t) {}
+                  const Ahead&) {}
 
 #endif
 

@@ -36,7 +36,7 @@ void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, c
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
 [[nodiscard]] EncodeMantissasFn find_encode_mantissas(const CodeRule& rule) noexcept;
 void encode_steps(const std::byte* numbers, std::size_t count, const StepTables& tables, const std::uint8_t* scales,
-                  unsigned run_shift, Zeros zeros, std::byte* codes, std::size_t ahead);
+                  unsigned run_shift, Zeros zeros, std::byte* codes, const Ahead& ahead);
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                      std::uint32_t* largest);
 void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,
