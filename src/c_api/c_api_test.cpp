@@ -269,6 +269,10 @@ TEST(CApi, Quantize) {
   options.recipe = "floor";
   EXPECT_EQ(tc_quantize(&weight, "nvfp4", &options, &quantized), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_quantize(&weight, "fp9", nullptr, &quantized), TC_INVALID_ARGUMENT);
+  options.struct_size = 3;
+  EXPECT_EQ(tc_quantize(&weight, "nvfp4", &options, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(tc_last_error()).find("set it to sizeof(tc_quantize_options)"), std::string::npos);
+  EXPECT_EQ(std::string(tc_last_error()).find("_init"), std::string::npos) << "there is no such function";
   EXPECT_EQ(tc_quantize(nullptr, "nvfp4", nullptr, &quantized), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_quantize(&weight, "nvfp4", nullptr, nullptr), TC_INVALID_ARGUMENT);
   numbers[40] = std::numeric_limits<float>::infinity();

@@ -55,7 +55,7 @@ tc_status status_of(const Result<void>& outcome) noexcept {
 Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
   if (size >= first_size && size <= largest_struct) return {};
   return invalid(formatted("{}.struct_size is {}, expected {} or more", name, size, first_size),
-                 formatted("set it to sizeof({}), as {}_init does", name, name));
+                 formatted("set it to sizeof({})", name));
 }
 
 Result<tc_cast_options> read_options(const tc_cast_options* options) {
