@@ -12,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "bound_arguments.hpp"
+#include "dtype/lower_case.hpp"
 #include "result_pool.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/tensor.hpp"
@@ -35,8 +36,9 @@ const BlockFormat& format_of(const std::string& scheme, const std::string& spell
   if (const BlockFormat* format = find_block_format(scheme, spelling)) return *format;
   std::string known;
   for (const BlockFormat& format : block_formats()) {
-    if (spelling.empty() || format.scheme == scheme) known += (known.empty() ? "" : ", ") + std::string(format.scheme);
-    if (format.scheme == scheme) known += " of " + std::string(format.spelling);
+    if (spelling.empty() || is_same_name(format.scheme, scheme))
+      known += (known.empty() ? "" : ", ") + std::string(format.scheme);
+    if (is_same_name(format.scheme, scheme)) known += " of " + std::string(format.spelling);
   }
   const std::string what = "no block format \"" + scheme + (spelling.empty() ? "\"" : "\" of \"" + spelling + "\"");
   throw nb::value_error((what + "; there are " + known).c_str());

@@ -15,6 +15,7 @@
 
 #include "convert/convert_options.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "result_rows.hpp"
 
 namespace tensorcast::python {
@@ -29,7 +30,7 @@ void take_target(nb::handle given, Targets& targets) {
     if (target && !target->scheme.empty()) {
       targets.scheme = target->scheme;
       if (target->recipe.empty()) return;
-      if (!targets.recipe.empty() && targets.recipe != target->recipe) {
+      if (!targets.recipe.empty() && !is_same_name(targets.recipe, target->recipe)) {
         checked(Result<void>(invalid("`to` and `recipe` name two recipes")));
       }
       targets.recipe = target->recipe;

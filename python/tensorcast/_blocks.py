@@ -80,7 +80,7 @@ def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> t
     """Rows and columns of a block of the codes, which GPTQ and AWQ store with the inputs as rows."""
     if block is None or isinstance(block, tuple):
         return block
-    return (block, 1) if scheme.startswith(("gptq", "awq")) else (1, block)
+    return (block, 1) if str(scheme).lower().startswith(("gptq", "awq")) else (1, block)
 
 
 def block_formats() -> list[dict[str, Any]]:

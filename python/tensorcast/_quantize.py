@@ -9,12 +9,6 @@ from . import _core, _tensors
 from ._options import DTypeLike
 
 
-def _name(scheme: str) -> str:
-    """As the tables have it: ``q4_k`` and ``fp8-block``; ``-`` and ``_`` are the same."""
-    scheme = scheme.lower()
-    return scheme.replace("-", "_") if scheme.startswith("q") else scheme.replace("_", "-")
-
-
 class QuantizedWeight:
     """A weight in blocks that share scales, which :func:`quantize` makes.
 
@@ -115,7 +109,7 @@ def quantize(
         raise ValueError(f"clip={clip!r} is not 'none' or 'mse'")
     weight = _tensors.to_core(x)
     core = _core.quantize(
-        weight, _name(scheme), False, recipe or "", group_size or 0, symmetric is not False,
+        weight, scheme, False, recipe or "", group_size or 0, symmetric is not False,
         bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum, clip == "mse", _importance(importance)
     )  # fmt: skip
     return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), compute_dtype or weight.dtype)
@@ -140,7 +134,7 @@ def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     Returns:
         uint8, with a row of bytes for each row of the weight.
     """
-    core = _core.quantize(_tensors.to_core(x), _name(type), True, "", 0, True, False, None, False, None, False, _importance(importance))
+    core = _core.quantize(_tensors.to_core(x), type, True, "", 0, True, False, None, False, None, False, _importance(importance))
     return _tensors.from_core(core.codes(), _tensors.is_torch(x))
 
 

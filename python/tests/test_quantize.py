@@ -283,6 +283,22 @@ def test_gguf_of_the_other_layouts():
     assert tc.gguf_quantize(x, "Q4_K").shape == (128, 288)
 
 
+def test_names_are_the_same_in_any_case_and_with_either_dash():
+    x = samples.sample("weights", "float32")
+    for scheme, recipe, given in (
+        ("mxfp8-e5m2", "rceil-torchao", ("MXFP8_E5M2", "RCEIL_torchao")),
+        ("nvfp4", "modelopt", ("NVFP4", "ModelOpt")),
+        ("int4-group", "compressed-tensors", ("int4_group", "compressed_tensors")),
+    ):
+        q, other = tc.quantize(x, scheme, recipe=recipe), tc.quantize(x, given[0], recipe=given[1])
+        assert (other.scheme, other.recipe) == (scheme, recipe) and np.array_equal(q.codes, other.codes)
+    spelled = tc.quantize(x, "int4-group").spelled("Compressed_Tensors")
+    assert spelled.keys() == tc.quantize(x, "int4-group").spelled("compressed-tensors").keys()
+    assert tc.quantize(x, "q4-k").scheme == "q4_k"
+    rows = tc.gguf_quantize(x, "q4-K")
+    assert np.array_equal(tc.dequantize(rows, None, "Q4_K"), tc.dequantize(rows, None, "q4_k"))
+
+
 def test_tensors_of_pytorch():
     x = torch.from_numpy(samples.sample("weights", "float32")).bfloat16()
     q = tc.quantize(x, "fp8-channel", recipe="compressed-tensors")
@@ -308,6 +324,11 @@ def test_mistakes():
     x = np.ones((4, 64), F32)
     with pytest.raises(ValueError, match='no scheme "nvfp5"; there are fp8-tensor, '):
         tc.quantize(x, "nvfp5")
+    for scheme in (None, 4):
+        with pytest.raises(TypeError):
+            tc.quantize(x, scheme)
+        with pytest.raises(TypeError):
+            tc.gguf_quantize(x, scheme)
     with pytest.raises(tc.CastError, match='no recipe "quark" for nvfp4; there are modelopt, compressed-tensors, '):
         tc.quantize(x, "nvfp4", recipe="quark")
     with pytest.raises(tc.CastError, match="groups of 48"):
@@ -316,6 +337,10 @@ def test_mistakes():
         tc.gguf_quantize(x, "q4_k")
     with pytest.raises(tc.CastError, match="cannot be written"):
         tc.gguf_quantize(np.ones((4, 256), F32), "q2_k")
+    with pytest.raises(tc.CastError, match="^iq4_nl of GGUF cannot be written"):
+        tc.gguf_quantize(np.ones((4, 256), F32), "iq4_nl")
+    with pytest.raises(ValueError, match='GGUF has no "int4_group"'):
+        tc.gguf_quantize(np.ones((4, 256), F32), "int4_group")
     x[2, 3] = np.nan
     with pytest.raises(tc.OutOfRangeError, match="element 131: NaN has no block scale"):
         tc.quantize(x, "mxfp4")
