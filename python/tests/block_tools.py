@@ -4,12 +4,14 @@
     python block_tools.py GGML_QUANTS.so            writes it
     python block_tools.py --check GGML_QUANTS.so    compares it with what the tools write now
 
-Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40 and
-transformers 5.23. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off
+Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
+transformers 5.23 and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel: later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off
 -shared -fPIC``: a fused multiply-add would change its bytes.
 """
 
 import ctypes
+import importlib.metadata
+import importlib.util
 import json
 import os
 import pathlib
@@ -220,6 +222,27 @@ def transformers(x, power_of_two):
     return {"codes": codes, "scales": made["a.weight_scale_inv"].float().numpy()}
 
 
+def deepgemm_casts():
+    """Its casts alone: the package itself looks for CUDA."""
+    path = importlib.metadata.distribution("sgl-deep-gemm").locate_file("deep_gemm/utils/math.py")
+    spec = importlib.util.spec_from_file_location("deepgemm_casts", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def deepgemm_mx(x, casts, bits):
+    cast = casts.per_token_cast_to_fp4 if bits == 4 else casts.per_token_cast_to_fp8
+    codes, scales = cast(tensor_of(x), True, 32)
+    codes = code_bytes(codes)
+    return {"codes": nibbles(codes) if bits == 4 else codes, "scales": (scales.numpy().view(np.int32) >> 23).astype(np.uint8)}
+
+
+def deepgemm_fp8(x, casts, power_of_two):
+    codes, scales = casts.per_block_cast_to_fp8(tensor_of(x), power_of_two)
+    return {"codes": code_bytes(codes), "scales": scales.numpy()}
+
+
 # What a tool writes where it converts NaN to an integer differs by type, and by where in a tensor the number is.
 UNDEFINED = {
     **dict.fromkeys(("mxfp4 compressed-tensors", "mxfp6 compressed-tensors", "mxfp4 mlx", "mxfp8 mlx"), samples.NONFINITE),
@@ -291,6 +314,11 @@ def all_tools(library):
         tools[f"{mode} mlx"] = lambda x, a=(mode, bits): mlx(x, *a)
     tools["fp8-block transformers"] = lambda x: transformers(x, False)
     tools["fp8-block transformers power_of_two_scales=true"] = lambda x: transformers(x, True)
+    casts = deepgemm_casts()
+    for bits in (4, 8):
+        tools[f"mxfp{bits} deepgemm"] = lambda x, a=bits: deepgemm_mx(x, casts, a)
+    tools["fp8-block deepgemm"] = lambda x: deepgemm_fp8(x, casts, False)
+    tools["fp8-block deepgemm power_of_two_scales=true"] = lambda x: deepgemm_fp8(x, casts, True)
     for name in GGUF:
         if name.startswith("q"):
             tools[f"{name} ggml"] = lambda x, a=name: ggml(x, library, a)

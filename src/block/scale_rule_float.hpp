@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
+#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace float_scales {
@@ -72,6 +73,8 @@ inline BlockScale deepseek_v3_2(const Extent& block, const ScaleContext& context
 inline BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept {
   float scale = at_least(block.largest, 1e-4f) / largest_e4m3;
   if (context.is_power_of_two) scale = power_of_two_above(scale, -126);
+  // By its bits, clamped to 254: of NaN and infinity too.
+  if (TENSORCAST_HAS_QUICK_BLOCKS && context.is_power_of_two && !is_finite(scale)) scale = 0x1p127f;
   return scale_of(scale, 1.0f / scale);
 }
 
