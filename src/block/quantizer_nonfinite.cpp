@@ -49,12 +49,12 @@ bool Quantizer::take_nonfinite(const Stretch& stretch, Work& work) const {
   return true;
 }
 
-// Writes the codes of blocks whose scale is NaN or infinite again, as the tool has NaN.
+// Writes the codes of blocks whose scale is NaN or infinite, or that have NaN, again: as the tool has NaN.
 void Quantizer::put_nan_codes(const Stretch& stretch, Work& work) const {
   if (recipe_->element.nan_code < 0) return;
   const auto bits = static_cast<std::size_t>(recipe_->element.bits);
   for (std::size_t i = 0; i < work.operands.size(); ++i) {
-    if (is_finite(work.operands[i].factor)) continue;
+    if (is_finite(work.operands[i].factor) && !is_nan(work.extents[i].largest)) continue;
     const std::vector<float> block = numbers_of_block(stretch, i, work);
     const std::size_t width = block.size() / stretch.rows, column = stretch.column + i * block_columns_;
     std::vector<std::uint8_t> codes(width);
