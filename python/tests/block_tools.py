@@ -5,8 +5,9 @@
     python block_tools.py --check GGML_QUANTS.so    compares it with what the tools write now
 
 Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
-transformers 5.23 and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel: later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off
--shared -fPIC``: a fused multiply-add would change its bytes.
+transformers 5.23 and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel: later ones round ties of float4 to even. The
+library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared -fPIC``: a
+fused multiply-add would change its bytes.
 """
 
 import ctypes

@@ -305,10 +305,10 @@ void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) co
     work.low.assign(room, 0.0f);
     work.high.assign(room, 0.0f);
   }
-  const std::size_t ahead = TENSORCAST_HAS_QUICK_BLOCKS ? bytes_to_next(stretch, work) : 0;
+  const std::size_t ahead = bytes_to_next(stretch, work);
   for_each_part(stretch, work, [&](std::size_t, std::size_t column, const std::byte* numbers, std::size_t count) {
     // Half before and half after, as the CPU waits for few lines at a time.
-    const std::size_t begun = ahead != 0 && count == chunk ? begun_bytes() / 2 : 0;
+    const std::size_t begun = begun_bytes(ahead, count) / 2;
     prefetch(numbers + ahead, begun);
     for_whole_steps(numbers, read_, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
       const std::size_t run = (column - stretch.column + done) >> run_shift_;
@@ -413,8 +413,11 @@ std::size_t Quantizer::bytes_to_next(const Stretch& stretch, const Work& work) c
   return reads_in_place() ? storage_bytes(source_, steps_to_next(stretch, work)) : 0;
 }
 
-// What is prefetched of the next stretch while a chunk is measured: a quarter, as that takes a quarter of the time.
-std::size_t Quantizer::begun_bytes() const { return storage_bytes(source_, chunk) / 4; }
+// What is prefetched of the next stretch while whole chunks are measured: a quarter, as that takes a quarter of the
+// time.
+std::size_t Quantizer::begun_bytes(std::size_t ahead, std::size_t count) const {
+  return TENSORCAST_HAS_QUICK_BLOCKS && ahead != 0 && count == chunk ? storage_bytes(source_, chunk) / 4 : 0;
+}
 
 // Null if runs are so short that tables would take longer to make than they save, or if there are none.
 const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const Operand* operands, Work& work) const {
@@ -440,10 +443,8 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
   const kernels::MantissaTable* const tables =
       TENSORCAST_HAS_QUICK_BLOCKS ? tables_of(stretch, operands, work) : nullptr;
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
-    kernels::Ahead ahead{bytes};
-    if (TENSORCAST_HAS_QUICK_BLOCKS && bytes != 0 && is_measured && count == chunk) {
-      ahead = {bytes + begun_bytes(), true};
-    }
+    const std::size_t begun = is_measured ? begun_bytes(bytes, count) : 0;
+    const kernels::Ahead ahead{bytes + begun, begun != 0};
     if (next != 0 && bytes == 0) {
       prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),
                storage_bytes(source_, count));

@@ -105,7 +105,7 @@ class Quantizer {
   }
   [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch, const Work& work) const;
   [[nodiscard]] std::size_t bytes_to_next(const Stretch& stretch, const Work& work) const;
-  [[nodiscard]] std::size_t begun_bytes() const;
+  [[nodiscard]] std::size_t begun_bytes(std::size_t ahead, std::size_t count) const;
   const kernels::MantissaTable* tables_of(const Stretch& stretch, const Operand* operands, Work& work) const;
   void put_codes(const Stretch& stretch, const Operand* operands, Work& work) const;
   Result<void> run_gguf(std::size_t first, std::size_t count, Work& work) const;

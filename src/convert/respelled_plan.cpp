@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "convert/output_names.hpp"
-#include "convert/quantized/quantizing.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/errors.hpp"
 
@@ -83,10 +82,7 @@ void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, s
   tensor.weight_scheme = layer.becomes.scheme;
   tensor.recipe = layer.recipe;
   tensor.search = layer.quantizing->search();
-  quantized::Quantizing plain = *layer.quantizing;
-  plain.importance = {};  // which needs its file, and no other pass
-  const auto quantizer = quantized::quantizer_of(plain, Shape(layer.becomes.shape));
-  tensor.passes = quantizer && quantizer->needs_maximum() ? 2 : 1;
+  tensor.passes = layer.passes;
 }
 
 Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,

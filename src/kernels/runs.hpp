@@ -110,6 +110,9 @@ inline constexpr unsigned shift_of_all = 31;
 struct Ahead {
   std::size_t bytes = 0;  // how far it lies behind the numbers; 0: nothing
   bool is_begun = false;  // it has three quarters as many bytes as the numbers: the rest was prefetched before
+
+  // The same for numbers that begin so many bytes behind.
+  [[nodiscard]] Ahead after(std::size_t read) const noexcept { return {is_begun ? bytes - read / 4 : bytes, is_begun}; }
 };
 
 // Writes codes one after the other, low bits first. `count` is a multiple of run_step.

@@ -66,7 +66,9 @@ class QuantizingPlanner {
     plan.recipe = planned.quantizer.layout().recipe->recipe;
     plan.choice = weight.choice;
     plan.written = std::move(planned.written);
-    if (planned.quantizer.needs_maximum()) scaled_.push_back(weight.layer);
+    const bool is_scaled = planned.quantizer.needs_maximum();
+    if (is_scaled) scaled_.push_back(weight.layer);
+    plan.passes = is_scaled ? 2 : 1;
     plan.quantizing = std::move(planned.quantizing);
     plan.sources.assign(plan.written.tensors.size(), found_.layers[weight.layer].codes());
     return {};

@@ -19,6 +19,7 @@ struct RespelledLayer {
   std::optional<Quantizing> quantizing;
   std::string recipe;                 // its name, also if it is the default
   std::string choice;                 // as TensorOutcome
+  int passes = 0;                     // as TensorOutcome
   std::vector<std::size_t> siblings;  // layers that share its tensor scale, indices into FoundLayers::layers
   LayerContent content;               // as it was, if its codes stay
   LayerContent becomes;               // what is written: other scales if they change

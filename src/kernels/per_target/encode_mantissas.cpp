@@ -105,7 +105,7 @@ void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRul
         // The rest of the run at once, where such numbers are not rare.
         const std::size_t left = ++rare > most_rare ? end - step : run_step;
         encode_any(from, left, rule, operands + (step >> run_shift), shift_of_all, codes + step,
-                   left > run_step && !ahead.is_begun ? ahead : Ahead{});
+                   left > run_step ? ahead.after(step * 2) : Ahead{});
         step += left - run_step;
       }
     }

@@ -327,8 +327,7 @@ void encode_ordinary_runs(const std::byte* numbers, std::size_t count, const Cod
     const std::size_t chunk = run_shift == shift_of_all ? count : RunFactors::most << run_shift;
     RunFactors by;
     for (std::size_t first = 0; first < count; first += chunk) {
-      Ahead here = ahead;
-      if (ahead.is_begun) here.bytes -= bytes_of<from>(first) / 4;
+      const Ahead here = ahead.after(bytes_of<from>(first));
       const std::size_t n = chunk < count - first ? chunk : count - first;
       const RunOperand* const of_chunk = operands + (first >> run_shift);
       const std::byte* const from_here = numbers + bytes_of<from>(first);
