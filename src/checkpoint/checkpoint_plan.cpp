@@ -14,6 +14,7 @@
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
 #include "convert/quantization_claim.hpp"
+#include "convert/quantized/module_name.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
@@ -41,11 +42,6 @@ std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std:
     shards.back().push_back(std::move(tensor));
   }
   return shards;
-}
-
-std::string module_of(const std::string& name) {
-  constexpr std::string_view suffix = ".weight";
-  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
 class Planning {
@@ -154,7 +150,7 @@ class Planning {
     std::vector<std::string> beside;  // such as scales of a cache
     for (const ShardTensor& tensor : tensors) {
       if (tensor.decoded != nullptr) {
-        folder.decoded.push_back(module_of(tensor.decoded->layer.name));
+        folder.decoded.push_back(quantized::module_of(tensor.decoded->layer.name));
       } else {
         folder.stays = folder.stays || tensor.planned.layer != SIZE_MAX;
         if (tensor.planned.quantized && tensor.planned.layer == SIZE_MAX) beside.push_back(tensor.planned.name());

@@ -119,7 +119,11 @@ bool names_modules(std::string_view method) {
 Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules) {
   std::vector<JsonEdit> edits;
   std::string names;
-  for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + json_quoted(module);
+  for (const std::string& module : modules) {
+    // Loaders match parts of names: the root's, "", is a part of all.
+    if (!module.empty()) names += (names.empty() ? "" : ", ") + json_quoted(module);
+  }
+  if (names.empty()) return std::string(text);
   std::vector<std::size_t> listed;  // where descriptions begin that have a list
   TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
     const bool inside = keys.size() >= 2 && is_section(keys[keys.size() - 2]);

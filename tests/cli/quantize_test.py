@@ -176,7 +176,7 @@ class QuantizeTest(running.CommandTest):
     def test_a_weight_without_a_name(self):
         self.write_tensors("nameless", {"": bf16(HIDDEN, HIDDEN, 1)})
         self.done("convert", "nameless", "-o", "out", "--rule", ".*=mxfp4")
-        self.assertEqual(self.read("out")[".weight_packed"][1], [HIDDEN, HIDDEN // 2])
+        self.assertEqual(self.read("out")["weight_packed"][1], [HIDDEN, HIDDEN // 2])
 
     def test_a_file_that_was_skipped_is_no_original(self):
         written = quantized_models.Model(1, {})
@@ -247,6 +247,17 @@ class QuantizeTest(running.CommandTest):
                             ("to: mxfp4\nrules: [{kind: convolution, to: nvfp4}]", "matches no tensor")):
             (self.folder / "wrong.yaml").write_text(text + "\n")
             self.assertIn(words, self.refused("convert", "in", "-o", "no", "--rules", "wrong.yaml"))
+
+    def test_a_weight_of_the_root_has_the_names_that_loaders_look_for(self):
+        self.write_tensors("root", {"weight": bf16(HIDDEN, HIDDEN, 1), "other.weight": bf16(HIDDEN, HIDDEN, 2)})
+        names = {"mxfp4": {"weight_packed", "weight_scale"}, "nvfp4": {"weight", "weight_scale", "weight_scale_2"}}
+        for scheme, root in names.items():
+            self.done("convert", "root", "-o", scheme, "--to", scheme)
+            self.assertEqual(set(self.read(scheme)) - {"model.norm.weight"}, root | {f"other.{name}" for name in root})
+            self.done("convert", scheme, "-o", f"{scheme}-again", "--to", "bfloat16")
+            self.assertEqual(set(self.read(f"{scheme}-again")), {"weight", "other.weight", "model.norm.weight"})
+        self.done("convert", "root", "-o", "one", "--to", "nvfp4", "--exclude", "^weight$")  # "" is a part of every name
+        self.assertEqual(json.loads((self.folder / "one/config.json").read_text())["quantization_config"]["ignore"], ["lm_head"])
 
     def test_mistakes_are_errors_that_help(self):
         for more, words in (

@@ -132,14 +132,14 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
 }
 
 void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string& module, std::vector<Layer>& layers) {
-  const std::size_t codes = tensors.find(module + ".weight");
+  const std::size_t codes = tensors.find(tensor_of(module, "weight"));
   if (codes == SIZE_MAX) return;
-  LayerBuilder builder(tensors, "bitsandbytes", module + ".weight", codes);
+  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), codes);
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
-  builder.add(module + ".weight_format", PartRole::state);
+  builder.add(tensor_of(module, "weight_format"), PartRole::state);
   builder.need_codes_of({DType::int8}, 2);
   builder.set_shape(1, 1);
   layer.block_rows = 1;
@@ -152,11 +152,10 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
 }  // namespace
 
 void find_bitsandbytes(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
-  constexpr std::string_view row_suffix = ".SCB";
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
     if (name.find(state_mark) != std::string::npos) add_four_bits(tensors, i, layers);
-    if (name.ends_with(row_suffix)) add_int8(tensors, i, name.substr(0, name.size() - row_suffix.size()), layers);
+    if (const std::optional<std::string> module = module_with(name, "SCB")) add_int8(tensors, i, *module, layers);
   }
 }
 

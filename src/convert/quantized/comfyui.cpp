@@ -75,12 +75,12 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
 
 void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
   const std::string format = text_in(description, "format");
-  const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
+  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   if (format == "float8_e4m3fn" || format == "float8_e5m2") {
     complete_plain(tensors, scales, "fp8", builder);
   } else if (format == "nvfp4") {
     complete_swizzled(tensors, scales, true, builder);
-    builder.check_global(builder.need(module + ".weight_scale_2", PartRole::global_scale));
+    builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
   } else if (format == "mxfp8") {
     complete_swizzled(tensors, scales, false, builder);
   } else if (format == "int8_tensorwise") {
@@ -117,27 +117,27 @@ bool has_marker(const ModelTensors& tensors) {
 }  // namespace
 
 void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view suffix = ".weight", old_suffix = ".scale_weight";
   const bool marked = has_marker(tensors);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
-    if (marked && name.ends_with(old_suffix)) {
-      const std::string module = name.substr(0, name.size() - old_suffix.size());
-      const std::size_t codes = tensors.find(module + ".weight");
+    if (const std::optional<std::string> scaled = module_with(name, "scale_weight"); marked && scaled) {
+      const std::string& module = *scaled;
+      const std::size_t codes = tensors.find(tensor_of(module, "weight"));
       if (codes == SIZE_MAX || bit_width(tensors[codes].dtype) > 8) continue;
-      LayerBuilder builder(tensors, "comfyui", module + ".weight", codes);
+      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), codes);
       builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
       complete_plain(tensors, i, "fp8", builder);
-      if (const std::size_t other = tensors.find(module + ".weight_scale"); other != SIZE_MAX) {
+      if (const std::size_t other = tensors.find(tensor_of(module, "weight_scale")); other != SIZE_MAX) {
         builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
       }
-      builder.add(module + ".scale_input", PartRole::activations);
+      builder.add(tensor_of(module, "scale_input"), PartRole::activations);
       layers.push_back(std::move(builder).done());
       continue;
     }
-    if (!name.ends_with(suffix)) continue;
-    const std::string module = name.substr(0, name.size() - suffix.size());
-    const std::size_t state = tensors.find(module + ".comfy_quant");
+    const std::optional<std::string> weight = module_with(name, "weight");
+    if (!weight) continue;
+    const std::string& module = *weight;
+    const std::size_t state = tensors.find(tensor_of(module, "comfy_quant"));
     const Json own = description_of(tensors, description, module, state);
     if (!own.is_object()) continue;
     LayerBuilder builder(tensors, "comfyui", name, i);

@@ -22,12 +22,12 @@ void add_swizzled(const LayerContent& content, WrittenLayer& written, DType dtyp
   shape[0] = blocks_of(shape[0], tile_rows) * tile_rows;
   shape[1] = blocks_of(shape[1], tile_columns) * tile_columns;
   written.layer.coding.swizzled = true;
-  add_tensor(written, PartRole::scales, module_of(content.name) + ".weight_scale", dtype, std::move(shape));
+  add_tensor(written, PartRole::scales, tensor_of(module_of(content.name), "weight_scale"), dtype, std::move(shape));
 }
 
 void add_plain_scales(const LayerContent& content, WrittenLayer& written) {
   const bool whole = content.block_rows == 0;
-  add_tensor(written, PartRole::scales, module_of(content.name) + ".weight_scale", content.scales,
+  add_tensor(written, PartRole::scales, tensor_of(module_of(content.name), "weight_scale"), content.scales,
              whole ? std::vector<std::int64_t>() : grid_shape(content));
 }
 
@@ -42,7 +42,7 @@ std::string_view format_of(const Layer& layer) {
 
 void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const std::string weight = module + ".weight";
+  const std::string weight = tensor_of(module, "weight");
   const bool number = content.scales != DType::float8_e8m0fnu && content.scales != DType::float8_e4m3fn;
   written.layer.name = weight;
   if (content.scheme == "nvfp4") {
@@ -51,7 +51,7 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
     written.layer.coding.global = GlobalScale::factor;
     add_tensor(written, PartRole::codes, weight, DType::uint8, packed_shape(content, 2, 1));
     add_swizzled(content, written, DType::float8_e4m3fn);
-    add_tensor(written, PartRole::global_scale, module + ".weight_scale_2", DType::float32, {});
+    add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32, {});
   } else if (content.scheme == "mxfp8" && content.element == Element::e4m3) {
     need_whole_groups(content, 32, written);
     add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
@@ -67,7 +67,7 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
     return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
   }
   if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, module + ".input_scale", DType::float32, {});
+    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
   }
 }
 

@@ -135,11 +135,11 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
-  read_shape(tensors, builder, builder.need(module + ".weight_shape", PartRole::state));
+  read_shape(tensors, builder, builder.need(tensor_of(module, "weight_shape"), PartRole::state));
   set_blocks(group, description, builder);
-  const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
+  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, false, description.source);
-  const std::size_t index = builder.add(module + ".weight_g_idx", PartRole::group_index);
+  const std::size_t index = builder.add(tensor_of(module, "weight_g_idx"), PartRole::group_index);
   if (index != SIZE_MAX && builder.ok() &&
       (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector{layer.shape.back()})) {
     builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
@@ -147,7 +147,7 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
                  index);
   }
   if (is_true(group.weights, "symmetric", true)) return;
-  const std::size_t zeros = builder.need(module + ".weight_zero_point", PartRole::zero_points);
+  const std::size_t zeros = builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
   if (!builder.ok() || layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
   const std::vector<std::int64_t> wanted = {blocks_of(layer.shape[0] * bits, 32),
                                             blocks_of(layer.shape[1], layer.block_columns)};
@@ -178,9 +178,9 @@ void complete_packed_floats(const std::string& module, const std::string& format
     builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", layer.scheme,
                              nv ? nv_block : mx_block, description.source));
   }
-  const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
+  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, true, description.source);
-  if (nv) builder.check_global(builder.need(module + ".weight_global_scale", PartRole::global_scale));
+  if (nv) builder.check_global(builder.need(tensor_of(module, "weight_global_scale"), PartRole::global_scale));
 }
 
 // float8 and int8: weight, weight_scale, perhaps weight_zero_point.
@@ -206,9 +206,9 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
                                   : channel               ? "channel"
                                   : layer.block_rows == 1 ? "group"
                                                           : "block");
-  const std::size_t scales = builder.need(module + ".weight_scale", PartRole::scales);
+  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, mx, description.source);
-  const std::size_t zeros = builder.add(module + ".weight_zero_point", PartRole::zero_points);
+  const std::size_t zeros = builder.add(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
   if (zeros == SIZE_MAX || scales == SIZE_MAX) return;
   if (tensors[zeros].dtype != DType::int8 || tensors[zeros].shape != tensors[scales].shape) {
     builder.fail(fmt::format("zero points beside scales of {} are int8, and these are {}",
@@ -219,7 +219,7 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
 
 void add_layer(const ModelTensors& tensors, const Description& description, const std::vector<Group>& groups,
                const std::string& module, std::size_t codes, bool packed, std::vector<Layer>& layers) {
-  LayerBuilder builder(tensors, "compressed-tensors", module + ".weight", codes);
+  LayerBuilder builder(tensors, "compressed-tensors", tensor_of(module, "weight"), codes);
   builder.layer().scheme = "a group";
   const Group* group = group_of(groups, module);
   if (group == nullptr) {
@@ -254,16 +254,14 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
 }  // namespace
 
 void find_compressed_tensors(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::string_view packed_suffix = ".weight_packed", scale_suffix = ".weight_scale";
   const std::vector<Group> groups = read_groups(description->section);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
-    if (name.ends_with(packed_suffix)) {
-      add_layer(tensors, *description, groups, name.substr(0, name.size() - packed_suffix.size()), i, true, layers);
-    } else if (name.ends_with(scale_suffix)) {
-      const std::string module = name.substr(0, name.size() - scale_suffix.size());
-      const std::size_t codes = tensors.find(module + ".weight");
-      if (codes != SIZE_MAX) add_layer(tensors, *description, groups, module, codes, false, layers);
+    if (const std::optional<std::string> packed = module_with(name, "weight_packed")) {
+      add_layer(tensors, *description, groups, *packed, i, true, layers);
+    } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {
+      const std::size_t codes = tensors.find(tensor_of(*scaled, "weight"));
+      if (codes != SIZE_MAX) add_layer(tensors, *description, groups, *scaled, codes, false, layers);
     }
   }
 }

@@ -33,10 +33,12 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const bool mx = content.scheme == "mxfp8";
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
-  add_tensor(written, PartRole::codes, module + ".weight", integer ? DType::int8 : DType::float8_e4m3fn, content.shape);
-  add_tensor(written, PartRole::scales, module + ".weight_scale", mx ? DType::uint8 : stored_scales(content), shape);
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
+             content.shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), mx ? DType::uint8 : stored_scales(content),
+             shape);
   if (content.zero_points) {
-    add_tensor(written, PartRole::zero_points, module + ".weight_zero_point", DType::int8, std::move(shape));
+    add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int8, std::move(shape));
   }
 }
 
@@ -47,13 +49,13 @@ void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
   const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
   need_groups(content, written);
   coding.packing = six ? Packing::stream : Packing::low_nibble_first;
-  add_tensor(written, PartRole::codes, module + ".weight_packed", DType::uint8,
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::uint8,
              packed_shape(content, six ? 4 : 2, six ? 3 : 1));
-  add_tensor(written, PartRole::scales, module + ".weight_scale", nv ? DType::float8_e4m3fn : DType::uint8,
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), nv ? DType::float8_e4m3fn : DType::uint8,
              grid_shape(content));
   if (!nv) return;
   coding.global = GlobalScale::divisor;
-  add_tensor(written, PartRole::global_scale, module + ".weight_global_scale", DType::float32,
+  add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_global_scale"), DType::float32,
              {static_cast<std::int64_t>(content.globals)});
 }
 
@@ -65,18 +67,18 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   coding.packing = Packing::stream;
   coding.is_signed = false;
   coding.offset = 1 << (content.bits - 1);
-  add_tensor(written, PartRole::codes, module + ".weight_packed", DType::int32,
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
              packed_shape(content, 32, content.bits));
-  add_tensor(written, PartRole::scales, module + ".weight_scale", stored_scales(content), grid_shape(content));
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), grid_shape(content));
   const auto rank = static_cast<std::int64_t>(content.shape.size());
-  WrittenTensor& shape = add_tensor(written, PartRole::state, module + ".weight_shape", DType::int64, {rank});
+  WrittenTensor& shape = add_tensor(written, PartRole::state, tensor_of(module, "weight_shape"), DType::int64, {rank});
   shape.constant.resize(shape.info.bytes);
   std::memcpy(shape.constant.data(), content.shape.data(), shape.constant.size());
   if (!content.zero_points) return;
   std::vector<std::int64_t> zeros = grid_shape(content);
   if (zeros.size() != 2 && written.ok()) written.refusal = "zero points of 3-D weights are not known";
   zeros[0] = blocks_of(zeros[0] * content.bits, 32);
-  add_tensor(written, PartRole::zero_points, module + ".weight_zero_point", DType::int32, std::move(zeros));
+  add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int32, std::move(zeros));
 }
 
 std::string written_format(const Layer& layer) {
@@ -181,7 +183,7 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
 
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  written.layer.name = module + ".weight";
+  written.layer.name = tensor_of(module, "weight");
   const bool integer = content.element == Element::integer;
   const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
   if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
@@ -195,8 +197,8 @@ void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written
   }
   if (content.input_scale == GlobalScale::none || integer) return;
   const bool nv = content.scheme == "nvfp4";
-  add_tensor(written, PartRole::activations, module + (nv ? ".input_global_scale" : ".input_scale"), DType::float32,
-             {1});
+  add_tensor(written, PartRole::activations, tensor_of(module, nv ? "input_global_scale" : "input_scale"),
+             DType::float32, {1});
 }
 
 void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config) {

@@ -9,7 +9,6 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::string_view inverse_suffix = "_scale_inv";
-constexpr std::string_view scale_suffix = ".scale";
 constexpr std::int64_t mx_block = 32;
 
 // Reads weight_block_size; none: one scale for a tensor.
@@ -30,8 +29,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
   Layer& layer = builder.layer();
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   const std::string& name = tensors[codes].name;
-  if (name.ends_with(".weight"))
-    add_activations(builder, name.substr(0, name.size() - std::string_view(".weight").size()));
+  if (const std::optional<std::string> module = module_with(name, "weight")) add_activations(builder, *module);
   const DType type = tensors[codes].dtype;
   if (type == DType::int8 || type == DType::uint8 || type == DType::float4_e2m1fn) {
     layer.scheme = "mxfp4";
@@ -64,9 +62,9 @@ void find_deepseek(const ModelTensors& tensors, const Description* description, 
     std::size_t codes = SIZE_MAX;
     if (name.ends_with(inverse_suffix)) {
       codes = tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
-    } else if (name.ends_with(scale_suffix) &&
-               (tensors[i].dtype == DType::float8_e8m0fnu || tensors[i].dtype == DType::float32)) {
-      codes = tensors.find(name.substr(0, name.size() - scale_suffix.size()) + ".weight");
+    } else if (const std::optional<std::string> module = module_with(name, "scale");
+               module && (tensors[i].dtype == DType::float8_e8m0fnu || tensors[i].dtype == DType::float32)) {
+      codes = tensors.find(tensor_of(*module, "weight"));
       // The scale of a norm is beside no codes.
       if (codes != SIZE_MAX && bit_width(tensors[codes].dtype) > 8) codes = SIZE_MAX;
     }

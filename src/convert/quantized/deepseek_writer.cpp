@@ -8,20 +8,20 @@ namespace tensorcast::quantized {
 
 void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const std::string weight = module + ".weight";
+  const std::string weight = tensor_of(module, "weight");
   Coding& coding = written.layer.coding;
   if (content.scheme == "mxfp4") {
     need_whole_groups(content, 32, written);
     coding.packing = Packing::low_nibble_first;
     add_tensor(written, PartRole::codes, weight, DType::int8, packed_shape(content, 2, 1));
-    add_tensor(written, PartRole::scales, module + ".scale", DType::float8_e8m0fnu, grid_shape(content));
+    add_tensor(written, PartRole::scales, tensor_of(module, "scale"), DType::float8_e8m0fnu, grid_shape(content));
   } else if ((content.scheme == "fp8-block" || content.scheme == "fp8-tensor") && content.element == Element::e4m3) {
     const bool whole = content.scheme == "fp8-tensor";
     add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_tensor(written, PartRole::scales, module + (content.beside_mxfp4 ? ".scale" : ".weight_scale_inv"),
+    add_tensor(written, PartRole::scales, tensor_of(module, content.beside_mxfp4 ? "scale" : "weight_scale_inv"),
                content.scales, whole ? std::vector<std::int64_t>() : grid_shape(content));
     if (content.input_scale != GlobalScale::none) {
-      add_tensor(written, PartRole::activations, module + ".input_scale", DType::float32, {});
+      add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
     }
   } else {
     refuse_scheme(content, written, "fp8-block, fp8-tensor and mxfp4");

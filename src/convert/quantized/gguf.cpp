@@ -23,10 +23,8 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     builder.layer().block_columns = size;
     builder.layer().coding.packing = Packing::gguf;
     // llama.cpp multiplies what a layer computes by this scale.
-    constexpr std::string_view suffix = ".weight";
-    if (tensor.name.ends_with(suffix)) {
-      const std::string module = tensor.name.substr(0, tensor.name.size() - suffix.size());
-      const std::size_t scale = builder.add(module + ".scale", PartRole::global_scale);
+    if (const std::optional<std::string> module = module_with(tensor.name, "weight")) {
+      const std::size_t scale = builder.add(tensor_of(*module, "scale"), PartRole::global_scale);
       if (scale != SIZE_MAX) {
         builder.fail("its scale multiplies what the layer computes, and is not applied", scale);
         builder.layer().other_basis = true;

@@ -29,11 +29,11 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
   codes.info.bytes = codes.info.count / size.elements * size.bytes;
   if (content.global != GlobalScale::none) {
     const auto globals = static_cast<std::int64_t>(content.globals);
-    add_tensor(written, PartRole::global_scale, module + ".scale", DType::float32, {globals});
+    add_tensor(written, PartRole::global_scale, tensor_of(module, "scale"), DType::float32, {globals});
     written.layer.coding.global = GlobalScale::factor;
   }
   if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, module + ".input_scale", DType::float32, {1});
+    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {1});
   }
 }
 

@@ -11,7 +11,7 @@ void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
   need_whole_groups(content, block, written);
   // The weights of original files are named "block.0.mlp.mlp1_weight".
   const std::string module = module_of(content.name);
-  const bool experts = content.shape.size() > 2 && !module.ends_with("_weight");
+  const bool experts = content.shape.size() > 2 && !module.empty() && !module.ends_with("_weight");
   const std::string base = experts || module.ends_with("_weight") ? module : content.name;
   std::vector<std::int64_t> shape = content.shape;
   shape.back() /= block;

@@ -45,13 +45,13 @@ void find_gptq(const ModelTensors& tensors, const Description* description, std:
   const Json& section = description->section;
   const std::int64_t bits = size_in(section, "bits").value_or(not_a_size);
   std::string version = text_in(section, "checkpoint_format");
-  for (const auto& [i, module] : tensors.ending_with(".qweight")) {
-    LayerBuilder builder(tensors, "gptq", module + ".weight", i);
+  for (const auto& [i, module] : tensors.of_modules("qweight")) {
+    LayerBuilder builder(tensors, "gptq", tensor_of(module, "weight"), i);
     Layer& layer = builder.layer();
     layer.scheme = fmt::format("gptq-{}bit", bits);
-    const std::size_t scales = builder.need(module + ".scales", PartRole::scales);
-    const std::size_t zeros = builder.need(module + ".qzeros", PartRole::zero_points);
-    const std::size_t index = builder.add(module + ".g_idx", PartRole::group_index);
+    const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+    const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
+    const std::size_t index = builder.add(tensor_of(module, "g_idx"), PartRole::group_index);
     if (!is_width(bits)) {
       layer.scheme = "gptq";
       builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description->source));
@@ -100,12 +100,12 @@ void find_awq(const ModelTensors& tensors, const Description* description, std::
   };
   std::string version = text_in(section, "version");
   if (version.empty()) version = text_in(section, "format");
-  for (const auto& [i, module] : tensors.ending_with(".qweight")) {
-    LayerBuilder builder(tensors, "awq", module + ".weight", i);
+  for (const auto& [i, module] : tensors.of_modules("qweight")) {
+    LayerBuilder builder(tensors, "awq", tensor_of(module, "weight"), i);
     Layer& layer = builder.layer();
     layer.scheme = "awq-4bit";
-    const std::size_t scales = builder.need(module + ".scales", PartRole::scales);
-    const std::size_t zeros = builder.need(module + ".qzeros", PartRole::zero_points);
+    const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+    const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
     if (first_of("bits", "w_bit").value_or(bits) != bits) {
       builder.fail(fmt::format("{} names another width than 4 bits", description->source));
     }

@@ -16,8 +16,8 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
   layer.scheme = fmt::format("int{}-affine", bits);
   layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
   builder.check_scales(scales, false, source);
-  std::size_t biases = builder.add(module + ".biases", PartRole::biases);
-  if (biases == SIZE_MAX) biases = builder.need(module + ".qbiases", PartRole::biases);
+  std::size_t biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
+  if (biases == SIZE_MAX) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
   if (!builder.ok()) return;
   if (!is_plain_float(tensors[biases].dtype) || tensors[biases].shape != tensors[scales].shape) {
     builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
@@ -49,8 +49,8 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
 
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
-  for (const auto& [i, module] : tensors.ending_with(".scales")) {
-    const std::size_t codes = tensors.find(module + ".weight");
+  for (const auto& [i, module] : tensors.of_modules("scales")) {
+    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
     if (codes == SIZE_MAX) continue;
     const Json* own = object_in(description->section, module);
     const auto size_of = [&](const char* key, std::int64_t usual) {
@@ -60,7 +60,7 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     const std::int64_t bits = size_of("bits", usual_bits);
     std::string mode = own == nullptr ? "" : text_in(*own, "mode");
     if (mode.empty()) mode = text_in(description->section, "mode");
-    LayerBuilder builder(tensors, "mlx", module + ".weight", codes);
+    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes);
     Layer& layer = builder.layer();
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.scheme = mode.empty() ? "affine" : mode;

@@ -22,11 +22,12 @@ std::size_t ModelTensors::find(const std::string& name) const {
   return found == places_.end() ? SIZE_MAX : found->second;
 }
 
-std::vector<ModelTensors::Suffixed> ModelTensors::ending_with(std::string_view suffix) const {
-  std::vector<Suffixed> found;
+std::vector<ModelTensors::OfModule> ModelTensors::of_modules(std::string_view word) const {
+  std::vector<OfModule> found;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const std::string& name = tensors_[i].name;
-    if (name.ends_with(suffix)) found.push_back({i, name.substr(0, name.size() - suffix.size())});
+    if (std::optional<std::string> module = module_with(tensors_[i].name, word)) {
+      found.push_back({i, *std::move(module)});
+    }
   }
   return found;
 }

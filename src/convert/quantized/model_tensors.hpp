@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "convert/quantized/layer.hpp"
+#include "convert/quantized/module_name.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/error.hpp"
 
@@ -32,12 +33,12 @@ class ModelTensors {
   [[nodiscard]] const TensorInfo& operator[](std::size_t index) const noexcept { return tensors_[index]; }
   // Returns the index of a tensor; SIZE_MAX: there is none.
   [[nodiscard]] std::size_t find(const std::string& name) const;
-  // A tensor by its suffix, and what is before that in its name.
-  struct Suffixed {
+  struct OfModule {
     std::size_t tensor;
     std::string module;
   };
-  [[nodiscard]] std::vector<Suffixed> ending_with(std::string_view suffix) const;
+  // The tensors `word` of all modules.
+  [[nodiscard]] std::vector<OfModule> of_modules(std::string_view word) const;
   // Reads a tensor of at most max_state_bytes. Errors: those of the reader; parse (too large).
   [[nodiscard]] Result<std::vector<std::byte>> read(std::size_t tensor) const;
 

@@ -36,7 +36,7 @@ void complete_nvfp4(const std::string& module, std::size_t scales, const Descrip
   builder.need_codes_of({DType::uint8});
   builder.set_shape(1, 2);
   builder.check_scales(scales, false, description.source);
-  builder.check_global(builder.need(module + ".weight_scale_2", PartRole::global_scale));
+  builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
 }
 
 void complete_float8(const ModelTensors& tensors, std::size_t scales, const std::string& algorithm,
@@ -67,10 +67,10 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
 }  // namespace
 
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  for (const auto& [i, module] : tensors.ending_with(".weight_scale")) {
-    const std::size_t codes = tensors.find(module + ".weight");
+  for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
+    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
     if (codes == SIZE_MAX) continue;
-    LayerBuilder builder(tensors, "modelopt", module + ".weight", codes);
+    LayerBuilder builder(tensors, "modelopt", tensor_of(module, "weight"), codes);
     builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
     const std::string algorithm = algorithm_of(description->section, module);
     const DType type = tensors[codes].dtype;

@@ -40,8 +40,8 @@ Json method_of(const std::string& algorithm, std::int64_t group_size) {
 
 void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const std::string weight = module + ".weight";
-  const std::string scale = module + ".weight_scale";
+  const std::string weight = tensor_of(module, "weight");
+  const std::string scale = tensor_of(module, "weight_scale");
   written.layer.name = weight;
   Coding& coding = written.layer.coding;
   if (content.scheme == "nvfp4") {
@@ -52,7 +52,7 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     add_tensor(written, PartRole::codes, weight, DType::uint8, packed_shape(content, 2, 1));
     add_tensor(written, PartRole::scales, scale, DType::float8_e4m3fn, grid_shape(content));
     const auto globals = static_cast<std::int64_t>(content.globals);
-    add_tensor(written, PartRole::global_scale, module + ".weight_scale_2", DType::float32,
+    add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32,
                globals == 1 ? std::vector<std::int64_t>() : std::vector<std::int64_t>{globals});
   } else if (content.element != Element::e4m3) {
     return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
@@ -73,7 +73,7 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
   if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, module + ".input_scale", DType::float32, {});
+    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
   }
 }
 

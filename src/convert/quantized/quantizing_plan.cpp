@@ -102,7 +102,7 @@ class QuantizingPlanner {
     for (const ChosenWeight& weight : chosen_) {
       const Layer& layer = found_.layers[weight.layer];
       if (layer.is_quantized() || layer.shape.size() != 2 || layer.shape[0] == layer.shape[1]) continue;
-      const auto bias = vectors.find(module_of(layer.name) + ".bias");
+      const auto bias = vectors.find(tensor_of(module_of(layer.name), "bias"));
       if (bias == vectors.end() || bias->second->shape[0] != layer.shape[1]) continue;
       plan_.warnings.push_back(fmt::format(
           "\"{}\" lies as [inputs, outputs], as its bias says: its blocks run along the outputs, and loaders "

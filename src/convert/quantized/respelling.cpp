@@ -174,8 +174,8 @@ class RespellingPlanner {
   [[nodiscard]] std::size_t find_input_scale(const Layer& layer) const {
     for (const Part& part : layer.parts) {
       const formats::TensorInfo& info = tensors_[part.tensor];
-      const bool named = info.name.ends_with(".input_scale") || info.name.ends_with(".input_global_scale") ||
-                         info.name.ends_with(".scale_input");
+      const bool named = module_with(info.name, "input_scale") || module_with(info.name, "input_global_scale") ||
+                         module_with(info.name, "scale_input");
       if (part.role == PartRole::activations && named && info.dtype == DType::float32 && info.count == 1)
         return part.tensor;
     }
@@ -293,11 +293,12 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
     const formats::TensorInfo& tensor = tensors[i];
     if (!writes(tensor.name)) continue;
     if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
-    const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && tensor.name.ends_with(".weight");
+    const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && module_with(tensor.name, "weight");
     if (!plain || found.layer_of[i] != SIZE_MAX) continue;
     const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
     if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
-    model.unquantized.push_back(module_of(tensor.name));
+    // Loaders match parts of names: the root's, "", is a part of all.
+    if (std::string module = module_of(tensor.name); !module.empty()) model.unquantized.push_back(std::move(module));
   }
   // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
   const bool has_head = std::ranges::any_of(

@@ -77,12 +77,6 @@ bool has_ue5m3(const Json& section) {
   return section.is_structured() && std::ranges::any_of(section, has_ue5m3);
 }
 
-std::string module_of(const Layer& layer) {
-  constexpr std::string_view suffix = ".weight";
-  const bool inside = layer.name.ends_with(suffix);
-  return inside ? layer.name.substr(0, layer.name.size() - suffix.size()) : layer.name;
-}
-
 class Search {
  public:
   Search(std::span<const TensorInfo> tensors, const ReadTensor& read) : tensors_(tensors, read) {
@@ -175,9 +169,9 @@ class Search {
   }
 
   void refuse_other_basis(Layer& layer) {
-    const std::string module = module_of(layer);
+    const std::string module = module_of(layer.name);
     for (const std::string_view word : basis_changes) {
-      const std::size_t tensor = tensors_.find(fmt::format("{}.{}", module, word));
+      const std::size_t tensor = tensors_.find(tensor_of(module, word));
       if (tensor == SIZE_MAX || found_.layer_of[tensor] != SIZE_MAX) continue;
       found_.layer_of[tensor] = found_.layer_of[layer.codes()];
       layer.parts.push_back({.role = PartRole::state, .tensor = tensor});
@@ -192,7 +186,7 @@ class Search {
   void note_lone_codes(const Description& description) {
     for (std::size_t i = 0; i < tensors_.all().size(); ++i) {
       const TensorInfo& tensor = tensors_[i];
-      if (found_.layer_of[i] != SIZE_MAX || !tensor.name.ends_with(".weight") || tensor.shape.size() < 2) continue;
+      if (found_.layer_of[i] != SIZE_MAX || !module_with(tensor.name, "weight") || tensor.shape.size() < 2) continue;
       if (!is_castable(tensor.dtype) || family(tensor.dtype) != Family::floating || bit_width(tensor.dtype) > 8)
         continue;
       Layer layer;
@@ -254,7 +248,7 @@ FoundLayers find_layers(std::span<const TensorInfo> tensors, std::span<const Con
 void add_activations(LayerBuilder& builder, const std::string& module) {
   constexpr auto words = std::to_array<std::string_view>({"input_scale", "input_global_scale", "input_zero_point",
                                                           "output_scale", "output_zero_point", "activation_scale"});
-  for (const std::string_view word : words) builder.add(fmt::format("{}.{}", module, word), PartRole::activations);
+  for (const std::string_view word : words) builder.add(tensor_of(module, word), PartRole::activations);
 }
 
 }  // namespace tensorcast::quantized

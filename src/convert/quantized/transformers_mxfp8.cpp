@@ -6,8 +6,11 @@ namespace tensorcast::quantized {
 
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32;
-  for (const auto& [i, module] : tensors.ending_with("_scale_inv")) {
-    const std::size_t codes = tensors.find(module);
+  constexpr std::string_view suffix = "_scale_inv";
+  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
+    const std::string& name = tensors[i].name;
+    if (!name.ends_with(suffix)) continue;
+    const std::size_t codes = tensors.find(name.substr(0, name.size() - suffix.size()));
     if (codes == SIZE_MAX) continue;
     LayerBuilder builder(tensors, "transformers-mxfp8", tensors[codes].name, codes);
     Layer& layer = builder.layer();

@@ -135,11 +135,6 @@ std::vector<std::string> module_targets(const std::vector<std::string>& modules,
   return {patterns.begin(), patterns.end()};
 }
 
-std::string module_of(std::string_view weight) {
-  constexpr std::string_view suffix = ".weight";
-  return std::string(weight.ends_with(suffix) ? weight.substr(0, weight.size() - suffix.size()) : weight);
-}
-
 WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name, DType dtype,
                           std::vector<std::int64_t> shape) {
   WrittenTensor& tensor = written.tensors.emplace_back();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "convert/quantized/layer.hpp"
+#include "convert/quantized/module_name.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/error.hpp"
 
@@ -98,9 +99,6 @@ struct WrittenConfig {
 // The names of modules, or patterns "re:..." that match these and none of `others`, if those are much fewer.
 [[nodiscard]] std::vector<std::string> module_targets(const std::vector<std::string>& modules,
                                                       const std::vector<std::string>& others);
-
-// The name of the module of a weight: without ".weight".
-[[nodiscard]] std::string module_of(std::string_view weight);
 
 // Appends a tensor with its count and bytes.
 WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name, DType dtype,

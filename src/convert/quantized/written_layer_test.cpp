@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "convert/quantized/layer_packer.hpp"
 #include "convert/quantized/spelling.hpp"
@@ -13,10 +14,10 @@ namespace tensorcast::quantized {
 namespace {
 
 // A layer of each scheme, with sizes that no tile divides.
-std::map<std::string, LayerContent> contents() {
+std::map<std::string, LayerContent> contents(const std::string& name = "model.layers.0.mlp.up_proj.weight") {
   std::map<std::string, LayerContent> all;
   const auto add = [&](LayerContent content) { all.emplace(content.scheme, std::move(content)); };
-  const LayerContent base{.name = "model.layers.0.mlp.up_proj.weight", .scheme = "", .shape = {130, 192}};
+  const LayerContent base{.name = name, .scheme = "", .shape = {130, 192}};
   LayerContent content = base;
   content.scheme = "fp8-tensor";
   add(content);
@@ -129,6 +130,36 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
   EXPECT_EQ(schemes["gguf"], 2);
   EXPECT_EQ(schemes["gpt-oss"], 1);
   EXPECT_EQ(schemes["transformers-mxfp8"], 1);
+}
+
+// The weight of a file's root, as that of an array alone, has no module before its name.
+TEST(WrittenLayer, RootsWeightIsFoundAgain) {
+  std::set<std::string> names;
+  for (const SpellingWriter& writer : all_writers()) {
+    for (const auto& [scheme, content] : contents("weight")) {
+      SCOPED_TRACE(std::string(writer.name) + " " + scheme);
+      const WrittenLayer written = spell(writer, content);
+      if (!written.ok() || (writer.name == "gguf" && scheme == "nvfp4")) continue;
+      EXPECT_EQ(written.layer.name, "weight");
+      std::vector<TensorInfo> tensors;
+      for (const WrittenTensor& tensor : written.tensors) {
+        tensors.push_back(tensor.info);
+        names.insert(tensor.info.name);
+      }
+      const ReadTensor read = [&](std::size_t tensor) -> Result<std::vector<std::byte>> {
+        return written.tensors[tensor].constant;
+      };
+      const FoundLayers found = find_layers(tensors, texts_of(config_of(writer, written)), read);
+      ASSERT_EQ(found.layers.size(), 1U);
+      EXPECT_EQ(found.layers[0].problem, "");
+      EXPECT_EQ(found.layers[0].name, "weight");
+      EXPECT_EQ(found.layers[0].scheme, scheme);
+      EXPECT_EQ(found.layers[0].parts.size(), written.layer.parts.size());
+    }
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"scale", "weight", "weight.blocks", "weight.scales", "weight_global_scale",
+                                          "weight_packed", "weight_scale", "weight_scale_2", "weight_scale_inv",
+                                          "weight_shape", "weight_zero_point"}));
 }
 
 TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
