@@ -31,8 +31,8 @@ TAIL = """
 | `rceil-torchao` | largest number 0x42c00001 (96.00001), in float4 | 131; the GPU, and `rceil`, write 132 |
 | `rceil-torchao` | largest number so small that the byte is 0 | numbers are multiplied by 1: zeros |
 | `compressed-tensors` | largest number 480, in MXFP8 | 128; `even` writes 127, which is 448 at most |
-| `compressed-tensors` | MXFP4, largest number 1.75 * 2^127 or more | byte 127 and zeros: the logarithm of infinity |
-| `compressed-tensors` | MXFP4 and MXFP8 of float16, largest number 0, below 0.75 * 2^-14, or 57344 and more | byte 127 and zeros: the same |
+| `compressed-tensors` | MXFP4 and MXFP8, largest number 1.75 * 2^127 or more; MXFP6, 1.9375 * 2^127 or more | byte 127 and zeros: the logarithm of infinity |
+| `compressed-tensors` | MXFP4 and MXFP8 of float16, largest number 0, below 0.75 * 2^-14, or 57344 and more; MXFP6, below 0.9375 * 2^-14, or 63488 and more | byte 127 and zeros: the same |
 | `comfy` | MXFP8, largest number 2^-120 | byte 0, by whose value 0 numbers were divided: the block saturates |
 | `mlx`, `ggml` | MXFP4, largest number 1e-40 or 2^-127 | bytes 248 and 254: the exponent wraps |
 | `mlx`, `ggml` | NVFP4, a number 2^25 times its scale | 0: in float32, all distances are equal |

@@ -142,6 +142,22 @@ def test_deepgemm_takes_blocks_of_1e_4_at_least():
         np.testing.assert_array_equal(q.scales, exponent - (fraction == 0.5) + 127)
 
 
+@pytest.mark.parametrize("scheme, dtype, above, below", [
+    ("mxfp4", F32, 1.75 * 2.0**127, 0), ("mxfp8", F32, 1.75 * 2.0**127, 0), ("mxfp6", F32, 1.9375 * 2.0**127, 0),
+    ("mxfp4", np.float16, 57344, 0.75 * 2.0**-14), ("mxfp8", np.float16, 57344, 0.75 * 2.0**-14),
+    ("mxfp6", np.float16, 63488, 0.9375 * 2.0**-14)])  # fmt: skip
+def test_where_compressed_tensors_takes_the_logarithm_of_infinity(scheme, dtype, above, below):
+    """The limits that docs/recipes.md names."""
+    limit, last = dtype(above), np.nextafter(dtype(above), dtype(0))
+    lost = [limit] + ([dtype(0), np.nextafter(dtype(below), dtype(0))] if below else [])
+    kept = [last] + ([dtype(below)] if below else [])
+    x = np.zeros((len(lost) + len(kept), 32), dtype)
+    x[:, 0] = lost + kept
+    q = tc.quantize(x, scheme, recipe="compressed-tensors")
+    is_lost = (q.scales[:, 0] == 127) & ~q.element_codes().any(1)
+    assert is_lost.tolist() == [True] * len(lost) + [False] * len(kept)
+
+
 def test_the_page_of_recipes():
     page = pathlib.Path(__file__).parents[2] / "docs/recipes.md"
     assert page.read_text() == recipe_page.page()
