@@ -113,6 +113,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
                                       .added = recorded ? formats::Metadata{metadata.back()} : formats::Metadata{},
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
+                                      .quantizes = respelled != nullptr,
                                       .native_metadata = input.reader->native_metadata()};
   const std::vector<const PlannedTensor*> ordered = plan.in_layout();
   std::vector<formats::TensorInfo> targets;

@@ -116,6 +116,7 @@ struct WriteOptions {
   Metadata added = {};             // what the conversion adds; native_metadata does not have it
   std::string source_format = {};  // name of the input's format
   bool compressed = false;         // whether the input was; formats that can compress then do
+  bool quantizes = false;          // whether tensors of block formats are new, not copies
   // The input's native_metadata(), which outlives the writer; of use to a writer of `source_format` only.
   std::string_view native_metadata = {};
 };

@@ -120,6 +120,12 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
     texts = TRY(gguf::format_metadata(options.metadata));
     native = {.alignment = gguf::default_alignment, .bytes = texts};
   }
+  const bool has_version = std::ranges::any_of(
+      options.metadata, [](const auto& entry) { return entry.first == gguf::quantization_version_key; });
+  if (options.quantizes && !has_version) {
+    texts = gguf::with_quantization_version(native.bytes);
+    native.bytes = texts;
+  }
   const std::string header = gguf::format_header(tensors, native);
   TRY(file.append(std::as_bytes(std::span(header))));
   return std::unique_ptr<Writer>(std::make_unique<GgufWriter>(file, tensors, native.alignment));

@@ -185,6 +185,19 @@ Result<std::string> with_added(std::string_view native, const Metadata& added) {
   return bytes + more.substr(sizeof more_count);
 }
 
+std::string with_quantization_version(std::string_view native) {
+  constexpr std::uint32_t version = 2;  // GGML_QNT_VERSION, since before there was GGUF
+  std::uint64_t count = 0;
+  std::memcpy(&count, native.data(), sizeof count);
+  std::string bytes;
+  put(bytes, count + 1);
+  bytes += native.substr(sizeof count);
+  put_text(bytes, quantization_version_key);
+  put(bytes, static_cast<std::uint32_t>(ValueType::uint32));
+  put(bytes, version);
+  return bytes;
+}
+
 Result<std::string> format_metadata(const Metadata& texts) {
   std::set<std::string_view> keys;
   std::string pairs;

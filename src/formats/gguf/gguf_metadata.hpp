@@ -9,6 +9,7 @@
 
 namespace tensorcast::formats::gguf {
 
+inline constexpr std::string_view quantization_version_key = "general.quantization_version";
 inline constexpr std::uint32_t default_alignment = 32;
 // A larger alignment would make files of padding.
 inline constexpr std::uint32_t max_alignment = 1 << 20;
@@ -37,6 +38,10 @@ void put(std::string& bytes, Number number) {
 // Returns `native`, a number of keys and as many keys and values, with more keys that have strings.
 // Errors: unsupported (a key that occurs twice).
 [[nodiscard]] Result<std::string> with_added(std::string_view native, const Metadata& added);
+
+// Returns `native` with general.quantization_version, ggml's number for how blocks are laid out, which a file with
+// block formats must have. Precondition: it is not there.
+[[nodiscard]] std::string with_quantization_version(std::string_view native);
 
 // Returns the number of keys, and keys and strings, as a file has them. An alignment is left out, as each file has its
 // own. Errors: unsupported (a key that occurs twice).
