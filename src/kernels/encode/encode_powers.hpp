@@ -53,18 +53,15 @@ class PowerEncoder {
   // Returns false, and has stored nothing, for NaN, infinities and subnormal results of eight bits: those are rare.
   SIMD_INLINE bool store_block(std::byte* dst, const U16x2& x, const Run& lo, const Run& hi) const {
     const U16x2 sizes = {x.lo & magnitude_, x.hi & magnitude_};
-    U16 rare = subtract_to_zero(max(sizes.lo, sizes.hi), largest_finite_);
     if constexpr (is_byte) {
-      // Zero, less one, is above all.
-      rare |=
-          subtract_to_zero(both(lo.below_normal), sizes.lo - 1) | subtract_to_zero(both(hi.below_normal), sizes.hi - 1);
-    }
-    if (any_greater(as<I16>(rare), I16{})) [[unlikely]]
-      return false;
-    if constexpr (is_byte) {
-      store_line(dst, pack_with_signs({float8_code(sizes.lo, lo), float8_code(sizes.hi, hi)}, most_, x, sign_),
-                 bypasses_cache_);
+      const U8 codes = grouped_bytes({float8_code(sizes.lo, lo), float8_code(sizes.hi, hi)});
+      // Zeros are not rare.
+      if (normal_codes_.has_others(codes) && is_rare(sizes, lo, hi)) [[unlikely]]
+        return false;
+      store_line(dst, in_order(min(codes, most_) | (grouped_signs(x) & sign_)), bypasses_cache_);
     } else {
+      if (is_rare(sizes, lo, hi)) [[unlikely]]
+        return false;
       const U16x2 places = {subtract_to_zero(sizes.lo, both(lo.base)), subtract_to_zero(sizes.hi, both(hi.base))};
       if constexpr (bits_of<to> == 4) {
         store(dst, pack_u4(float4_codes(places, x)));
@@ -77,6 +74,16 @@ class PowerEncoder {
 
  private:
   SIMD_INLINE static U16 both(std::uint32_t words) { return as<U16>(splat(static_cast<std::int32_t>(words))); }
+
+  SIMD_INLINE bool is_rare(const U16x2& sizes, const Run& lo, const Run& hi) const {
+    U16 rare = subtract_to_zero(max(sizes.lo, sizes.hi), largest_finite_);
+    if constexpr (is_byte) {
+      // Zero, less one, is above all.
+      rare |=
+          subtract_to_zero(both(lo.below_normal), sizes.lo - 1) | subtract_to_zero(both(hi.below_normal), sizes.hi - 1);
+    }
+    return any_greater(as<I16>(rare), I16{});
+  }
 
   // To nearest even, where the base is less by nearly half a unit of the last place.
   SIMD_INLINE U16 float8_code(U16 size, const Run& run) const {
@@ -153,6 +160,7 @@ class PowerEncoder {
   U16 magnitude_ = constant(std::uint16_t{0x7fff});
   U16 largest_finite_ = constant(largest_finite);
   U16 last_bit_ = constant(std::uint16_t{1});
+  NormalCodes<to> normal_codes_;
   U8 most_ = constant(has_table ? std::uint8_t{63} : largest_code);
   bool bypasses_cache_;  // of codes of 8 bits
   U8 sign_ = constant(std::uint8_t{0x80});

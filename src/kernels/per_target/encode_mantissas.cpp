@@ -58,21 +58,27 @@ class MantissaEncoder {
   // Returns false, and has stored nothing, for NaN, infinities and subnormal results.
   SIMD_INLINE bool store_block(std::byte* dst, const U16x2& x) const {
     const U16x2 sizes = {x.lo & magnitude_, x.hi & magnitude_};
-    // Zero, less one, is above all.
-    const U16 rare = subtract_to_zero(max(sizes.lo, sizes.hi), largest_finite_) |
-                     subtract_to_zero(below_normal_, min(sizes.lo - 1, sizes.hi - 1));
-    if (any_greater(as<I16>(rare), I16{})) [[unlikely]]
-      return false;
     const U8 bits = grouped_bytes(
         {subtract_to_zero(sizes.lo, base_) >> dropped_bits, subtract_to_zero(sizes.hi, base_) >> dropped_bits});
     const U8 mantissas = grouped_bytes({x.lo & mantissa_, x.hi & mantissa_});
     const U8 codes = bits - min(bits, differences_(mantissas));
+    // Zeros are not rare.
+    if (normal_codes_.has_others(codes) && is_rare(sizes)) [[unlikely]]
+      return false;
     store_line(dst, in_order(min(codes, largest_code_) | (grouped_signs(x) & sign_)), bypasses_cache_);
     return true;
   }
 
  private:
+  SIMD_INLINE bool is_rare(const U16x2& sizes) const {
+    // Zero, less one, is above all.
+    const U16 rare = subtract_to_zero(max(sizes.lo, sizes.hi), largest_finite_) |
+                     subtract_to_zero(below_normal_, min(sizes.lo - 1, sizes.hi - 1));
+    return any_greater(as<I16>(rare), I16{});
+  }
+
   bool bypasses_cache_;
+  NormalCodes<to> normal_codes_;
   Differences differences_;
   U16 base_, below_normal_;
   U16 magnitude_ = constant(std::uint16_t{0x7fff});

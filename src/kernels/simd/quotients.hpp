@@ -113,4 +113,28 @@ SIMD_INLINE U8 grouped_signs(U16x2 x) { return pack_high_bytes(x); }
 SIMD_INLINE U8 in_order(U8 grouped) { return grouped; }
 #endif
 
+// Reports whether a byte is below `least`, or above it by more than `most`.
+SIMD_INLINE bool any_outside(U8 x, U8 least, U8 most) {
+#if TENSORCAST_TARGET_LEVEL >= 2
+  return _mm512_cmpgt_epu8_mask((__m512i)(x - least), (__m512i)most) != 0;
+#elif TENSORCAST_TARGET_LEVEL == 1
+  return _mm256_movemask_epi8((__m256i)(x - least > most)) != 0;
+#else
+  return any(as<Mask32>((x - least) > most));
+#endif
+}
+
+// Codes of float8, before they are limited, as counting from a binade below the least normal number gives them: those
+// that may be subnormal, of numbers far below that, or of infinities and NaN are outside.
+template <DType to>
+class NormalCodes {
+  static constexpr int least = 1 << row(to).format.mantissa_bits, most = 0x80;
+
+ public:
+  SIMD_INLINE bool has_others(U8 codes) const { return any_outside(codes, least_, most_); }
+
+ private:
+  U8 least_ = constant(static_cast<std::uint8_t>(least)), most_ = constant(static_cast<std::uint8_t>(most - least));
+};
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET
