@@ -28,14 +28,10 @@
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t chunk = 2048;  // numbers and codes that stay in the first-level cache
 constexpr std::size_t task_elements = std::size_t{1} << 18;
-
-// Of weights with one scale, which are read once: how many numbers ahead.
-constexpr std::size_t prefetched_numbers = 1024;
-// Of rows that share scales: the second-level cache keeps few lines of rows that lie a power of two apart, so a stretch
-// is as wide as the prefetching of the next rows needs. 128 rows of so many bytes fit, and are read twice.
-constexpr std::size_t band_bytes = 8192;
+// Of rows that share scales, which are read twice: 128 of them fit into the second-level cache, and so do the next ones,
+// which are prefetched meanwhile.
+constexpr std::size_t band_columns = 2048;
 constexpr std::size_t gguf_part = 1024;  // numbers at a time
 
 // Small weights stay on this thread.
@@ -229,9 +225,9 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
     convert_numbers(source_, from, DType::float32, floats, count);
     return;
   }
-  std::array<std::byte, chunk * 2> rounded;
-  for (std::size_t done = 0; done < count; done += chunk) {
-    const std::size_t n = std::min(chunk, count - done);
+  std::array<std::byte, most_of_part * 2> rounded;
+  for (std::size_t done = 0; done < count; done += most_of_part) {
+    const std::size_t n = std::min(most_of_part, count - done);
     convert_numbers(source_, from + storage_bytes(source_, done), context_.weights, rounded.data(), n);
     convert_numbers(context_.weights, rounded.data(), DType::float32, floats + done * sizeof(float), n);
   }
@@ -241,7 +237,7 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
 const std::byte* Quantizer::numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
                                        std::vector<float>& buffer) const {
   if (reads_in_place()) return numbers + storage_bytes(source_, first);
-  buffer.resize(chunk);
+  buffer.resize(part_size());
   load(numbers, first, count, buffer.data());
   return reinterpret_cast<const std::byte*>(buffer.data());
 }
@@ -252,8 +248,8 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
   for_each_task(tasks, execution, [&](std::size_t task) {
     std::vector<float> buffer;
     const std::size_t end = std::min((task + 1) * task_elements, count);
-    for (std::size_t at = task * task_elements; at < end; at += chunk) {
-      const std::size_t n = std::min(chunk, end - at);
+    for (std::size_t at = task * task_elements; at < end; at += part_size()) {
+      const std::size_t n = std::min(part_size(), end - at);
       largest[task] = std::max(largest[task], largest_bits(numbers_at(numbers, at, n, buffer), read_, n));
     }
   });
@@ -271,28 +267,6 @@ void Quantizer::set_maximum(float largest) {
   set_steps();
   const Extent whole{.largest = largest};
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
-}
-
-void Quantizer::set_steps() {
-  constexpr std::size_t least_numbers = std::size_t{1} << 18;  // fewer take as long as tables to make
-  steps_ = steps_of(scale_, context_);
-  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return;
-  code_steps_.reset();
-  if (!steps_ || clip_ || rows_ * columns_ < least_numbers) return;
-  std::array<float, 256> factors{};
-  for (std::uint8_t code = 0; code != 255; ++code) factors[code] = factor_of_code(*steps_, code);  // 255 is NaN
-  code_steps_ = encoder_.make_steps(factors);
-}
-
-// Calls part(row, column, numbers, count) for each piece of at most `chunk` numbers of a row of the stretch.
-template <class Part>
-void Quantizer::for_each_part(const Stretch& stretch, Work& work, const Part& part) const {
-  for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
-    for (std::size_t done = 0; done < stretch.columns; done += chunk) {
-      const std::size_t n = std::min(chunk, stretch.columns - done), column = stretch.column + done;
-      part(row, column, numbers_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
-    }
-  }
 }
 
 // Of the runs of a stretch.
@@ -338,8 +312,8 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
   for (std::size_t i = 0; i < runs && !work.low.empty(); ++i) {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
-  const bool is_odd = TENSORCAST_HAS_QUICK_BLOCKS && largest >= infinity_bits;
-  if (is_odd && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
+  work.are_finite = largest < infinity_bits;
+  if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_finite && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
@@ -401,74 +375,6 @@ BlockScale Quantizer::searched_scale(const Extent& extent, const Stretch& stretc
                       .width = block.size() / stretch.rows});
 }
 
-// How many numbers after its own the next stretch has those in the same place; 0: there is no next.
-std::size_t Quantizer::steps_to_next(const Stretch& stretch, const Work& work) const {
-  const std::size_t end = stretch.column + stretch.columns;
-  if (end < work.column_end) return stretch.columns;
-  return stretch.row + stretch.rows < work.end ? stretch.rows * columns_ - (stretch.column - work.column_begin) : 0;
-}
-
-// The same in bytes, for kernels that prefetch; 0: not known.
-std::size_t Quantizer::bytes_to_next(const Stretch& stretch, const Work& work) const {
-  return reads_in_place() ? storage_bytes(source_, steps_to_next(stretch, work)) : 0;
-}
-
-// What is prefetched of the next stretch while whole chunks are measured: a quarter, as that takes a quarter of the
-// time.
-std::size_t Quantizer::begun_bytes(std::size_t ahead, std::size_t count) const {
-  return TENSORCAST_HAS_QUICK_BLOCKS && ahead != 0 && count == chunk ? storage_bytes(source_, chunk) / 4 : 0;
-}
-
-// Null if runs are so short that tables would take longer to make than they save, or if there are none.
-const kernels::MantissaTable* Quantizer::tables_of(const Stretch& stretch, const Operand* operands, Work& work) const {
-  constexpr std::size_t least_numbers = 1024;
-  if (is_per_tensor() && !work.tables.empty()) return work.tables.data();
-  const std::size_t width = is_per_tensor() ? columns_ : block_columns_;
-  if (std::min(width, columns_) * stretch.rows < least_numbers || width < kernels::run_step) return nullptr;
-  work.tables.resize(ceil_div(stretch.columns, width));
-  for (std::size_t i = 0; i < work.tables.size(); ++i) {
-    if (encoder_.make_table(operands[i], work.tables[i])) continue;
-    work.tables.clear();
-    return nullptr;
-  }
-  return work.tables.data();
-}
-
-void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work& work) const {
-  const auto width = static_cast<std::size_t>(recipe_->element.bits);
-  // Memory is idle while codes are computed, so what is read next is prefetched then.
-  const bool is_measured = !is_per_tensor();
-  const std::size_t next = is_measured ? steps_to_next(stretch, work) : prefetched_numbers;
-  const std::size_t bytes = reads_in_place() ? storage_bytes(source_, next) : 0;
-  const kernels::MantissaTable* const tables =
-      TENSORCAST_HAS_QUICK_BLOCKS ? tables_of(stretch, operands, work) : nullptr;
-  for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
-    const std::size_t begun = is_measured ? begun_bytes(bytes, count) : 0;
-    const kernels::Ahead ahead{bytes + begun, begun != 0};
-    if (next != 0 && bytes == 0) {
-      prefetch(work.numbers + storage_bytes(source_, (row - work.first) * columns_ + column + next),
-               storage_bytes(source_, count));
-    }
-    const std::size_t run = (column - stretch.column) >> run_shift_;
-    std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8;
-    if (TENSORCAST_HAS_QUICK_BLOCKS && code_steps_ != nullptr && work.are_ordinary) {
-      encoder_.run_steps(numbers, count, *code_steps_, work.scale_codes.data() + run, run_shift_, codes, ahead);
-      return;
-    }
-    encoder_.run(numbers, count, operands + run, run_shift_, codes, {ahead, work.out.bypasses_cache},
-                 tables == nullptr ? nullptr : tables + run);
-  });
-  if (work.out.bypasses_cache && !work.cleared.empty()) kernels::ops_of(active_target()).stream_fence();
-  for (const std::size_t run : work.cleared) {
-    const std::size_t begin = stretch.column + run * block_columns_;
-    const std::size_t end = std::min(begin + block_columns_, columns_);
-    for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
-      std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
-      std::fill(codes + begin * width / 8, codes + (end * width + 7) / 8, std::byte{0});
-    }
-  }
-}
-
 // Rows of one matrix that share scales.
 Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& work) const {
   const std::size_t used = (columns_ * static_cast<std::size_t>(recipe_->element.bits) + 7) / 8;
@@ -477,7 +383,7 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_;
     std::fill(codes + used, codes + codes_row_bytes_, std::byte{0});
   }
-  const std::size_t wanted = count > 1 ? band_bytes * 8 / static_cast<std::size_t>(bit_width(source_)) : chunk;
+  const std::size_t wanted = count > 1 ? band_columns : part_size();
   const std::size_t most = std::max(block_columns_, wanted / block_columns_ * block_columns_);
   for (std::size_t column = work.column_begin; column < work.column_end; column += most) {
     const Stretch stretch{first, count, column, std::min(most, work.column_end - column)};

@@ -89,6 +89,7 @@ class Quantizer {
                                             std::vector<float>& buffer) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_band(std::size_t first, std::size_t count, Work& work) const;
+  [[nodiscard]] std::size_t part_size() const noexcept;
   template <class Part>
   void for_each_part(const Stretch& stretch, Work& work, const Part& part) const;
   void measure(const Stretch& stretch, std::size_t runs, Work& work) const;
@@ -116,6 +117,7 @@ class Quantizer {
   ScaleContext context_;
   std::optional<kernels::ScaleSteps> steps_;               // of scale_, where it has them
   std::shared_ptr<const kernels::StepTables> code_steps_;  // of blocks whose scales steps_ gives
+  std::shared_ptr<const MantissaTables> tables_;           // of other scales
   QuantizedTensor layout_;
   DType source_ = DType::undefined;
   DType read_ = DType::float32;          // what the kernels read: the source's type, or float32

@@ -1,6 +1,7 @@
 // What the parts of Quantizer share.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "kernels/runs.hpp"
 
 namespace tensorcast::block {
+
+// How many numbers are measured, and encoded, at a time: they and their codes stay in the first-level cache.
+inline constexpr std::size_t most_of_part = 4096;
+inline std::size_t Quantizer::part_size() const noexcept { return read_ == DType::bfloat16 ? most_of_part : 2048; }
 
 // Of one task: where numbers come from and results go, and buffers.
 struct Quantizer::Work {
@@ -28,6 +33,7 @@ struct Quantizer::Work {
   std::vector<std::uint8_t> scale_codes = {};
   std::vector<Operand> operands = {};
   bool are_ordinary = false;              // scales, which have codes
+  bool are_finite = false;                // numbers whose scales are not ordinary
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
   std::vector<kernels::MantissaTable> tables = {};
 };
@@ -37,5 +43,16 @@ struct Quantizer::Stretch {
   std::size_t row = 0, rows = 0;
   std::size_t column = 0, columns = 0;
 };
+
+// Calls part(row, column, numbers, count) for each piece of at most part_size() numbers of a row of the stretch.
+template <class Part>
+void Quantizer::for_each_part(const Stretch& stretch, Work& work, const Part& part) const {
+  for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
+    for (std::size_t done = 0; done < stretch.columns; done += part_size()) {
+      const std::size_t n = std::min(part_size(), stretch.columns - done), column = stretch.column + done;
+      part(row, column, numbers_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
+    }
+  }
+}
 
 }  // namespace tensorcast::block

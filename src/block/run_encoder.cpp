@@ -15,6 +15,8 @@ constexpr std::size_t chunk = 512;
 // How many runs a step has at most.
 constexpr std::size_t step_runs = kernels::run_step >> kernels::least_run_shift;
 
+bool may_have_table(float factor) noexcept { return factor >= 0x1p-40f && factor <= 0x1p40f; }
+
 bool is_power_of_two(float x) noexcept { return (bits_of(x) & ((1u << mantissa_bits) - 1)) == 0; }
 
 }  // namespace
@@ -27,6 +29,56 @@ std::uint32_t largest_bits(const std::byte* numbers, DType dtype, std::size_t co
   });
   return largest;
 }
+
+namespace {
+
+// Of all magnitudes from the first cell's on, the codes that this scale gives. Returns false if a cell has two steps.
+template <int cell_bits>
+bool set_steps(std::span<const std::uint8_t> codes, std::span<std::uint16_t> steps) {
+  constexpr std::size_t cell = std::size_t{1} << cell_bits;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::span<const std::uint8_t> in_cell = codes.subspan(i * cell, cell);
+    const auto above = static_cast<std::size_t>(std::count(in_cell.begin(), in_cell.end(), in_cell.front() + 1));
+    const bool is_one_step =
+        in_cell.back() == in_cell.front() + (above == 0 ? 0 : 1) && std::is_sorted(in_cell.begin(), in_cell.end());
+    if (!is_one_step) return false;
+    steps[i] = static_cast<std::uint16_t>(in_cell.front() * cell + above - i * cell);
+  }
+  return codes.front() == 0;
+}
+
+// The codes of all magnitudes of bfloat16 from this binade on, under one scale.
+template <std::size_t magnitudes>
+std::array<std::uint8_t, magnitudes> codes_from(int field, kernels::EncodeRunsFn encode,
+                                                const kernels::CodeRule& rule, float factor) {
+  std::array<std::uint16_t, magnitudes> numbers;
+  for (std::size_t i = 0; i < magnitudes; ++i) numbers[i] = static_cast<std::uint16_t>((field << 7) + i);
+  std::array<std::byte, magnitudes> packed;
+  const Operand operand{.factor = factor};
+  encode(reinterpret_cast<const std::byte*>(numbers.data()), magnitudes, rule, &operand, kernels::shift_of_all,
+         packed.data(), {});
+  std::array<std::uint8_t, magnitudes> codes;
+  unpack_stream(rule.bits, packed.data(), codes);
+  return codes;
+}
+
+// Null if a cell has two steps, which none has.
+std::unique_ptr<const kernels::IntegerStepTables> make_integer_steps(kernels::EncodeRunsFn encode,
+                                                                     const kernels::CodeRule& rule) {
+  using Tables = kernels::IntegerStepTables;
+  constexpr int negative = 256, code_mask = 15;
+  auto made = std::make_unique<Tables>();
+  for (std::size_t mantissa = 0; mantissa < Tables::mantissas; ++mantissa) {
+    const float scale = float_of(static_cast<std::uint32_t>((127 << 7) + mantissa) << 16);
+    // Negative numbers, as they have one code more.
+    auto codes = codes_from<(Tables::cells << Tables::cell_bits)>(negative + 127 - 1, encode, rule, scale);
+    for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>((rule.is_offset ? 8 - code : -code) & code_mask);
+    if (!set_steps<Tables::cell_bits>(codes, made->steps[mantissa])) return nullptr;
+  }
+  return made;
+}
+
+}  // namespace
 
 RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage& storage, Target target) noexcept
     : rule_(rule),
@@ -42,25 +94,15 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)),
       encode_mantissas_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).find_encode_mantissas(code_rule_)
                                                     : nullptr),
-      encode_steps_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).encode_steps : nullptr) {}
-
-namespace {
-
-// Of all magnitudes from the first cell's on, the codes that this scale gives. Returns false if a cell has two steps.
-bool set_steps(std::span<const std::uint8_t> codes, std::span<std::uint16_t> steps) {
-  constexpr std::size_t cell = std::size_t{1} << kernels::StepTables::cell_bits;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::span<const std::uint8_t> in_cell = codes.subspan(i * cell, cell);
-    const auto above = static_cast<std::size_t>(std::count(in_cell.begin(), in_cell.end(), in_cell.front() + 1));
-    const bool is_one_step =
-        in_cell.back() == in_cell.front() + (above == 0 ? 0 : 1) && std::is_sorted(in_cell.begin(), in_cell.end());
-    if (!is_one_step) return false;
-    steps[i] = static_cast<std::uint16_t>(in_cell.front() * cell + above - i * cell);
-  }
-  return codes.front() == 0;
+      encode_steps_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).encode_steps : nullptr) {
+  const bool has_integers = TENSORCAST_HAS_QUICK_BLOCKS && storage.numbers == DType::bfloat16 &&
+                            rule.element == DType::int8 && rule.bits == 4 && !rule.multiplies &&
+                            code_rule_.rounds_to == DType::bfloat16;
+  encode_integer_steps_ = has_integers ? kernels::ops_of(target).encode_integer_steps : nullptr;
+  if (encode_integer_steps_ == nullptr) return;
+  static const std::unique_ptr<const kernels::IntegerStepTables> steps = make_integer_steps(encode_, code_rule_);
+  integer_steps_ = steps.get();
 }
-
-}  // namespace
 
 std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<const float, 256> factors) const {
   using Tables = kernels::StepTables;
@@ -88,15 +130,8 @@ std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<cons
     made->offsets[code] = static_cast<std::uint16_t>(table * sizeof(made->steps[0]));
     if (table != tables) continue;
     if (tables++ == Tables::mantissas) return nullptr;
-    std::array<std::uint16_t, magnitudes> numbers;
-    for (std::size_t i = 0; i < magnitudes; ++i) numbers[i] = static_cast<std::uint16_t>((field << 7) + i);
-    std::array<std::byte, magnitudes / 2> packed;
-    const Operand operand{.factor = factor};
-    encode_(reinterpret_cast<const std::byte*>(numbers.data()), magnitudes, code_rule_, &operand, kernels::shift_of_all,
-            packed.data(), {});
-    std::array<std::uint8_t, magnitudes> codes;
-    unpack_stream(4, packed.data(), codes);
-    if (!set_steps(codes, made->steps[table])) return nullptr;
+    const auto codes = codes_from<magnitudes>(field, encode_, code_rule_, factor);
+    if (!set_steps<Tables::cell_bits>(codes, made->steps[table])) return nullptr;
   }
   return made;
 }
@@ -116,19 +151,23 @@ void RunEncoder::run_steps(const std::byte* numbers, std::size_t count, const ke
   });
 }
 
+void RunEncoder::run_integer_steps(const std::byte* numbers, std::size_t count, const Operand* operands,
+                                   unsigned run_shift, std::byte* packed, const kernels::Ahead& ahead) const noexcept {
+  const std::size_t whole = count / kernels::run_step * kernels::run_step;
+  encode_integer_steps_(numbers, whole, code_rule_, *integer_steps_, operands, run_shift, packed, ahead);
+  if (whole == count) return;
+  run(numbers + storage_bytes(DType::bfloat16, whole), count - whole, operands + (whole >> run_shift), run_shift,
+      packed + whole / 2);
+}
+
 bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept {
   const float factor = operand.factor;
-  if (encode_mantissas_ == nullptr || !(factor >= 0x1p-40f && factor <= 0x1p40f)) return false;
+  if (encode_mantissas_ == nullptr || !may_have_table(factor)) return false;
   // 1. The codes of all mantissas of a binade whose quotients are between 1 and 4.
   constexpr std::size_t mantissas = sizeof(kernels::MantissaTable::differences), cell = 8;
   const int exponent = static_cast<int>(bits_of(factor) >> mantissa_bits) - 127;
   const int field = 127 + (rule_.multiplies ? -exponent : exponent + 1);
-  std::array<std::uint16_t, mantissas> numbers;
-  for (std::size_t i = 0; i < mantissas; ++i)
-    numbers[i] = static_cast<std::uint16_t>(field * 128 + static_cast<int>(i));
-  std::array<std::uint8_t, mantissas> codes;
-  encode_(reinterpret_cast<const std::byte*>(numbers.data()), mantissas, code_rule_, &operand, kernels::shift_of_all,
-          reinterpret_cast<std::byte*>(codes.data()), {});
+  const auto codes = codes_from<mantissas>(field, encode_, code_rule_, factor);
   // 2. The binade to count from.
   const int kept_bits = row(rule_.element).format.mantissa_bits, binade = 1 << kept_bits;
   std::array<std::uint8_t, mantissas> above;  // the bits that mantissas have of their own
@@ -153,6 +192,27 @@ bool RunEncoder::make_table(const Operand& operand, kernels::MantissaTable& tabl
     steps = std::max(steps, in_cell[0] - in_cell[cell - 1]);
   }
   return steps <= 1;
+}
+
+MantissaTables::MantissaTables(const RunEncoder& encoder, std::span<const Operand, count> operands) noexcept
+    : multiplies_(encoder.multiplies()) {
+  for (std::size_t i = 0; i < count; ++i) {
+    factors_[i] = encoder.make_table(operands[i], tables_[i]) ? bits_of(operands[i].factor) : 0;
+  }
+}
+
+bool MantissaTables::find(std::uint32_t largest_bits, const Operand& operand,
+                          kernels::MantissaTable& table) const noexcept {
+  const std::size_t i = (largest_bits >> 16) % count;
+  const std::uint32_t bits = bits_of(operand.factor), exponent = ~((1u << mantissa_bits) - 1);
+  if (factors_[i] == 0 || ((bits ^ factors_[i]) & ~exponent) != 0 || !may_have_table(operand.factor)) return false;
+  table = tables_[i];
+  // Numbers grow with what they are divided by.
+  const auto binades = static_cast<std::uint16_t>(((bits & exponent) - (factors_[i] & exponent)) >> 16);
+  const auto moved = static_cast<std::uint16_t>(multiplies_ ? -binades : binades);
+  table.base = static_cast<std::uint16_t>(table.base + moved);
+  table.below_normal = static_cast<std::uint16_t>(table.below_normal + moved);
+  return true;
 }
 
 void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,

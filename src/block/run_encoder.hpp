@@ -44,8 +44,17 @@ class RunEncoder {
                  const std::uint8_t* scales, unsigned run_shift, std::byte* packed,
                  const kernels::Ahead& ahead) const noexcept;
 
-  // Makes codes faster, and takes as long as some hundred numbers. Returns false if the rule or the operand has none.
+  // The same as run() for finite numbers in runs of 32 or more, if integer_steps() are not null: integers of 4 bits from
+  // bfloat16.
+  void run_integer_steps(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
+                         std::byte* packed, const kernels::Ahead& ahead) const noexcept;
+  [[nodiscard]] bool has_integer_steps() const noexcept { return integer_steps_ != nullptr; }
+
+  [[nodiscard]] bool has_tables() const noexcept { return encode_mantissas_ != nullptr; }
+  // Makes codes faster, and takes as long as some thousand numbers. Returns false if the rule or the operand has none.
   [[nodiscard]] bool make_table(const Operand& operand, kernels::MantissaTable& table) const noexcept;
+
+  [[nodiscard]] bool multiplies() const noexcept { return rule_.multiplies; }
 
  private:
   void search(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
@@ -57,6 +66,27 @@ class RunEncoder {
   kernels::EncodeRunsFn encode_ = nullptr;
   kernels::EncodeMantissasFn encode_mantissas_ = nullptr;
   kernels::EncodeStepsFn encode_steps_ = nullptr;
+  kernels::EncodeIntegerStepsFn encode_integer_steps_ = nullptr;
+  const kernels::IntegerStepTables* integer_steps_ = nullptr;
+};
+
+// The tables of the scales of blocks whose largest magnitudes have these mantissas of bfloat16: one for each, as scales
+// of other exponents need no others.
+class MantissaTables {
+ public:
+  static constexpr std::size_t count = 128;
+
+  // `operands`: those of the largest magnitudes 1 to 2.
+  MantissaTables(const RunEncoder& encoder, std::span<const Operand, count> operands) noexcept;
+
+  // Returns false if the block's scale has another mantissa.
+  [[nodiscard]] bool find(std::uint32_t largest_bits, const Operand& operand,
+                          kernels::MantissaTable& table) const noexcept;
+
+ private:
+  bool multiplies_;
+  std::array<std::uint32_t, count> factors_;  // their bits; 0: none
+  std::array<kernels::MantissaTable, count> tables_;
 };
 
 // Codes of numbers under one scale, one a byte.

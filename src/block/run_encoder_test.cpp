@@ -267,6 +267,79 @@ TEST(RunEncoder, TablesOfMantissasEqualTheDefinition) {
   }
 }
 
+// Of other exponents than those that they were made for.
+TEST(RunEncoder, TablesOfMantissasMoveWithTheExponentOfTheScale) {
+  std::mt19937 random(61);
+  for (const Target target : supported_targets()) {
+    for (int trial = 0; trial < 8; ++trial) {
+      const ElementRule rule{.element = trial % 2 == 0 ? DType::float8_e4m3fn : DType::float8_e5m2,
+                             .multiplies = trial % 3 == 0};
+      const RunEncoder encoder(rule, DType::bfloat16, {.numbers = DType::bfloat16}, target);
+      if (!encoder.has_tables()) continue;
+      std::array<Operand, MantissaTables::count> operands;
+      for (Operand& operand : operands) operand.factor = scale_of(trial, random);
+      const MantissaTables known(encoder, operands);
+      for (std::uint32_t i = 0; i < operands.size(); ++i) {
+        Operand moved = operands[i];
+        moved.factor = std::ldexp(moved.factor, static_cast<int>(random() % 100) - 50);
+        kernels::MantissaTable found{}, made{};
+        const bool is_made = encoder.make_table(moved, made);
+        ASSERT_EQ(known.find(0x3f800000 | i << 16, moved, found), is_made);
+        if (!is_made) continue;
+        EXPECT_TRUE(std::ranges::equal(found.differences, made.differences));
+        EXPECT_TRUE(std::ranges::equal(found.first, made.first));
+        EXPECT_TRUE(std::ranges::equal(found.last, made.last));
+        EXPECT_EQ(found.base, made.base);
+        EXPECT_EQ(found.below_normal, made.below_normal);
+        moved.factor = std::nextafter(moved.factor, 0.0f);
+        EXPECT_FALSE(known.find(0x3f800000 | i << 16, moved, found));
+      }
+    }
+  }
+}
+
+void check_integer_steps(bool is_offset, const Case& given, const std::vector<std::byte>& right) {
+  const ElementRule rule{.element = DType::int8, .bits = 4, .rounds = true};
+  for (const Target target : supported_targets()) {
+    const RunEncoder encoder(rule, DType::bfloat16, {.numbers = DType::bfloat16, .is_offset = is_offset}, target);
+    EXPECT_EQ(encoder.has_integer_steps(), kernels::ops_of(target).encode_integer_steps != nullptr);
+    if (!encoder.has_integer_steps()) continue;
+    std::vector<std::byte> made(right.size());
+    encoder.run_integer_steps(given.numbers, given.runs.count, given.operands.data(), given.runs.shift, made.data(),
+                              {});
+    ASSERT_EQ(made, right) << name(target) << " runs of 2^" << given.runs.shift << " factor "
+                           << given.operands.front().factor;
+  }
+}
+
+// All finite numbers, and scales of all kinds.
+TEST(RunEncoder, StepsOfIntegersEqualTheDefinition) {
+  constexpr std::array<float, 6> rare = {0.0f, 1e-40f, 0x1p126f, -1.0f, 1.00001f, 0x1p-101f};
+  const ElementRule rule{.element = DType::int8, .bits = 4, .rounds = true};
+  std::mt19937 random(67);
+  std::vector<std::uint16_t> halves;
+  for (std::uint32_t i = 0; i < 1 << 16; ++i) {
+    if (is_finite(float_of(i << 16))) halves.push_back(static_cast<std::uint16_t>(i));
+  }
+  for (int trial = 0; trial < 48; ++trial) {
+    const Runs runs{trial % 4 == 0 ? kernels::shift_of_all : trial % 4 == 1 ? 5U : 7U, halves.size() - random() % 70};
+    std::shuffle(halves.begin(), halves.end(), random);
+    std::vector<float> numbers;
+    for (const std::uint16_t half : halves) numbers.push_back(float_of(std::uint32_t{half} << 16));
+    numbers.resize(runs.count);
+    std::vector<Operand> operands(runs.runs());
+    for (Operand& operand : operands) {
+      operand.factor = float_of(bits_of(std::ldexp(1.0f, static_cast<int>(random() % 220) - 110)) + (random() % 128 << 16));
+      if (random() % 8 == 0) operand.factor = rare[random() % rare.size()];
+      if (random() % 16 == 0) operand.zero = static_cast<float>(random() % 16) - 8.0f;
+    }
+    const bool is_offset = trial % 2 == 0;
+    const Case given{runs, operands, reinterpret_cast<const std::byte*>(halves.data())};
+    check_integer_steps(is_offset, given, defined(rule, DType::bfloat16, is_offset, runs, numbers, operands));
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Each mantissa by each, where quotients are between 2^-4 and 2^9.
 TEST(RunEncoder, EveryQuotientOfBfloat16BecomesTheDefinitionsInteger) {
   for (const int bits : {4, 8}) {
@@ -285,8 +358,9 @@ TEST(RunEncoder, EveryQuotientOfBfloat16BecomesTheDefinitionsInteger) {
       const Case given{.runs = {kernels::shift_of_all, halves.size()},
                        .operands = {operand},
                        .numbers = reinterpret_cast<const std::byte*>(halves.data())};
-      check_targets(rule, DType::bfloat16, {.numbers = DType::bfloat16}, given,
-                    defined(rule, DType::bfloat16, false, given.runs, numbers, given.operands));
+      const auto right = defined(rule, DType::bfloat16, false, given.runs, numbers, given.operands);
+      check_targets(rule, DType::bfloat16, {.numbers = DType::bfloat16}, given, right);
+      if (bits == 4) check_integer_steps(false, given, right);
       if (testing::Test::HasFatalFailure()) return;
     }
   }

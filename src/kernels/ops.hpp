@@ -44,7 +44,8 @@ struct Ops {
   EncodeRunsFn (*find_encode_runs)(const CodeRule& rule) noexcept;
   // Null for rules that it does not take: others than float8 from bfloat16 whose codes keep signs.
   EncodeMantissasFn (*find_encode_mantissas)(const CodeRule& rule) noexcept;
-  EncodeStepsFn encode_steps;  // null if the instruction set has no fast way
+  EncodeStepsFn encode_steps;                 // null if the instruction set has no fast way
+  EncodeIntegerStepsFn encode_integer_steps;  // the same
   LargestOfRunsFn largest_of_runs;
   RangeOfRunsFn range_of_runs;
   ScaleBlocksFn scale_blocks;  // null: as TENSORCAST_HAS_QUICK_BLOCKS

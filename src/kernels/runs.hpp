@@ -150,6 +150,19 @@ using EncodeStepsFn = void (*)(const std::byte* numbers, std::size_t count, cons
                                const std::uint8_t* scales, unsigned run_shift, Zeros zeros, std::byte* codes,
                                const Ahead& ahead);
 
+// The codes of integers of 4 bits from quotients of bfloat16 numbers and scales, rounded to bfloat16: as StepTables, with
+// a table for each mantissa of a scale, and a cell for each eighth of a binade from that of half the scale on.
+struct IntegerStepTables {
+  static constexpr int cell_bits = 4;
+  static constexpr std::size_t cells = 64, mantissas = 128;
+
+  std::uint16_t steps[mantissas][cells];
+};
+// As EncodeRunsFn, for runs of 32 numbers or more, which are finite.
+using EncodeIntegerStepsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                                      const IntegerStepTables& tables, const RunOperand* operands, unsigned run_shift,
+                                      std::byte* codes, const Ahead& ahead);
+
 // What is known of a run of float32 or bfloat16: the largest magnitude as bits of float32, so that NaN is above all.
 using LargestOfRunsFn = void (*)(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                                  std::uint32_t* largest);

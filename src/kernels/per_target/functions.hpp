@@ -35,6 +35,9 @@ void look_up_nibbles(const std::byte* codes, std::byte* dst, std::size_t count, 
 void look_up_powers(const std::byte* codes, std::byte* dst, std::size_t count, const NibblePowers& by);
 [[nodiscard]] EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept;
 [[nodiscard]] EncodeMantissasFn find_encode_mantissas(const CodeRule& rule) noexcept;
+void encode_integer_steps(const std::byte* numbers, std::size_t count, const CodeRule& rule,
+                          const IntegerStepTables& tables, const RunOperand* operands, unsigned run_shift,
+                          std::byte* codes, const Ahead& ahead);
 void encode_steps(const std::byte* numbers, std::size_t count, const StepTables& tables, const std::uint8_t* scales,
                   unsigned run_shift, Zeros zeros, std::byte* codes, const Ahead& ahead);
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,

@@ -21,6 +21,7 @@ extern constexpr Ops ops = {
     .find_encode_runs = find_encode_runs,
     .find_encode_mantissas = find_encode_mantissas,
     .encode_steps = TENSORCAST_TARGET_LEVEL >= 2 ? encode_steps : nullptr,
+    .encode_integer_steps = TENSORCAST_TARGET_LEVEL >= 2 ? encode_integer_steps : nullptr,
     .largest_of_runs = largest_of_runs,
     .range_of_runs = range_of_runs,
     .scale_blocks = TENSORCAST_HAS_QUICK_BLOCKS ? scale_blocks : nullptr,

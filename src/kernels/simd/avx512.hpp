@@ -403,22 +403,24 @@ SIMD_INLINE U8h pack_u4(U8 codes) {
   return (U8h)_mm512_cvtepi16_epi8(pairs);
 #endif
 }
-// Of words below 16.
-SIMD_INLINE U8h pack_u4(U16x2 codes) {
+// Of codes in groups of eight, as grouped_bytes() gives them.
+SIMD_INLINE U8h pack_grouped_u4(U8 codes) {
 #if defined(__AVX512VBMI__)
-  // Packed bytes are in groups of eight, those of `hi` behind those of `lo`.
   alignas(64) static constexpr struct Index {
     std::uint8_t at[64] = {};
     constexpr Index() {
       for (int i = 0; i < 32; ++i) at[i] = static_cast<std::uint8_t>(i % 16 / 4 * 16 + i / 16 * 8 + i % 4 * 2);
     }
   } index;
-  const __m512i bytes = _mm512_packus_epi16((__m512i)codes.lo, (__m512i)codes.hi);
-  const __m512i pairs = _mm512_maddubs_epi16(bytes, _mm512_set1_epi16(0x1001));
+  const __m512i pairs = _mm512_maddubs_epi16((__m512i)codes, _mm512_set1_epi16(0x1001));
   return (U8h)_mm512_castsi512_si256(_mm512_permutexvar_epi8(_mm512_load_si512(index.at), pairs));
 #else
-  return pack_u4(pack_clamped(codes));
+  return pack_u4((U8)_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512i)codes));
 #endif
+}
+// Of words below 16.
+SIMD_INLINE U8h pack_u4(U16x2 codes) {
+  return pack_grouped_u4((U8)_mm512_packus_epi16((__m512i)codes.lo, (__m512i)codes.hi));
 }
 SIMD_INLINE U8q pack_u2(U8 codes) {
   const U32 pairs = as<U32>(codes) | (as<U32>(codes) >> 6);
