@@ -104,6 +104,9 @@ TEST(Quantize, ScalesThatTellRecipesApart) {
   EXPECT_EQ(scale_of(0.0f, "mxfp4", "deepgemm"), 112);
   EXPECT_EQ(scale_of(0.0f, "mxfp4", "mlx"), 127);
   EXPECT_EQ(scale_of(0.0f, "mxfp4", "quark"), 1);
+  EXPECT_EQ(scale_of(0x1.ffp127f, "mxfp4", "quark"), 254);  // rounds to 2^128
+  EXPECT_EQ(scale_of(0x1.ffp127f, "mxfp8-e5m2", "quark"), 254);
+  EXPECT_EQ(scale_of(0x1.bfp127f, "mxfp4", "quark"), 252);
   EXPECT_EQ(scale_of(0.0f, "mxfp4", "rceil"), 0);
 }
 

@@ -80,8 +80,9 @@ inline BlockScale even(const Extent& block, const ScaleContext& context) noexcep
 inline BlockScale quark(const Extent& block, const ScaleContext& context) noexcept {
   if (is_nan(block.largest)) return divided_by(nan_code, nan);
   const Element element = limits_of(context.element);
-  const int exponent =
-      std::clamp(rounded_exponent_field(block.largest, element.mantissa) - bias - element.exponent, -bias, bias);
+  const int field = rounded_exponent_field(block.largest, element.mantissa);
+  // Rounded to infinity, whose logarithm less the exponent of the element is limited.
+  const int exponent = field == 255 ? bias : std::max(field - bias - element.exponent, -bias);
   return divided_by(std::max(exponent + bias, 1), power_of_two(exponent));
 }
 
