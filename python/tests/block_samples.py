@@ -120,6 +120,13 @@ def _nonfinite(numbers):
     return x
 
 
+# Of Quark alone, whose scales end in its own way.
+ENDS = {
+    "ends of the exponents": lambda: np.concatenate(
+        [_exponents(120, 128), _exponents(-130, -118), _powers(125, 127).reshape(128, 512), _powers(-130, -120).reshape(128, 512)]
+    )
+}
+
 NONFINITE = {
     "NaN": lambda: _nonfinite([np.nan]),
     "infinity": lambda: _nonfinite([np.inf, np.inf, -np.inf]),
@@ -130,15 +137,22 @@ NONFINITE = {
 def sample(name, dtype):
     if name in NONFINITE:
         return NONFINITE[name]().astype(np.float32).astype(DTYPES[dtype])
-    return _rounded(SAMPLES[name](), dtype)
+    return _rounded({**SAMPLES, **ENDS}[name](), dtype)
 
 
-def canonical(scheme, parts):
-    """What is compared: codes and scales, less what tools do not define: which NaN, and codes under a NaN scale."""
+# Quark writes 0 for it, and contradicts itself: its float8 and its kernels of float4 for GPUs have -0.
+NEGATIVE_ZERO = {"mxfp4": 8, "mxfp6": 32, "mxfp6-e3m2": 32}
+
+
+def canonical(case, parts):
+    """What is compared: codes and scales, less what tools do not define: which NaN, codes under a NaN scale, Quark's -0."""
+    scheme, recipe, *_ = case.split(" ")
     parts = {name: np.ascontiguousarray(part) for name, part in parts.items() if part is not None}
     if "codes" not in parts:
         return parts
     codes, scales = parts["codes"].copy(), parts["scales"].copy()
+    if recipe == "quark":
+        codes[codes == NEGATIVE_ZERO.get(scheme)] = 0
     if scales.dtype == np.float32:
         nan = np.isnan(scales)
     else:
@@ -152,8 +166,9 @@ def canonical(scheme, parts):
     return {**parts, "codes": codes, "scales": scales.ravel()}
 
 
-def digest(scheme, parts):
-    made = canonical(scheme, parts)
+def digest(case, parts):
+    """Of a case: scheme, recipe and options, as recipe_digests.json has them."""
+    made = canonical(case, parts)
     whole = hashlib.sha256()
     for name in sorted(made):
         whole.update(name.encode() + made[name].tobytes())

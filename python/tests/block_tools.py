@@ -5,8 +5,8 @@
     python block_tools.py --check GGML_QUANTS.so    compares it with what the tools write now
 
 Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
-transformers 5.23 and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel: later ones round ties of float4 to even. The
-library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared -fPIC``: a
+transformers 5.23, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
+later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared -fPIC``: a
 fused multiply-add would change its bytes.
 """
 
@@ -18,6 +18,7 @@ import os
 import pathlib
 import sys
 import types
+from unittest import mock
 
 import block_samples as samples
 import comfy_kitchen.backends.eager.quantization as comfy
@@ -33,6 +34,11 @@ from modelopt.torch.quantization.qtensor.fp8_tensor import FP8QTensor
 from modelopt.torch.quantization.qtensor.mxfp4_tensor import MXFP4QTensor
 from modelopt.torch.quantization.qtensor.mxfp8_tensor import MXFP8QTensor
 from modelopt.torch.quantization.qtensor.nvfp4_tensor import NVFP4QTensor
+from quark.torch.kernel.hw_emulation import hw_emulation_interface as quark_kernels
+from quark.torch.quantization.config import config as quark_specs
+from quark.torch.quantization.observer.observer import PerBlockMXObserver
+from quark.torch.utils.numerics import to_e8m0_uint8
+from quark.torch.utils.pack import create_pack_method
 from torchao.prototype.mx_formats import mx_tensor, nvfp4_tensor
 from torchao.prototype.mx_formats.kernels import f32_to_f6_e2m3_unpacked
 from torchao.quantization import Float8Tensor, PerBlock, PerRow, PerTensor
@@ -244,11 +250,55 @@ def deepgemm_fp8(x, casts, power_of_two):
     return {"codes": code_bytes(codes), "scales": scales.numpy()}
 
 
+QUARK = {
+    "mxfp8": quark_specs.OCP_MXFP8E4M3Spec,
+    "mxfp8-e5m2": quark_specs.OCP_MXFP8E5M2Spec,
+    "mxfp6": quark_specs.OCP_MXFP6E2M3Spec,
+    "mxfp6-e3m2": quark_specs.OCP_MXFP6E3M2Spec,
+    "mxfp4": quark_specs.OCP_MXFP4Spec,
+}
+
+
+def quark_float8(t, name, arguments):
+    """It packs no float8 in blocks: the elements are what its simulation casts to before the product with the scale."""
+    made = []
+
+    def cast(x, float8_dtype):
+        made.append(x.to(float8_dtype))
+        return made[0].to(x.dtype)
+
+    with mock.patch.object(quark_kernels, "cast_to_float8_and_back", cast):
+        torch.ops.quark.scaled_fake_quantize(name, t, *arguments, "")
+    return code_bytes(made[0]).reshape(t.shape)
+
+
+def quark_numbers(t, name, arguments):
+    numbers = torch.ops.quark.scaled_real_quantize(name, t, *arguments)
+    # It packs infinity as the bits of its exponent, 4 or 16, and not as the largest number.
+    largest = {"fp4": 6, "fp6_e2m3": 7.5, "fp6_e3m2": 28}[name]
+    packed = code_bytes(create_pack_method("per_group", name).pack(numbers.clamp(-largest, largest), False))
+    if name == "fp4":
+        return nibbles(packed)
+    words = packed.reshape(-1, 3).astype(np.uint32) @ np.uint32([1, 1 << 8, 1 << 16])
+    return np.stack([words >> shift & 63 for shift in (0, 6, 12, 18)], -1).astype(np.uint8).reshape(t.shape)
+
+
+def quark(x, scheme):
+    t, spec = tensor_of(x), QUARK[scheme](ch_axis=-1).to_quantization_spec()
+    observer, name = PerBlockMXObserver(spec), spec.dtype.value
+    observer(t)
+    scales, zeros = observer.calculate_qparams()
+    arguments = (scales, zeros, -1, 32, 0.0, 0.0, 8, "per_group")
+    codes = (quark_float8 if scheme.startswith("mxfp8") else quark_numbers)(t, name, arguments)
+    return {"codes": codes, "scales": code_bytes(to_e8m0_uint8(scales))}
+
+
 # What a tool writes where it converts NaN to an integer differs by type, and by where in a tensor the number is.
 UNDEFINED = {
     **dict.fromkeys(("mxfp4 compressed-tensors", "mxfp6 compressed-tensors", "mxfp4 mlx", "mxfp8 mlx"), samples.NONFINITE),
     "mxfp8 compressed-tensors": ("NaN", "NaN and infinity"),
     "mxfp4 ggml": ("infinity", "NaN and infinity"),
+    **dict.fromkeys((f"{scheme} quark" for scheme in QUARK), ("NaN", "NaN and infinity")),
 }
 
 
@@ -293,6 +343,7 @@ def all_tools(library):
     for scheme in ELEMENTS:
         for recipe, mode in MODES.items():
             tools[f"{scheme} {recipe}"] = lambda x, a=(scheme, mode): torchao_mx(x, *a)
+        tools[f"{scheme} quark"] = lambda x, a=scheme: quark(x, a)
     for bits in (4, 6, 8):
         tools[f"mxfp{bits} compressed-tensors"] = lambda x, a=bits: ct_mx(x, a)
     for strategy, granularity in (("tensor", PerTensor()), ("channel", PerRow()), ("block", PerBlock((128, 128)))):
@@ -336,10 +387,10 @@ def main():
     digests = {}
     with np.errstate(all="ignore"):
         for case, tool in sorted(all_tools(library).items()):
-            scheme = case.split(" ")[0]
+            ends = samples.ENDS if case.endswith(" quark") else ()
             digests[case] = {
-                f"{name} {dtype}": samples.digest(scheme, tool(samples.sample(name, dtype)))
-                for name in (*samples.SAMPLES, *samples.NONFINITE)
+                f"{name} {dtype}": samples.digest(case, tool(samples.sample(name, dtype)))
+                for name in (*samples.SAMPLES, *ends, *samples.NONFINITE)
                 for dtype in samples.DTYPES
                 if is_defined(case, name)
             }

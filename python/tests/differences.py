@@ -33,6 +33,9 @@ a difference that no line below explains fails it. Rules are those of [semantics
 Implementations without options are compared under ours that come nearest: `saturate=False` for the float8 types
 (`True` where they saturate), `round_mode="nearest"` for float8_e8m0fnu. OpenVINO is its reference evaluation.
 
+[recipes.md](recipes.md#where-they-contradict-themselves-or-each-other) has the inputs on which tools that quantize to blocks
+contradict themselves or each other.
+
 """
 
 

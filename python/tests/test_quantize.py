@@ -40,7 +40,7 @@ def test_every_byte_is_the_tools(case):
     for key, expected in DIGESTS[case].items():
         name, dtype = key.rsplit(" ", 1)
         more = {"nonfinite": "tool"} if name in samples.NONFINITE else {}
-        if samples.digest(scheme, parts_of(samples.sample(name, dtype), scheme, recipe, **given, **more)) != expected:
+        if samples.digest(case, parts_of(samples.sample(name, dtype), scheme, recipe, **given, **more)) != expected:
             wrong.append(key)
     assert not wrong
     # What a tool leaves undefined is refused; of compressed-tensors' bytes there are those of most blocks.

@@ -402,6 +402,8 @@ TEST(Quantize, WhatToolsLeaveUndefinedIsRefused) {
   for (const std::string_view scheme : {"mxfp4", "mxfp8"}) {
     EXPECT_TRUE(refused(scheme, "mlx", nan));
     EXPECT_TRUE(refused(scheme, "mlx", -infinity));
+    EXPECT_TRUE(refused(scheme, "quark", nan));
+    EXPECT_FALSE(refused(scheme, "quark", -infinity));
   }
   EXPECT_FALSE(refused("mxfp4", "ggml", nan));
   EXPECT_TRUE(refused("mxfp4", "ggml", -infinity));

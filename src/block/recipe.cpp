@@ -105,7 +105,8 @@ constexpr auto common_mx = std::to_array<MxWords>({
     {"floor", each<mx::floor>, false, "2^(exponent of amax - emax)", "nearest even of x / s; byte 0 divides by 2^-126"},
     {"ceil", each<mx::ceil>, false, "as floor, one more unless amax is a power of two", "as floor"},
     {"even", each<mx::even>, false, "as floor, of amax rounded to the element's mantissa", "as floor"},
-    {"quark", each<mx::quark>, false, "as even, exponents -127 to 127; 2^-127 is written as byte 1", rne_quotient},
+    {"quark", each<mx::quark>, false, "as even, exponents -127 to 127; 2^-127 is written as byte 1",
+     "nearest even of x / s; -0 of float4 and float6 is 0 in Quark on a CPU"},
 });
 
 struct MxScheme {
@@ -283,10 +284,11 @@ constexpr std::array<Row, row_count> rows = [] {
   for (const MxScheme& scheme : mx_schemes) {
     for (const MxWords& mode : common_mx) {
       const ElementRule element{.element = scheme.element, .bits = scheme.bits, .multiplies = mode.multiplies};
-      const bool is_from_source = mode.recipe == "rceil" || mode.recipe == "quark";
+      const bool is_from_source = mode.recipe == "rceil";
+      const Undefined numbers = mode.recipe == "quark" ? Undefined::nan : Undefined::none;
       made[n++] = {
           {scheme.scheme, mode.recipe, scheme.spelling, mode.scale_words, mode.element_words, false, is_from_source},
-          mx_recipe(element, mode.scale)};
+          undefined_for(numbers, mx_recipe(element, mode.scale))};
     }
     for (const Row& row : tool_mx) {
       if (row.words.scheme == scheme.scheme) made[n++] = row;
