@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny random models that transformers loads quantized give the logits of our bfloat16 folder, bit for bit."""
+"""Tiny random models that compressed-tensors quantized give the logits of our bfloat16 folder, bit for bit.
+
+Those that tcast quantized are in tests/checkpoints/loads_test.py."""
 
 import json
 import os
@@ -78,29 +80,6 @@ class LoadTest(unittest.TestCase):
                     dequantized = transformers.FineGrainedFP8Config(dequantize=True)
                     loaded = logits(out, quantization_config=dequantized)
                     self.assertTrue(torch.equal(loaded, logits(plain)), spelling)
-
-    def test_folders_that_are_quantized_by_recipes_load(self):
-        spelled = {"compressed-tensors": transformers.CompressedTensorsConfig(run_compressed=False),
-                   "deepseek": transformers.FineGrainedFP8Config(dequantize=True),
-                   "transformers-mxfp8": transformers.FineGrainedFP8Config(dequantize=True)}
-        cases = [(scheme, "compressed-tensors", []) for scheme in
-                 ("fp8-tensor", "fp8-channel", "fp8-block", "mxfp8", "mxfp6", "mxfp4", "nvfp4", "int8-channel")]
-        cases += [("int4-group", "compressed-tensors", ["--group-size", "32"]),
-                  ("int4-group", "compressed-tensors", ["--group-size", "64", "--no-symmetric"]),
-                  ("nvfp4", "compressed-tensors", ["--rule", "self_attn=fp8-channel"]),
-                  ("fp8-block", "deepseek", []), ("mxfp8", "transformers-mxfp8", [])]
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = pathlib.Path(temporary)
-            tiny_model(folder / "plain")
-            for i, (scheme, spelling, more) in enumerate(cases):
-                with self.subTest(f"{scheme} as {spelling} {more}"):
-                    out, plain = folder / f"{i}", folder / f"{i}-bf16"
-                    for command in ([folder / "plain", "-o", out, "--to", scheme, "--spelling", spelling, *more],
-                                    [out, "-o", plain, "--to", "bfloat16"]):
-                        subprocess.run([TCAST, "convert", *command], check=True, capture_output=True)
-                    # Decompressed, transformers takes the whole model for one format.
-                    options = {} if "--rule" in more else {"quantization_config": spelled[spelling]}
-                    self.assertTrue(torch.equal(logits(out, **options), logits(plain)))
 
 
 if __name__ == "__main__":
