@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "block/code_packing.hpp"
 #include "block/float_steps.hpp"
@@ -62,18 +63,18 @@ std::array<std::uint8_t, magnitudes> codes_from(int field, kernels::EncodeRunsFn
   return codes;
 }
 
-// Null if a cell has two steps, which none has.
-std::unique_ptr<const kernels::IntegerStepTables> make_integer_steps(kernels::EncodeRunsFn encode,
-                                                                     const kernels::CodeRule& rule) {
+// Empty if a cell has two steps, which none has.
+std::optional<kernels::IntegerStepTables> integer_steps_of(kernels::EncodeRunsFn encode,
+                                                           const kernels::CodeRule& rule) noexcept {
   using Tables = kernels::IntegerStepTables;
   constexpr int negative = 256, code_mask = 15;
-  auto made = std::make_unique<Tables>();
+  std::optional<Tables> made(std::in_place);
   for (std::size_t mantissa = 0; mantissa < Tables::mantissas; ++mantissa) {
     const float scale = float_of(static_cast<std::uint32_t>((127 << 7) + mantissa) << 16);
     // Negative numbers, as they have one code more.
     auto codes = codes_from<(Tables::cells << Tables::cell_bits)>(negative + 127 - 1, encode, rule, scale);
     for (std::uint8_t& code : codes) code = static_cast<std::uint8_t>((rule.is_offset ? 8 - code : -code) & code_mask);
-    if (!set_steps<Tables::cell_bits>(codes, made->steps[mantissa])) return nullptr;
+    if (!set_steps<Tables::cell_bits>(codes, made->steps[mantissa])) return std::nullopt;
   }
   return made;
 }
@@ -100,8 +101,8 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
                             code_rule_.rounds_to == DType::bfloat16;
   encode_integer_steps_ = has_integers ? kernels::ops_of(target).encode_integer_steps : nullptr;
   if (encode_integer_steps_ == nullptr) return;
-  static const std::unique_ptr<const kernels::IntegerStepTables> steps = make_integer_steps(encode_, code_rule_);
-  integer_steps_ = steps.get();
+  static const std::optional<kernels::IntegerStepTables> steps = integer_steps_of(encode_, code_rule_);
+  integer_steps_ = steps ? &*steps : nullptr;
 }
 
 std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<const float, 256> factors) const {

@@ -44,7 +44,7 @@ class RunEncoder {
                  const std::uint8_t* scales, unsigned run_shift, std::byte* packed,
                  const kernels::Ahead& ahead) const noexcept;
 
-  // The same as run() for finite numbers in runs of 32 or more, if integer_steps() are not null: integers of 4 bits from
+  // The same as run() for finite numbers in runs of 32 or more, where has_integer_steps(): integers of 4 bits from
   // bfloat16.
   void run_integer_steps(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift,
                          std::byte* packed, const kernels::Ahead& ahead) const noexcept;
