@@ -56,6 +56,7 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     compute_dtype: DTypeLike | None
     group_size: int
     symmetric: bool
+    power_of_two_scales: bool
     fuse: Fuse | None
     nonfinite: Nonfinite | None
     clip: Clip | None
@@ -110,6 +111,7 @@ class ConvertOptions(PlanOptions, total=False):
             quantized layers bfloat16).
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
         symmetric: int4-group: no zero points.
+        power_of_two_scales: fp8-block: scales are powers of two, as float32 (DeepSeek's ue8m0).
         fuse: one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's
             loaders want it).
         nonfinite: with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of them.

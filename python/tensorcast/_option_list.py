@@ -75,6 +75,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "compute_dtype": None,
     "group_size": 0,
     "symmetric": True,
+    "power_of_two_scales": False,
     "fuse": None,
     "nonfinite": None,
     "clip": None,
@@ -85,6 +86,6 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "overwrite": False,
     "parents": False,
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
 FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

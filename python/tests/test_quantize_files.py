@@ -24,6 +24,7 @@ CASES = [
     ("fp8-tensor", "compressed-tensors", {}),
     ("fp8-channel", "compressed-tensors", {"recipe": "modelopt"}),
     ("fp8-block", "deepseek", {}),
+    ("fp8-block", "deepseek", {"power_of_two_scales": True}),
     ("mxfp8", "transformers-mxfp8", {"recipe": "floor"}),
     ("mxfp6", "compressed-tensors", {}),
     ("mxfp4", "compressed-tensors", {"recipe": "even"}),

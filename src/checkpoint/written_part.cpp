@@ -41,6 +41,7 @@ nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) 
       {"scheme", quantizing.scheme},         {"recipe", quantizing.recipe},
       {"numbers", name(quantizing.numbers)}, {"group_size", quantizing.group_size},
       {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
+  if (quantizing.power_of_two_scales) json["power_of_two_scales"] = true;
   if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
   if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
   if (!quantizing.importance.file.empty()) {
@@ -68,6 +69,7 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   const Result<DType> compute =
       json.contains("compute") ? parse_dtype(json.at("compute").get<std::string>()) : Result<DType>(DType::undefined);
   if (!numbers || !compute) return false;
+  quantizing.power_of_two_scales = json.value("power_of_two_scales", false);
   quantizing.numbers = *numbers;
   quantizing.compute = *compute;
   if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;

@@ -124,6 +124,8 @@ inline constexpr std::tuple request_options{
         "group_size", &QuantizeTargets::group_size,
         {.of_files = true, .help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "N"}),
     option("symmetric", &QuantizeTargets::symmetric, {.of_files = true, .help = "int4-group: no zero points"}),
+    option("power_of_two_scales", &QuantizeTargets::power_of_two_scales,
+           {.of_files = true, .help = "fp8-block: scales are powers of two, as float32 (DeepSeek's ue8m0)"}),
     option("fuse", &QuantizeTargets::fuse,
            {.words = {"auto", "never"},
             .of_files = true,

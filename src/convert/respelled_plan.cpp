@@ -46,6 +46,7 @@ Result<void> check_quantizing(const ConvertRequest& request) {
                          : request.compute_dtype != none.compute_dtype ? "compute_dtype"
                          : request.group_size != none.group_size       ? "group_size"
                          : request.symmetric != none.symmetric         ? "symmetric"
+                         : request.power_of_two_scales                 ? "power_of_two_scales"
                          : request.fuse != none.fuse                   ? "fuse"
                          : request.nonfinite != none.nonfinite         ? "nonfinite"
                          : request.clip != none.clip                   ? "clip"

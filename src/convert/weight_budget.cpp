@@ -79,10 +79,9 @@ class BudgetChoice {
         })) {
       return invalid(fmt::format("no candidate has a recipe \"{}\"", targets.recipe));
     }
-    if ((targets.group_size != 0 || !targets.symmetric) &&
-        !is_any([](const SchemeCandidate& candidate) { return candidate.scheme == "int4-group"; })) {
-      return invalid("`group_size` and `symmetric` are of use with int4-group only, which is no candidate");
-    }
+    std::vector<std::string_view> schemes;
+    for (const SchemeCandidate& candidate : candidates_) schemes.push_back(candidate.scheme);
+    TRY(quantized::check_scheme_options(targets, schemes));
     for (const ChosenWeight& weight : weights_) {
       const SchemeCandidate fixed{weight.scheme, weight.recipe};
       const auto known =
@@ -216,6 +215,7 @@ std::string basis_of(std::span<const ChosenWeight> weights, const quantized::Fou
                          static_cast<int>(targets.compute_dtype),
                          targets.group_size,
                          targets.symmetric,
+                         targets.power_of_two_scales,
                          static_cast<int>(targets.fuse),
                          static_cast<int>(targets.nonfinite),
                          static_cast<int>(targets.clip),

@@ -36,6 +36,7 @@ FOLDERS = [
     # Decompressed, transformers takes the whole model for one format.
     ("nvfp4", "compressed-tensors", ["--rule", "self_attn=fp8-channel"], None),
     ("fp8-block", "deepseek", [], FLOAT8),
+    ("fp8-block", "deepseek", ["--power-of-two-scales"], FLOAT8),
     ("mxfp8", "transformers-mxfp8", [], FLOAT8),
 ]
 GGUF_SCHEMES = ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k", "mxfp4")

@@ -139,6 +139,27 @@ class QuantizeTest(running.CommandTest):
         self.assertFalse((self.folder / "out.safetensors").exists())
         self.assertIn("4095 of 4096 nonzero elements became zero", self.exits(0, "convert", *more).stderr)
 
+    def test_scales_that_are_powers_of_two(self):
+        scale = "model.layers.0.mlp.down_proj.weight_scale_inv"
+        for powers, more in ((False, []), (True, ["--power-of-two-scales"])):
+            out = f"powers-{powers}"
+            self.done("convert", "in", "-o", out, "--to", "fp8-block", *more)
+            section = json.loads((self.folder / out / "config.json").read_text())["quantization_config"]
+            self.assertEqual(section.get("scale_fmt"), "ue8m0" if powers else None)
+            dtype, _, content = self.read(out)[scale]
+            self.assertEqual(dtype, "F32")
+            mantissas = [bits & 0x7fffff for bits in struct.unpack(f"<{len(content) // 4}I", content)]
+            self.assertEqual(not any(mantissas), powers)
+            self.assertIn("4 weights are fp8-block by", self.done("verify", out, "--against", "in"))
+            self.done("plan", "in", "-o", f"planned-{out}", "--to", "fp8-block", *more)
+            self.done("run-shard", f"planned-{out}")
+            self.done("finish", f"planned-{out}")
+            self.assertEqual(self.read(f"planned-{out}"), self.read(out))
+        for more, words in ((["--to", "mxfp8"], "--power-of-two-scales is of use with fp8-block only"),
+                            (["--to", "bfloat16"], "--power-of-two-scales is of use with a scheme only"),
+                            (["--to", "fp8-block", "--recipe", "modelopt"], "no scales that are powers of two")):
+            self.assertIn(words, self.refused("convert", "in", "-o", "out", "--power-of-two-scales", *more))
+
     def test_verify_against_the_source_finds_the_recipe(self):
         for more, recipe in ((["--to", "nvfp4"], "nvfp4 by modelopt"), (["--to", "mxfp4", "--recipe", "even"], "mxfp4 by even"),
                              (["--to", "int4-group", "--group-size", "32", "--no-symmetric"],

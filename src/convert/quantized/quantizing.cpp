@@ -54,6 +54,7 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   options.recipe = quantizing.recipe;
   options.group_size = quantizing.group_size;
   options.symmetric = quantizing.symmetric;
+  options.power_of_two_scales = quantizing.power_of_two_scales;
   options.compute_dtype = quantizing.compute;
   options.nonfinite = quantizing.nonfinite;
   options.clip = quantizing.clip;

@@ -26,6 +26,7 @@ struct Quantizing {
   DType compute = DType::undefined;  // they are rounded to it first; undefined: their own type
   std::int64_t group_size = 0;
   bool symmetric = true;
+  bool power_of_two_scales = false;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
   ImportanceEntry importance = {};

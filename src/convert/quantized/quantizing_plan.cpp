@@ -41,18 +41,18 @@ class QuantizingPlanner {
   [[nodiscard]] Result<void> check_options() const {
     const QuantizeTargets& targets = request_.targets;
     std::string known;
-    bool has_recipe = targets.recipe.empty(), has_groups = targets.group_size == 0 && targets.symmetric;
+    bool has_recipe = targets.recipe.empty();
+    std::vector<std::string_view> schemes;
     for (const ChosenWeight& weight : chosen_) {
       has_recipe = has_recipe || find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
-      has_groups = has_groups || weight.scheme == "int4-group";
+      schemes.push_back(weight.scheme);
     }
-    const auto fail = [](std::string message) { return invalid(std::move(message)); };
-    if (!has_groups) return fail("`group_size` and `symmetric` are of use with int4-group only, which has groups");
+    TRY(check_scheme_options(targets, schemes));
     if (has_recipe) return {};
     for (const QuantizeRecipe& row : quantize_recipes()) {
       if (row.scheme == chosen_.front().scheme) known += (known.empty() ? "" : ", ") + std::string(row.recipe);
     }
-    return fail(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
+    return invalid(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
   }
 
   Result<void> plan_layer(const ChosenWeight& weight) {
@@ -205,6 +205,17 @@ std::uint64_t PlannedWeight::bytes() const noexcept {
   return sum;
 }
 
+Result<void> check_scheme_options(const QuantizeTargets& targets, std::span<const std::string_view> schemes) {
+  const auto is_missing = [&](std::string_view scheme) { return std::ranges::find(schemes, scheme) == schemes.end(); };
+  if ((targets.group_size != 0 || !targets.symmetric) && is_missing("int4-group")) {
+    return invalid("`group_size` and `symmetric` are of use with int4-group only", "`to` int4-group has groups");
+  }
+  if (targets.power_of_two_scales && is_missing("fp8-block")) {
+    return invalid("`power_of_two_scales` is of use with fp8-block only", "scales of MX schemes are powers of two");
+  }
+  return {};
+}
+
 Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
   if (targets.importance.empty() || chosen.empty()) return {};
   importance = std::make_shared<const ImportanceFile>(TRY(ImportanceFile::open(targets.importance)));
@@ -233,6 +244,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .compute = targets.compute_dtype,
                         .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
                         .symmetric = !has_groups || targets.symmetric,
+                        .power_of_two_scales = targets.power_of_two_scales && weight.scheme == "fp8-block",
                         .nonfinite = targets.nonfinite,
                         .clip = targets.clip,
                         .importance = request.importance_of(layer.name)};

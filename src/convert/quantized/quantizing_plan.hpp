@@ -55,6 +55,10 @@ struct PlannedWeight {
                                                 std::span<const TensorInfo> tensors, const QuantizeRequest& request,
                                                 const SpellingWriter& writer, bool beside_mxfp4);
 
+// Errors: invalid_argument: an option of a scheme that is not among `schemes`.
+[[nodiscard]] Result<void> check_scheme_options(const QuantizeTargets& targets,
+                                                std::span<const std::string_view> schemes);
+
 // The spelling that was asked for, or that of the schemes if all have the same. Errors: as plan_quantizing().
 [[nodiscard]] Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes,
                                                             const QuantizeRequest& request);

@@ -285,9 +285,16 @@ Result<const SpellingWriter*> writer_named(const std::string& spelling) {
 WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                               const std::function<bool(const std::string&)>& writes, WrittenModel model) {
+  bool has_powers = false, has_others = false;  // scales of fp8-block
   for (const RespelledLayer& layer : plan.layers) {
-    if (!layer.written.tensors.empty()) model.layers.push_back(&layer.written);
+    if (layer.written.tensors.empty()) continue;
+    model.layers.push_back(&layer.written);
+    if (layer.content.scheme != "fp8-block") continue;
+    const bool has_power = layer.quantizing && layer.quantizing->power_of_two_scales;
+    has_powers = has_powers || has_power;
+    has_others = has_others || !has_power;
   }
+  if (has_powers && !has_others) model.scale_format = "ue8m0";
   if (model.layers.empty()) return {};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const formats::TensorInfo& tensor = tensors[i];
