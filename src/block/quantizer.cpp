@@ -29,8 +29,8 @@ namespace tensorcast::block {
 namespace {
 
 constexpr std::size_t task_elements = std::size_t{1} << 18;
-// Of rows that share scales, which are read twice: 128 of them fit into the second-level cache, and so do the next ones,
-// which are prefetched meanwhile.
+// Of rows that share scales, which are read twice: 128 of them fit into the second-level cache, and so do the next
+// ones, which are prefetched meanwhile.
 constexpr std::size_t band_columns = 2048;
 constexpr std::size_t gguf_part = 1024;  // numbers at a time
 
@@ -313,7 +313,8 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
   work.are_finite = largest < infinity_bits;
-  if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_finite && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
+  if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_finite && !take_nonfinite(stretch, work))
+    return Error{.code = ErrorCode::out_of_range};
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);

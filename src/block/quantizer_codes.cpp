@@ -54,8 +54,8 @@ std::size_t Quantizer::bytes_to_next(const Stretch& stretch, const Work& work) c
   return reads_in_place() ? storage_bytes(source_, steps_to_next(stretch, work)) : 0;
 }
 
-// What is prefetched of the next stretch while whole lines of the cache are measured: a quarter, as that takes a quarter
-// of the time.
+// What is prefetched of the next stretch while whole lines of the cache are measured: a quarter, as that takes a
+// quarter of the time.
 std::size_t Quantizer::begun_bytes(std::size_t ahead, std::size_t count) const {
   constexpr std::size_t quarters = 4, line = 64;
   const std::size_t bytes = storage_bytes(source_, count) / quarters;

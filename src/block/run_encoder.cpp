@@ -50,8 +50,8 @@ bool set_steps(std::span<const std::uint8_t> codes, std::span<std::uint16_t> ste
 
 // The codes of all magnitudes of bfloat16 from this binade on, under one scale.
 template <std::size_t magnitudes>
-std::array<std::uint8_t, magnitudes> codes_from(int field, kernels::EncodeRunsFn encode,
-                                                const kernels::CodeRule& rule, float factor) {
+std::array<std::uint8_t, magnitudes> codes_from(int field, kernels::EncodeRunsFn encode, const kernels::CodeRule& rule,
+                                                float factor) {
   std::array<std::uint16_t, magnitudes> numbers;
   for (std::size_t i = 0; i < magnitudes; ++i) numbers[i] = static_cast<std::uint16_t>((field << 7) + i);
   std::array<std::byte, magnitudes> packed;

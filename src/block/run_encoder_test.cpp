@@ -329,7 +329,8 @@ TEST(RunEncoder, StepsOfIntegersEqualTheDefinition) {
     numbers.resize(runs.count);
     std::vector<Operand> operands(runs.runs());
     for (Operand& operand : operands) {
-      operand.factor = float_of(bits_of(std::ldexp(1.0f, static_cast<int>(random() % 220) - 110)) + (random() % 128 << 16));
+      operand.factor =
+          float_of(bits_of(std::ldexp(1.0f, static_cast<int>(random() % 220) - 110)) + (random() % 128 << 16));
       if (random() % 8 == 0) operand.factor = rare[random() % rare.size()];
       if (random() % 16 == 0) operand.zero = static_cast<float>(random() % 16) - 8.0f;
     }

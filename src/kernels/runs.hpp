@@ -150,8 +150,8 @@ using EncodeStepsFn = void (*)(const std::byte* numbers, std::size_t count, cons
                                const std::uint8_t* scales, unsigned run_shift, Zeros zeros, std::byte* codes,
                                const Ahead& ahead);
 
-// The codes of integers of 4 bits from quotients of bfloat16 numbers and scales, rounded to bfloat16: as StepTables, with
-// a table for each mantissa of a scale, and a cell for each eighth of a binade from that of half the scale on.
+// The codes of integers of 4 bits from quotients of bfloat16 numbers and scales, rounded to bfloat16: as StepTables,
+// with a table for each mantissa of a scale, and a cell for each eighth of a binade from that of half the scale on.
 struct IntegerStepTables {
   static constexpr int cell_bits = 4;
   static constexpr std::size_t cells = 64, mantissas = 128;
