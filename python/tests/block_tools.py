@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes recipe_digests.json: what each tool writes for each sample, on a CPU.
 
-    python block_tools.py GGML_QUANTS.so            writes it
-    python block_tools.py --check GGML_QUANTS.so    compares it with what the tools write now
+    python block_tools.py GGML_QUANTS.so TRANSFORMER_ENGINE.whl            writes it
+    python block_tools.py --check GGML_QUANTS.so TRANSFORMER_ENGINE.whl    compares it with what the tools write now
 
 Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
 transformers 5.23, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
-later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG -ffp-contract=off -shared -fPIC``: a
-fused multiply-add would change its bytes.
+later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG
+-ffp-contract=off -shared -fPIC``: a fused multiply-add would change its bytes. Of transformer-engine 2.20.2, the wheel without
+extras is read, not installed: ModelOpt would look for its CUDA.
 """
 
 import ctypes
@@ -250,6 +251,43 @@ def deepgemm_fp8(x, casts, power_of_two):
     return {"codes": code_bytes(codes), "scales": scales.numpy()}
 
 
+def te_reference(wheel):
+    """Its reference of NVFP4 in PyTorch, from the wheel: the package itself looks for its libraries of CUDA."""
+
+    class Quantizer:
+        def __init__(self, rowwise, columnwise):
+            self.rowwise_usage, self.columnwise_usage = rowwise, columnwise
+
+    def package(name, **names):
+        module = types.ModuleType(f"transformer_engine{name}")
+        module.__path__ = [f"{wheel}/transformer_engine{name.replace('.', '/')}"]
+        module.__dict__.update(names)
+        return module
+
+    storage = package(".pytorch.quantized_tensor", Quantizer=Quantizer, QuantizedTensorStorage=object)
+    recipes = package(".pytorch.custom_recipes", gemm=mock.MagicMock())
+    stubs = {module.__name__: module for module in (package(""), package(".pytorch"), recipes, storage)}
+    with mock.patch.dict(sys.modules, stubs):
+        return importlib.import_module("transformer_engine.pytorch.custom_recipes.reference_nvfp4")
+
+
+def te_nvfp4(x, reference):
+    quotients = []
+
+    def div(one, other, divide=torch.div):
+        quotients.append(divide(one, other))
+        return quotients[-1]
+
+    quantizer = reference.NVFP4QuantizerRef(reference.reference_utils.Fp4Formats.E2M1, columnwise=False)
+    with mock.patch.object(torch, "div", div):
+        made = quantizer.quantize(tensor_of(x))
+    codes = nibbles(code_bytes(made.data))
+    # Its comparisons take -0 for 0. Its kernels for GPUs convert by cvt.rn.satfinite.e2m1x2, which keeps the sign.
+    codes[(x == 0) & np.signbit(x)] = samples.NEGATIVE_ZERO["mxfp4"]
+    # It keeps the largest number only: the scale is the reciprocal of 2688 / amax, which it divides after amax / 6.
+    return {"codes": codes, "scales": code_bytes(made.scale), "global_scale": one(quotients[2])}
+
+
 QUARK = {
     "mxfp8": quark_specs.OCP_MXFP8E4M3Spec,
     "mxfp8-e5m2": quark_specs.OCP_MXFP8E5M2Spec,
@@ -337,7 +375,7 @@ def ggml_parts(x, library, name):
     return {"codes": codes, "scales": rows[:, :, :scales]}
 
 
-def all_tools(library):
+def all_tools(library, wheel_of_te):
     """A function for each case: scheme, recipe and options as test_quantize.py gives them."""
     tools = {}
     for scheme in ELEMENTS:
@@ -371,6 +409,8 @@ def all_tools(library):
         tools[f"mxfp{bits} deepgemm"] = lambda x, a=bits: deepgemm_mx(x, casts, a)
     tools["fp8-block deepgemm"] = lambda x: deepgemm_fp8(x, casts, False)
     tools["fp8-block deepgemm power_of_two_scales=true"] = lambda x: deepgemm_fp8(x, casts, True)
+    reference = te_reference(wheel_of_te)
+    tools["nvfp4 te"] = lambda x: te_nvfp4(x, reference)
     for name in GGUF:
         if name.startswith("q"):
             tools[f"{name} ggml"] = lambda x, a=name: ggml(x, library, a)
@@ -382,11 +422,11 @@ def all_tools(library):
 
 
 def main():
-    *options, path_of_library = sys.argv[1:]
+    *options, path_of_library, wheel_of_te = sys.argv[1:]
     library = ctypes.CDLL(path_of_library, mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
     digests = {}
     with np.errstate(all="ignore"):
-        for case, tool in sorted(all_tools(library).items()):
+        for case, tool in sorted(all_tools(library, wheel_of_te).items()):
             ends = samples.ENDS if case.endswith(" quark") else ()
             digests[case] = {
                 f"{name} {dtype}": samples.digest(case, tool(samples.sample(name, dtype)))

@@ -18,7 +18,8 @@ recipes are used and checked.
 shares a scale, `bmax` that of a block where `amax` is the tensor's. `max` is the largest number of the element's type and
 `emax` its exponent. **`w(...)` rounds to the weights' type**; every other step is rounded to float32. `1 / t * n` is two
 roundings. The first recipe of a scheme is its default. `source`: read in code for GPUs and compared with NumPy; the others
-were compared with the tool on a CPU, byte for byte; of `quark`, without the signs of zeros in float4 and float6.
+were compared with the tool on a CPU, byte for byte; of `quark`, without the signs of zeros in float4 and float6, and
+of NVFP4's `te`, with its reference in PyTorch, but for -0.
 """
 
 TAIL = """
@@ -30,6 +31,7 @@ TAIL = """
 | `quark` | the same | byte 1 means 2^-126, but numbers were divided by 2^-127: they come back doubled |
 | `quark` | largest number 1.76 * 2^127, in float4 | byte 254; below 1.75 * 2^127 it is 252, as the limit 127 comes after infinity less 2 |
 | `quark` | -0; in float4 and float6 of scale 1 also -0.01 | float4: 0, but -0 by its own kernels for GPUs (fake.cu, Triton); float6: 0; float8: -0. Here -0 in all |
+| `te` | NVFP4, -0 | 0 by its reference in PyTorch, which has -0 for -0.01; its kernels for GPUs convert by PTX's `cvt`, which keeps the sign. Here -0 |
 | `rceil-torchao` | largest number 0x42c00001 (96.00001), in float4 | 131; the GPU, and `rceil`, write 132 |
 | `rceil-torchao` | largest number so small that the byte is 0 | numbers are multiplied by 1: zeros |
 | `compressed-tensors` | largest number 480, in MXFP8 | 128; `even` writes 127, which is 448 at most |

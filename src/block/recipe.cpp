@@ -185,7 +185,7 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
     nvfp4("torchao-one-level", "modelopt", "s = clamp(bmax / 6, 2^-6, 448); no g", "nearest even of x * (1 / s)",
           nv_recipe(multiplied(e2m1, 4), each<nv::torchao_one_level>)),
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
-          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), each<nv::te>, nv::te_global), false, true),
+          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), each<nv::te>, nv::te_global)),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
           nv_recipe(with_nan_code(divided(e2m1, 4), 3, true), each<nv::comfy>, nv::comfy_global), true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",

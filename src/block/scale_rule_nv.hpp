@@ -38,11 +38,12 @@ inline float compressed_tensors_global(float largest, const ScaleContext& contex
   return is_finite(global) ? global : 1.0f;
 }
 
-inline float te_global(float largest, const ScaleContext&) noexcept {
-  float encode = std::min(largest_product / largest, largest_float);
-  if (largest == 0.0f || encode == 0.0f) encode = 1.0f;
-  return 1.0f / encode;
+// 1 for a tensor of zeros, and for infinity.
+inline float te_encode(float largest) noexcept {
+  const float encode = std::min(largest_product / largest, largest_float);
+  return largest == 0.0f || encode == 0.0f ? 1.0f : encode;
 }
+inline float te_global(float largest, const ScaleContext&) noexcept { return 1.0f / te_encode(largest); }
 
 inline float comfy_global(float largest, const ScaleContext& context) noexcept {
   return round_to(context.weights, largest / largest_product);
@@ -72,12 +73,8 @@ inline BlockScale torchao_one_level(const Extent& block, const ScaleContext&) no
   return scale_of(code, 1.0f / e4m3_number(code));
 }
 
-// The stored scale is the reciprocal of this one.
-inline float te_encode(const ScaleContext& context) noexcept {
-  return context.largest == 0.0f ? 1.0f : std::min(largest_product / context.largest, largest_float);
-}
 inline BlockScale te(const Extent& block, const ScaleContext& context) noexcept {
-  const float scale = block.largest * (te_encode(context) * (1.0f / 6.0f));
+  const float scale = block.largest * (te_encode(context.largest) * (1.0f / 6.0f));
   const std::uint8_t code = e4m3_code(clamped(scale, 0.0f, 448.0f));
   return scale_of(code, std::min(1.0f / (e4m3_number(code) * context.global), largest_float));
 }

@@ -71,7 +71,7 @@ Steps torchao_one_level(const ScaleContext&) noexcept {
   return {{.divisor = 6.0f, .least = 0x1p-6f, .factor = ScaleFactor::inverse_quotient}};
 }
 Steps te(const ScaleContext& context) noexcept {
-  return {{.multiplier = nv::te_encode(context) * (1.0f / 6.0f),
+  return {{.multiplier = nv::te_encode(context.largest) * (1.0f / 6.0f),
            .factor = ScaleFactor::inverse_product,
            .constant = context.global}};
 }
