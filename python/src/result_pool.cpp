@@ -19,6 +19,8 @@
 #include <sys/mman.h>
 #endif
 
+#include "graph_tensor.hpp"
+
 namespace tensorcast::python {
 
 #if defined(__linux__)
@@ -303,14 +305,10 @@ Result<NewTensor> new_tensor(DType dtype, const Shape& shape) {
     PyErr_Clear();
     throw std::bad_alloc();
   }
-  const std::shared_ptr<PyObject> owner(made, [](PyObject* array) {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(array);
-    PyGILState_Release(state);
-  });
+  const auto owner = nanobind::steal(made);
   const std::span data(static_cast<std::byte*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made))),
                        static_cast<std::size_t>(bytes));
-  Result<Tensor> tensor = Tensor::share({dtype, shape, data}, owner);
+  Result<Tensor> tensor = Tensor::share({dtype, shape, data}, shared_object(owner));
   if (!tensor) return std::move(tensor).error();
   return NewTensor{*std::move(tensor), data};
 }
