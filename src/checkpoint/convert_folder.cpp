@@ -29,11 +29,16 @@ using checkpoint::DoneShard;
 using checkpoint::PlannedShard;
 using checkpoint::WorkFolder;
 
-Error exists_already(const std::string& output) {
+// A run that was killed at its end may have completed the output without saying so.
+Error exists_already(const checkpoint::Folder& output) {
+  const auto record = output.find(checkpoint::record_name);
+  const bool is_complete = record && record->has_value();
   return Error{.code = ErrorCode::invalid_argument,
-               .message = "the output exists already",
-               .hint = "`overwrite` replaces what tensorcast wrote there",
-               .file = output,
+               .message = is_complete ? "the output exists already: a conversion into it was completed"
+                                      : "the output exists already",
+               .hint = is_complete ? "use it, name another output, or `overwrite` replaces what tensorcast wrote there"
+                                   : "name another output, or `overwrite` replaces what tensorcast wrote there",
+               .file = output.path(),
                .system_error = EEXIST};
 }
 
@@ -77,7 +82,7 @@ Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& p
   if (moving.has_value()) return {};
   // A crash may have left it beside a complete checkpoint.
   if (!request.dry_run) TRY(WorkFolder::remove_finished(folder));
-  if (stateless && !TRY(WorkFolder::is_empty(folder)) && !request.overwrite) return exists_already(output);
+  if (stateless && !TRY(WorkFolder::is_empty(folder)) && !request.overwrite) return exists_already(folder);
   TRY(checkpoint::check_old_files(plan, folder));
   return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
 }
@@ -115,14 +120,15 @@ Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& pla
   if (has_plan && moving) {
     // Another conversion is complete but for its last step, which is done first.
     TRY(checkpoint::carry_out(folder));
-    if (!request.overwrite) return exists_already(output);
+    if (!request.overwrite) return exists_already(folder.files());
     folder = TRY(WorkFolder::create(output));
   } else if (has_plan && !same && !request.overwrite) {
     return in_file(output,
                    invalid("the folder has an unfinished conversion of another source or with other options",
                            "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit"));
   }
-  if (!has_plan && !request.overwrite && !TRY(WorkFolder::is_empty(folder.files()))) return exists_already(output);
+  if (!has_plan && !request.overwrite && !TRY(WorkFolder::is_empty(folder.files())))
+    return exists_already(folder.files());
   TRY(checkpoint::check_old_files(plan, folder.files()));
   TRY(check_space(plan, folder));
   if (!same) TRY(folder.begin(plan));

@@ -319,7 +319,7 @@ class RefusalTest(CheckpointTest):
         source = self.source()
         self.out.mkdir()
         (self.out / "mine").write_text("old")
-        self.assertIn("exists already", self.refused("convert", source, "-o", "out", "--to", "bf16"))
+        self.assertRegex(self.refused("convert", source, "-o", "out", "--to", "bf16"), "exists already\n.*name another output")
         self.assertIn("the output would overwrite the input", self.refused("convert", source, "-o", source, "--to", "bf16", "--force"))
         self.assertIn("--parents", self.refused("convert", source, "-o", "a/b", "--to", "bf16"))
         self.assertEqual(self.files(self.out), ["mine"])

@@ -383,7 +383,9 @@ class CrashTest(ShardsTest):
             rest = self.folder / "whole/.tcast-finished.tmp/shards"
             rest.mkdir(parents=True)
             (rest / "one.json").write_text("{}")
-            self.refused(*command)
+            said = self.refused(*command)
+            if command[0] == "convert":
+                self.assertRegex(said, "exists already: a conversion into it was completed\n.*name another output, or --force")
             self.assertEqual(self.tree(self.folder / "whole"), wanted)
 
     def test_going_on_says_so(self):
