@@ -242,8 +242,8 @@ struct ConversionPlaces {
 
 struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, ConversionPlaces {
   // Not empty: quantized layers get the names, packing and configuration of another spelling, "compressed-tensors",
-  // "modelopt", "gpt-oss", "deepseek", "comfyui", "transformers-mxfp8" or "gguf"; no type is then converted. What the
-  // spelling cannot hold is an error before anything is written.
+  // "modelopt", "gpt-oss", "deepseek", "comfyui", "quark", "transformers-mxfp8" or "gguf"; no type is then converted.
+  // What the spelling cannot hold is an error before anything is written.
   std::string respell = {};
   bool exact = false;  // with `respell`: also a scale whose reciprocal is rounded is an error
 

@@ -23,9 +23,9 @@ struct SpelledTensor {
   std::vector<std::byte> bytes = {};
 };
 
-// Writes a weight as "deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss", "comfyui" or "gguf"
-// has it; empty: as the recipe's own row says. A tensor scale becomes its reciprocal, rounded to float32, if the
-// spelling stores the other one. `weights` is the type that the recipe computed in: compressed-tensors has float32
+// Writes a weight as "deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss", "comfyui", "quark"
+// or "gguf" has it; empty: as the scheme's default says. A tensor scale becomes its reciprocal, rounded to float32, if
+// the spelling stores the other one. `weights` is the type that the recipe computed in: compressed-tensors has float32
 // scales in it, where the recipe rounded them to it; undefined: float32. Errors: invalid_argument: no such spelling;
 // unsupported: the spelling does not have such a weight.
 [[nodiscard]] TENSORCAST_API Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight,

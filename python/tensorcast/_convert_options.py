@@ -106,7 +106,7 @@ class ConvertOptions(PlanOptions, total=False):
             nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel).
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
-            gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf.
+            gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
         compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
             quantized layers bfloat16).
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
@@ -122,7 +122,7 @@ class ConvertOptions(PlanOptions, total=False):
         importance: with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by
             safetensors of a number for each column of each weight.
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
-            modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers.
+            modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded
             (default: a warning).
         overwrite: replace an existing output, and the report; in a folder only what tensorcast wrote there.

@@ -113,7 +113,7 @@ inline constexpr std::tuple request_options{
     option("spelling", &QuantizeTargets::spelling,
            {.of_files = true,
             .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
-                    "gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf",
+                    "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
             .metavar = "SPELLING"}),
     option("compute_dtype", &QuantizeTargets::compute_dtype,
            {.of_files = true,
@@ -155,7 +155,7 @@ inline constexpr std::tuple request_options{
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
-                    "modelopt, gpt-oss, deepseek, comfyui, transformers-mxfp8 or gguf; changes no numbers",
+                    "modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers",
             .metavar = "SPELLING"}),
     option("exact", &ConvertRequest::exact,
            {.help = "with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then "

@@ -280,6 +280,24 @@ class QuantizeTest(running.CommandTest):
         self.done("convert", "root", "-o", "one", "--to", "nvfp4", "--exclude", "^weight$")  # "" is a part of every name
         self.assertEqual(json.loads((self.folder / "one/config.json").read_text())["quantization_config"]["ignore"], ["lm_head"])
 
+    def test_float6_e3m2_is_spelled_as_quark_has_it(self):
+        said = self.done("convert", "in", "-o", "out", "--to", "mxfp6-e3m2")
+        self.assertIn("mxfp6-e3m2 by rceil as quark", said)
+        section = self.section("out")
+        spec = section["global_quant_config"]["weight"]
+        self.assertEqual((section["quant_method"], spec["dtype"], spec["group_size"]), ("quark", "fp6_e3m2", 32))
+        self.assertIn("lm_head", section["exclude"])
+        self.assertEqual({(layer["spelling"], layer["scheme"]) for layer in self.layers("out")}, {("quark", "mxfp6-e3m2")})
+        self.assertIn("4 weights are mxfp6-e3m2", self.done("verify", "out", "--against", "in"))
+        self.done("convert", "out", "-o", "back", "--to", "bfloat16")
+        self.assertEqual(set(self.read("back")), set(self.read("in")))
+        self.assertIn("-", self.done("convert", "out", "-o", "again", "--to", "mxfp4"))
+        # Other MX formats in this spelling, and back.
+        self.done("convert", "in", "-o", "six", "--to", "mxfp6")
+        self.done("convert", "six", "-o", "quark", "--respell", "quark")
+        self.done("convert", "quark", "-o", "six-again", "--respell", "compressed-tensors")
+        self.assertEqual(self.read("six-again"), self.read("six"))
+
     def test_mistakes_are_errors_that_help(self):
         for more, words in (
             (["--to", "nvfp4", "--recipe", "floor"], "there are modelopt"),
@@ -288,7 +306,7 @@ class QuantizeTest(running.CommandTest):
             (["--to", "bfloat16", "--spelling", "modelopt"], "--spelling"),
             (["--to", "nvfp4", "--raw-codes"], "--raw-codes"),
             (["--to", "nvfp4", "--exclude", "."], "no tensor"),
-            (["--to", "mxfp6-e3m2"], "mxfp6 can be written"),
+            (["--to", "mxfp6-e3m2", "--spelling", "compressed-tensors"], "`spelling` quark can".replace("`spelling`", "--spelling")),
             (["--to", "mxfp8-e5m2"], "no loader of files reads mxfp8-e5m2"),
             (["--to", "int4-group", "--spelling", "modelopt"], "--spelling compressed-tensors can"),
             (["--to", "mxfp8", "--spelling", "gpt-oss"], "compressed-tensors or modelopt or comfyui can"),

@@ -9,6 +9,7 @@
 
 #include "convert/quantized/layer_packer.hpp"
 #include "convert/quantized/quantizing.hpp"
+#include "convert/quantized/quantizing_plan.hpp"
 #include "convert/quantized/written_layer.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -70,7 +71,7 @@ class QuantizedCodes final : public LayerCodes {
 };
 
 Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
-  const std::string_view asked = spelling.empty() ? weight.recipe->spelling : spelling;
+  const std::string_view asked = spelling.empty() ? usual_spelling(*weight.recipe) : spelling;
   if (weight.coding.gguf != tensorcast::GgufBlock::none) {
     if (!is_same_name(asked, "gguf"))
       return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));

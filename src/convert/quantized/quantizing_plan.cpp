@@ -166,10 +166,9 @@ Error refused(const LayerContent& content, const WrittenLayer& written) {
       .code = ErrorCode::unsupported, .message = written.refusal, .hint = "`exclude` leaves the tensor as it is"};
   if (!others.empty()) {
     error.hint = others + " can; " + error.hint;
-  } else if (content.scheme == "mxfp6-e3m2" || content.scheme == "mxfp8-e5m2") {
-    error.message = fmt::format("no loader of files reads {}, so no spelling has it", content.scheme);
-    error.hint = fmt::format("{} can be written; tc.quantize() of Python makes the codes and scales of {}",
-                             content.scheme.substr(0, 5), content.scheme);
+  } else if (content.scheme == "mxfp8-e5m2") {
+    error.message = "no loader of files reads mxfp8-e5m2, so no spelling has it";
+    error.hint = "mxfp8 can be written; tc.quantize() of Python makes the codes and scales of mxfp8-e5m2";
   }
   return error;
 }
@@ -283,14 +282,19 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                        .written = std::move(written)};
 }
 
+std::string_view usual_spelling(const QuantizeRecipe& recipe) {
+  return recipe.scheme == "mxfp6-e3m2" ? "quark" : recipe.spelling;  // compressed-tensors has E2M3 alone
+}
+
 Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes, const QuantizeRequest& request) {
   std::string spelling = request.targets.spelling;
   if (spelling.empty() && request.to_gguf) spelling = "gguf";
   for (const std::string& scheme : schemes) {
     const QuantizeRecipe* recipe = find_quantize_recipe(scheme);
     if (recipe == nullptr) continue;  // the quantizer says so
-    if (spelling.empty()) spelling = find_writer(recipe->spelling) ? recipe->spelling : "compressed-tensors";
-    if (request.targets.spelling.empty() && spelling != recipe->spelling && spelling != "gguf") {
+    const std::string_view usual = usual_spelling(*recipe);
+    if (spelling.empty()) spelling = find_writer(usual) ? usual : "compressed-tensors";
+    if (request.targets.spelling.empty() && spelling != usual && spelling != "gguf") {
       spelling = "compressed-tensors";  // it can mix most
       break;
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "convert/quantized/respelling.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
@@ -58,6 +59,9 @@ struct PlannedWeight {
 // Errors: invalid_argument: an option of a scheme that is not among `schemes`.
 [[nodiscard]] Result<void> check_scheme_options(const QuantizeTargets& targets,
                                                 std::span<const std::string_view> schemes);
+
+// The spelling of a scheme unless another is asked for; one without a writer if no loader reads the scheme.
+[[nodiscard]] std::string_view usual_spelling(const QuantizeRecipe& recipe);
 
 // The spelling that was asked for, or that of the schemes if all have the same. Errors: as plan_quantizing().
 [[nodiscard]] Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes,

@@ -59,6 +59,7 @@ void find_awq(const ModelTensors& tensors, const Description* description, std::
 void find_auto_round(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_bitsandbytes(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_gguf(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
+void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 
 }  // namespace tensorcast::quantized

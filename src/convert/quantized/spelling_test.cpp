@@ -331,6 +331,25 @@ TEST(Spelling, ChangesOfBasisAreRefusedByName) {
       "a.weight: config.json has a transform_config, which changes the weights beside their codes and is not undone");
 }
 
+TEST(Spelling, Quark) {
+  const auto config = [](const std::string& all, const std::string& own = "{}") {
+    return R"({"quantization_config": {"quant_method": "quark", "exclude": ["lm_head"], "global_quant_config": {"weight": )" +
+           all + R"(}, "layer_quant_config": )" + own + "}}";
+  };
+  const auto mx = [](const std::string& dtype) {
+    return R"({"dtype": ")" + dtype + R"(", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"})";
+  };
+  const std::vector<TensorInfo> six = {tensor("a.weight", u8, {4, 48}), tensor("a.weight_scale", u8, {4, 2})};
+  EXPECT_EQ(said(layer(six, config(mx("fp6_e3m2")))), "quark mxfp6-e3m2 a.weight [4, 64] 1x32 of 2");
+  EXPECT_EQ(said(layer(six, config(mx("fp6_e2m3")))), "quark mxfp6 a.weight [4, 64] 1x32 of 2");
+  EXPECT_EQ(said(layer(six, config(mx("fp4"), R"({"*.q": {}, "?": {"weight": )" + mx("fp6_e2m3") + "}}"))),
+            "quark mxfp6 a.weight [4, 64] 1x32 of 2");
+  EXPECT_EQ(said(layer({tensor("a.weight", u8, {4, 32}), tensor("a.weight_scale", u8, {4, 2})}, config(mx("fp4")))),
+            "quark mxfp4 a.weight [4, 64] 1x32 of 2");
+  EXPECT_EQ(said(layer(six, config(R"({"dtype": "int4", "qscheme": "per_group", "group_size": 32})"))),
+            "a.weight: config.json names another scheme of Quark than MXFP4 and MXFP6, and these alone are decoded");
+}
+
 // All that transformers 5.23 knows.
 TEST(Spelling, EveryMethodOfTransformersIsDecodedOrRefusedByName) {
   for (const char* method : {"awq",

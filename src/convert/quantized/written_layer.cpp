@@ -22,6 +22,7 @@ constexpr auto writers = std::to_array<SpellingWriter>({
     {"modelopt", spell_modelopt, describe_modelopt},
     {"gpt-oss", spell_gpt_oss, describe_gpt_oss},
     {"comfyui", spell_comfyui, describe_comfyui, true},
+    {"quark", spell_quark, describe_quark},
     {"gguf", spell_gguf, nullptr},
 });
 

@@ -119,6 +119,7 @@ void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written);
 void spell_modelopt(const LayerContent& content, WrittenLayer& written);
 void spell_gpt_oss(const LayerContent& content, WrittenLayer& written);
+void spell_quark(const LayerContent& content, WrittenLayer& written);
 void spell_comfyui(const LayerContent& content, WrittenLayer& written);
 void spell_gguf(const LayerContent& content, WrittenLayer& written);
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config);
@@ -126,6 +127,7 @@ void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& confi
 void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config);
 void describe_modelopt(const WrittenModel& model, WrittenConfig& config);
 void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config);
+void describe_quark(const WrittenModel& model, WrittenConfig& config);
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config);
 
 }  // namespace tensorcast::quantized

@@ -39,6 +39,9 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   content.element = Element::e2m3;
   content.bits = 6;
   add(content);
+  content.scheme = "mxfp6-e3m2";
+  content.element = Element::e3m2;
+  add(content);
   content.scheme = "mxfp4";
   content.element = Element::e2m1;
   content.bits = 4;
@@ -129,6 +132,7 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
   EXPECT_EQ(schemes["deepseek"], 3);
   EXPECT_EQ(schemes["gguf"], 2);
   EXPECT_EQ(schemes["gpt-oss"], 1);
+  EXPECT_EQ(schemes["quark"], 3);
   EXPECT_EQ(schemes["transformers-mxfp8"], 1);
 }
 
