@@ -298,6 +298,12 @@ class QuantizeTest(running.CommandTest):
         self.done("convert", "quark", "-o", "six-again", "--respell", "compressed-tensors")
         self.assertEqual(self.read("six-again"), self.read("six"))
 
+    def test_a_layer_that_is_listed_as_not_quantized_is_said(self):
+        self.done("convert", "in", "-o", "out", "--to", "nvfp4")
+        path = self.folder / "out/config.json"
+        path.write_text(path.read_text().replace('"ignore":[', '"ignore":["*.self_attn.*",'))
+        self.assertIn('k_proj.weight" and 1 more have codes, but config.json lists such layers as not quantized', self.done("inspect", "out"))
+
     def test_mistakes_are_errors_that_help(self):
         for more, words in (
             (["--to", "nvfp4", "--recipe", "floor"], "there are modelopt"),

@@ -32,6 +32,9 @@ class Warnings {
   std::vector<std::string> run() {
     if (!found_.refusal.empty()) warnings_.push_back(found_.refusal);
     if (found_.refusal.empty()) find_other_codes();
+    say(found_.excluded,
+        fmt::format("codes, but {} lists such layers as not quantized: loaders take the codes for weights, or fail",
+                    found_.source));
     for (std::size_t i = 0; i < found_.layers.size(); ++i) {
       const Layer& layer = found_.layers[i];
       if (!layer.problem.empty()) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "convert/quantized/config.hpp"
+#include "convert/quantized/name_list.hpp"
 #include "dtype/lower_case.hpp"
 #include "tensorcast/dtype.hpp"
 
@@ -122,6 +123,7 @@ class Search {
     for (const Spelling& other : all_spellings()) {
       if (other.describes_itself && &other != spelling) search(other, nullptr);
     }
+    note_excluded(description);
     if (disagreement_.empty() && has_ue5m3(description.section)) {
       disagreement_ = fmt::format(
           "{} says that its scales are UE5M3 bytes, whatever their type is named, and these are "
@@ -133,6 +135,17 @@ class Search {
       if (!layer.problem.empty()) continue;
       layer.problem = disagreement_;
       layer.problem_tensor = tensors_[layer.codes()].name;
+    }
+  }
+
+  void note_excluded(const Description& description) {
+    std::vector<std::string> listed;
+    for (const char* key : {"ignore", "exclude_modules", "exclude", "modules_to_not_convert"}) {
+      for (std::string& entry : texts_in(description.section, key)) listed.push_back(std::move(entry));
+    }
+    const NameList names(listed);
+    for (const Layer& layer : found_.layers) {
+      if (names.has(module_of(layer.name))) found_.excluded.push_back(layer.name);
     }
   }
 

@@ -34,6 +34,7 @@ struct FoundLayers {
   std::vector<std::size_t> layer_of;  // of each tensor; SIZE_MAX: none
   std::string source;                 // of the description: "config.json"; "": nothing describes the model
   std::string method;                 // that it names
+  std::vector<std::string> excluded;  // weights of layers that the description lists as not quantized
   std::string refusal;                // why nothing is decoded: the method is not known, or not decoded; mostly ""
 
   [[nodiscard]] bool any() const noexcept { return !layers.empty(); }

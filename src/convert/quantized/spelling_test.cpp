@@ -350,6 +350,23 @@ TEST(Spelling, Quark) {
             "a.weight: config.json names another scheme of Quark than MXFP4 and MXFP6, and these alone are decoded");
 }
 
+TEST(Spelling, LayersThatAreListedAsNotQuantized) {
+  const auto listed = [](const std::string& key, const std::string& names) {
+    const std::string config = ct("float-quantized", R"({"num_bits": 8, "type": "float", "strategy": "tensor"})",
+                                  ", \"" + key + "\": " + names);
+    return find({tensor("a.q.weight", fp8, {4, 64}), tensor("a.q.weight_scale", f32, {1}),
+                 tensor("b.weight", fp8, {4, 64}), tensor("b.weight_scale", f32, {1}),
+                 tensor("lm_head.weight", f32, {4, 4})},
+                config)
+        .excluded;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(listed("ignore", R"(["lm_head", "re:.*\\.k$", "q", "*.v"])"), Names{});
+  EXPECT_EQ(listed("ignore", R"(["lm_head", "a.q"])"), Names{"a.q.weight"});
+  EXPECT_EQ(listed("ignore", R"(["re:.*\\.q$", "re:("])"), Names{"a.q.weight"});
+  EXPECT_EQ(listed("exclude_modules", R"(["*"])"), (Names{"a.q.weight", "b.weight"}));
+}
+
 // All that transformers 5.23 knows.
 TEST(Spelling, EveryMethodOfTransformersIsDecodedOrRefusedByName) {
   for (const char* method : {"awq",
