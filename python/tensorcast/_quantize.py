@@ -51,7 +51,7 @@ class QuantizedWeight:
         """The tensors of a checkpoint that hold the weight, by their suffixes, such as ``"weight_packed"``.
 
         ``spelling`` is ``"deepseek"``, ``"transformers-mxfp8"``, ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
-        ``"comfyui"``, ``"quark"`` or ``"gguf"``; default: that of the recipe in :func:`recipes`. A tensor scale becomes its reciprocal,
+        ``"comfyui"``, ``"quark"`` or ``"gguf"``; default: as files of the scheme have it. A tensor scale becomes its reciprocal,
         rounded to float32, where the spelling stores the other one. ``"compressed-tensors"`` has scales in the type that the
         recipe computed in, if it rounded them to it.
         """

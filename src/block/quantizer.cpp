@@ -12,7 +12,6 @@
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
 #include "block/quantizer_work.hpp"
-#include "block/scale_steps.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"

@@ -1,5 +1,6 @@
 #include "convert/quantized/name_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string_view>
 
 namespace tensorcast::quantized {
@@ -33,14 +34,21 @@ NameList::NameList(const std::vector<std::string>& entries) {
       continue;
     }
     const std::string pattern = is_pattern ? "^(?:" + entry.substr(3) + ")" : pattern_of_glob(entry);
-    if (file_conversion::NamePattern::compile(pattern)) all += (all.empty() ? "" : "|") + pattern;
+    // Many in one, as far as a pattern may be long.
+    const std::string joined = all.empty() ? pattern : all + "|" + pattern;
+    if (auto compiled = file_conversion::NamePattern::compile(joined); compiled && !all.empty()) {
+      patterns_.back() = std::move(compiled).value();
+      all = joined;
+    } else if (auto alone = file_conversion::NamePattern::compile(pattern)) {
+      patterns_.push_back(std::move(alone).value());
+      all = pattern;
+    }
   }
-  if (all.empty()) return;
-  if (auto compiled = file_conversion::NamePattern::compile(all)) patterns_ = std::move(compiled).value();
 }
 
 bool NameList::has(const std::string& module) const {
-  return names_.contains(module) || (patterns_ && patterns_->matches(module));
+  return names_.contains(module) ||
+         std::ranges::any_of(patterns_, [&](const auto& pattern) { return pattern.matches(module); });
 }
 
 }  // namespace tensorcast::quantized

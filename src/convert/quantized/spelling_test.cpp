@@ -365,6 +365,9 @@ TEST(Spelling, LayersThatAreListedAsNotQuantized) {
   EXPECT_EQ(listed("ignore", R"(["lm_head", "a.q"])"), Names{"a.q.weight"});
   EXPECT_EQ(listed("ignore", R"(["re:.*\\.q$", "re:("])"), Names{"a.q.weight"});
   EXPECT_EQ(listed("exclude_modules", R"(["*"])"), (Names{"a.q.weight", "b.weight"}));
+  std::string many = "[";  // longer than a pattern may be
+  for (int i = 0; i < 200; ++i) many += "\"model.layers." + std::to_string(i) + ".*\", ";
+  EXPECT_EQ(listed("ignore", many + "\"*.q\"]"), Names{"a.q.weight"});
 }
 
 // All that transformers 5.23 knows.
