@@ -7,23 +7,6 @@
 #include "dtype/try.hpp"
 #include "tensorcast/file.hpp"
 // SPDX-License-Identifier: Apache-2.0
-namespace tensorcast::file_conversion {
-
-FileSummary summary_of(const OpenedInput& input) {
-  FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
-  for (const formats::TensorInfo& tensor : input.reader->tensors()) {
-    summary.tensors.push_back(TensorSummary{.name = tensor.name,
-                                            .dtype = tensor.dtype,
-                                            .shape = tensor.shape,
-                                            .bytes = tensor.bytes,
-                                            .foreign_dtype = tensor.foreign_dtype,
-                                            .problem = tensor.problem ? tensor.problem->message : std::string()});
-  }
-  return summary;
-}
-
-}  // namespace tensorcast::file_conversion
-
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "convert/quantization_claim.hpp"
-#include "convert/quantized/layer_summary.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -62,6 +61,19 @@ Result<OpenedInput> open_model_file(const std::string& path, const std::string& 
   input->configs = config_texts_beside(path);
   add_config_texts(input->reader->metadata(), input->configs);
   return input;
+}
+
+FileSummary summary_of(const OpenedInput& input) {
+  FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
+  for (const formats::TensorInfo& tensor : input.reader->tensors()) {
+    summary.tensors.push_back(TensorSummary{.name = tensor.name,
+                                            .dtype = tensor.dtype,
+                                            .shape = tensor.shape,
+                                            .bytes = tensor.bytes,
+                                            .foreign_dtype = tensor.foreign_dtype,
+                                            .problem = tensor.problem ? tensor.problem->message : std::string()});
+  }
+  return summary;
 }
 
 quantized::FoundLayers layers_of(const OpenedInput& input) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "convert/quantized/written_layer.hpp"
+#include "convert/quantized/module_name.hpp"
 
 namespace tensorcast::quantized {
 namespace {

@@ -11,7 +11,6 @@
 #include "convert/quantized/joined_modules.hpp"
 #include "convert/quantized/recipe_evidence.hpp"
 #include "convert/quantized_tensors.hpp"
-#include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
@@ -142,14 +141,6 @@ class Warnings {
 };
 
 }  // namespace
-
-ReadTensor read_with(formats::Reader& reader) {
-  return [&reader](std::size_t tensor) -> Result<std::vector<std::byte>> {
-    std::vector<std::byte> bytes(reader.tensors()[tensor].bytes);
-    TRY(reader.read(tensor, 0, bytes));
-    return bytes;
-  };
-}
 
 std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const TensorInfo> tensors,
                                        const std::string& prefix) {

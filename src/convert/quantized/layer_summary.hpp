@@ -10,9 +10,6 @@
 
 namespace tensorcast::quantized {
 
-// Reads small tensors of `reader`, which must outlive it.
-[[nodiscard]] ReadTensor read_with(formats::Reader& reader);
-
 // `prefix` is put before names.
 [[nodiscard]] std::vector<QuantizedLayer> summary_of(const FoundLayers& found, std::span<const TensorInfo> tensors,
                                                      const std::string& prefix = {});

@@ -7,9 +7,18 @@
 
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::quantized {
+
+ReadTensor read_with(formats::Reader& reader) {
+  return [&reader](std::size_t tensor) -> Result<std::vector<std::byte>> {
+    std::vector<std::byte> bytes(reader.tensors()[tensor].bytes);
+    TRY(reader.read(tensor, 0, bytes));
+    return bytes;
+  };
+}
 
 ModelTensors::ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor& read)
     : tensors_(tensors), read_(read) {

@@ -23,6 +23,9 @@ using formats::TensorInfo;
 // Reads the bytes of a small tensor, such as weight_shape.
 using ReadTensor = std::function<Result<std::vector<std::byte>>(std::size_t tensor)>;
 
+// Reads small tensors of `reader`, which must outlive it.
+[[nodiscard]] ReadTensor read_with(formats::Reader& reader);
+
 inline constexpr std::uint64_t max_state_bytes = std::uint64_t{1} << 16;
 
 class ModelTensors {
