@@ -13,8 +13,6 @@
 #include "checkpoint/respelled_sources.hpp"
 #include "checkpoint/tensor_set.hpp"
 #include "checkpoint/work_folder.hpp"
-#include "convert/quantization_claim.hpp"
-#include "convert/quantized/module_name.hpp"
 #include "convert/scale_record.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
@@ -23,6 +21,8 @@
 #include "formats/format_list.hpp"
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/names/module_name.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "checkpoint/tensor_set.hpp"
-#include "convert/open_input.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantized/respelled_reader.hpp"
 #include "convert/verify.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layout/open_input.hpp"
+#include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

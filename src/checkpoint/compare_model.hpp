@@ -10,10 +10,10 @@
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/source.hpp"
 #include "convert/output_names.hpp"
-#include "convert/quantized/config_text.hpp"
-#include "convert/quantized/spelling.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
+#include "quantized/layout/config_text.hpp"
+#include "quantized/layout/spelling.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::checkpoint {

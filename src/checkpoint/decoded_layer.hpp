@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "checkpoint/shard_reader.hpp"
-#include "convert/quantized/decoded_reader.hpp"
-#include "convert/quantized/layer.hpp"
+#include "quantized/layer/decoded_reader.hpp"
+#include "quantized/layer/layer.hpp"
 
 namespace tensorcast::checkpoint {
 

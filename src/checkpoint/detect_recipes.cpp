@@ -12,14 +12,14 @@
 #include "cast/conversion.hpp"
 #include "checkpoint/opened_layers.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantized/importance.hpp"
-#include "convert/quantized/joined_modules.hpp"
-#include "convert/quantized/quantizing.hpp"
-#include "convert/quantized/recipe_trials.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "quantized/detect/recipe_trials.hpp"
+#include "quantized/names/joined_modules.hpp"
+#include "quantized/rewrite/importance.hpp"
+#include "quantized/rewrite/quantizing.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

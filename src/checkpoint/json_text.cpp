@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "convert/quantized/config.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layout/config.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

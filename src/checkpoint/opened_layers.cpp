@@ -5,9 +5,9 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/tensor_set.hpp"
-#include "convert/open_input.hpp"
-#include "convert/quantized/layer_summary.hpp"
 #include "dtype/try.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "quantized/layout/open_input.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::checkpoint {

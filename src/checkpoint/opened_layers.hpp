@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "convert/quantized/spelling.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
+#include "quantized/layout/spelling.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/quantized_file.hpp"
 

@@ -7,11 +7,11 @@
 
 #include "checkpoint/opened_layers.hpp"
 #include "convert/aligned_buffer.hpp"
-#include "convert/quantized/decoded_reader.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/decoded_reader.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

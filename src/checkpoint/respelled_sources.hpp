@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "checkpoint/checkpoint_plan.hpp"
-#include "convert/quantized/spelling.hpp"
+#include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::checkpoint {
 

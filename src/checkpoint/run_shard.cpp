@@ -9,12 +9,12 @@
 
 #include "checkpoint/shard_reader.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantized/respelled_reader.hpp"
 #include "convert/quantized_losses.hpp"
 #include "convert/transfer.hpp"
 #include "convert/verify.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
+#include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "checkpoint/config_file.hpp"
 #include "checkpoint/file_name.hpp"
-#include "convert/quantization_claim.hpp"
 #include "dtype/errors.hpp"
+#include "quantized/layout/quantization_claim.hpp"
 
 namespace tensorcast::checkpoint {
 

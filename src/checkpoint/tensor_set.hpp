@@ -10,8 +10,8 @@
 
 #include "checkpoint/shard_reader.hpp"
 #include "checkpoint/source.hpp"
-#include "convert/quantized/decoded_reader.hpp"
-#include "convert/quantized/layer_summary.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "quantized/layer/decoded_reader.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -19,14 +19,14 @@ namespace tensorcast::checkpoint {
 void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
 
 // What the configurations beside models and the metadata of their files say about quantization
-// (convert/quantization_claim.hpp). The configurations of a folder are read once, for all its models.
+// (quantized/layout/quantization_claim.hpp). The configurations of a folder are read once, for all its models.
 class Claims {
  public:
   explicit Claims(const SourceCheckpoint& checkpoint);  // which must outlive it
 
   // Returns "" if nothing says so.
   [[nodiscard]] std::string of(const SourceModel& model);
-  // Returns the texts themselves, for convert/quantized/.
+  // Returns the texts themselves, for quantized/.
   [[nodiscard]] std::vector<quantized::ConfigText> texts_of(const SourceModel& model) const;
 
  private:

@@ -9,13 +9,13 @@
 #include "checkpoint/tensor_set.hpp"
 #include "convert/convert_reader.hpp"
 #include "convert/file_plan.hpp"
-#include "convert/quantized/layer_summary.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
+#include "quantized/detect/layer_summary.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/decoded_layer.hpp"
-#include "convert/quantized/respelling.hpp"
+#include "quantized/rewrite/respelling.hpp"
 
 namespace tensorcast::checkpoint {
 

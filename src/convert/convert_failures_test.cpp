@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "convert/convert_testing.hpp"
-#include "convert/open_input.hpp"
 #include "convert/verify.hpp"
+#include "quantized/layout/open_input.hpp"
 
 namespace tensorcast {
 namespace {

@@ -1,7 +1,7 @@
 // Converts tensors that a reader has, which may be in several files, to one file.
 #pragma once
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/open_input.hpp"
+#include "quantized/layout/open_input.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {

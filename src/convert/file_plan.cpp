@@ -13,10 +13,6 @@
 #include "convert/optimizer_state.hpp"
 #include "convert/output_names.hpp"
 #include "convert/pattern_list.hpp"
-#include "convert/quantization_claim.hpp"
-#include "convert/quantized/layer_decoder.hpp"
-#include "convert/quantized/quantizing_plan.hpp"
-#include "convert/quantized_tensors.hpp"
 #include "convert/respelled_plan.hpp"
 #include "convert/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
@@ -25,6 +21,10 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "io/system_calls.hpp"
+#include "quantized/layer/layer_decoder.hpp"
+#include "quantized/layer/quantized_tensors.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/rewrite/quantizing_plan.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::file_conversion {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "convert/quantized/respelling.hpp"
-#include "convert/quantized/spelling.hpp"
 #include "convert/reason.hpp"
-#include "convert/weight_budget.hpp"
 #include "formats/format.hpp"
+#include "quantized/choose/weight_budget.hpp"
+#include "quantized/layout/spelling.hpp"
+#include "quantized/rewrite/respelling.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {

@@ -1,10 +1,9 @@
-// Lists the contents of files, and the file formats.
-#include "convert/name_pattern.hpp"
-#include "convert/open_input.hpp"
+// Lists the contents of files.
 #include "convert/pattern_list.hpp"
-#include "convert/quantized/layer_summary.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "quantized/layout/open_input.hpp"
 #include "tensorcast/file.hpp"
 // SPDX-License-Identifier: Apache-2.0
 namespace tensorcast {
@@ -32,27 +31,6 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
     TRY(list.check_all_matched("include"));
     return matching;
   });
-}
-
-Result<void> check_pattern(const std::string& pattern) {
-  return guarded([&]() -> Result<void> {
-    const Result<file_conversion::NamePattern> compiled = file_conversion::NamePattern::compile(pattern);
-    return compiled ? Result<void>() : compiled.error();
-  });
-}
-
-std::vector<std::string_view> file_formats() {
-  std::vector<std::string_view> names;
-  for (const formats::Format* format : formats::all_formats()) names.push_back(format->name);
-  return names;
-}
-
-std::vector<std::string_view> file_formats_for(DType dtype) {
-  std::vector<std::string_view> names;
-  for (const formats::Format* format : formats::all_formats()) {
-    if (format->can_hold(dtype)) names.push_back(format->name);
-  }
-  return names;
 }
 
 }  // namespace TENSORCAST_ABI

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/name_pattern.hpp"
+#include "quantized/names/name_pattern.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::file_conversion {

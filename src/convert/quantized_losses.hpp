@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <span>
 
-#include "convert/quantized/respelled_reader.hpp"
 #include "convert/transfer.hpp"
+#include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::file_conversion {
 

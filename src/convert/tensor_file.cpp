@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "convert/aligned_buffer.hpp"
-#include "convert/open_input.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -17,6 +16,7 @@
 #include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
+#include "quantized/layout/open_input.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

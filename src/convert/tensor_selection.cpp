@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "convert/tensor_kind.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/names/tensor_kind.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/tensor.hpp"
 

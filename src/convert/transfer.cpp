@@ -4,11 +4,11 @@
 
 #include "convert/aligned_buffer.hpp"
 #include "convert/block_writer.hpp"
-#include "convert/damage.hpp"
 #include "convert/element_blocks.hpp"
 #include "convert/string_blocks.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
+#include "quantized/rewrite/damage.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

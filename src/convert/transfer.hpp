@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "convert/damage.hpp"
 #include "convert/file_plan.hpp"
 #include "convert/progress_meter.hpp"
-#include "convert/quantized/decoded_reader.hpp"
 #include "io/sha256.hpp"
+#include "quantized/layer/decoded_reader.hpp"
+#include "quantized/rewrite/damage.hpp"
 
 namespace tensorcast::file_conversion {
 

@@ -4,13 +4,13 @@
 
 #include <span>
 
-#include "convert/open_input.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
+#include "quantized/layout/open_input.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

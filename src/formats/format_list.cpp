@@ -13,6 +13,7 @@
 #include "dtype/try.hpp"
 #include "formats/other_kinds.hpp"
 #include "io/input_file.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::formats {
 namespace {
@@ -100,3 +101,23 @@ Result<const Format*> format_for_output(std::string_view path, std::string_view 
 }
 
 }  // namespace tensorcast::formats
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+std::vector<std::string_view> file_formats() {
+  std::vector<std::string_view> names;
+  for (const formats::Format* format : formats::all_formats()) names.push_back(format->name);
+  return names;
+}
+
+std::vector<std::string_view> file_formats_for(DType dtype) {
+  std::vector<std::string_view> names;
+  for (const formats::Format* format : formats::all_formats()) {
+    if (format->can_hold(dtype)) names.push_back(format->name);
+  }
+  return names;
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

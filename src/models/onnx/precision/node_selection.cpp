@@ -5,12 +5,12 @@
 #include <functional>
 #include <utility>
 
-#include "convert/name_pattern.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
+#include "quantized/names/name_pattern.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {

@@ -1,0 +1,17 @@
+// What codes and scales themselves say of the recipe that made them, without the original.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+
+// Returns a sentence for each scheme of MX and NVFP4: the recipes that its codes and scale bytes exclude, or that all
+// are excluded, and oddities: blocks whose scale is zero although codes are not, bytes that wrapped. Reads up to 4 MiB
+// of each layer, 64 MiB in all; layers that cannot be read are passed over: reading the file tells.
+[[nodiscard]] std::vector<std::string> recipe_warnings(const FoundLayers& found, formats::Reader& reader);
+
+}  // namespace tensorcast::quantized

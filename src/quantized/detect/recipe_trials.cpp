@@ -1,0 +1,493 @@
+#include "quantized/detect/recipe_trials.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "block/code_packing.hpp"
+#include "block/quantizer.hpp"
+#include "cast/parallel.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layer/hadamard.hpp"
+#include "quantized/layer/original_rows.hpp"
+#include "quantized/rewrite/respelled_codes.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t band_elements = std::uint64_t{1} << 20;
+// A search takes 33 times as long, so most searched trials should end after little of the layer.
+constexpr std::uint64_t first_searched_elements = std::uint64_t{1} << 14;
+
+constexpr std::size_t few_trials = 4;  // these run one after another, each on all threads
+
+std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// Rows of a layer as all trials are compared with them.
+struct StoredRows {
+  std::uint64_t first = 0, count = 0;  // of the part of the layer that has one tensor scale
+  std::vector<std::byte> codes, scales, zero_points;
+};
+
+struct Geometry {
+  std::uint64_t rows = 0, columns = 0;  // of a part with one tensor scale
+  std::uint64_t band_rows = 1;          // rows of a band: whole blocks
+  std::uint64_t block_rows = 1;         // that share scales
+  std::uint64_t block_columns = 1;
+  std::uint64_t grid_columns = 1;
+  std::uint64_t matrix_rows = 1;
+  std::uint64_t element_bytes = 0;  // 0: codes one a byte; else GGUF's blocks of this many bytes
+  bool per_tensor = false;
+
+  [[nodiscard]] std::uint64_t grid_rows(std::uint64_t count) const noexcept {
+    return (count + block_rows - 1) / block_rows;
+  }
+};
+
+// A recipe refuses NaN or infinity if its tool leaves undefined what becomes of it: then it makes no bytes.
+bool is_refusal(const Error& error) noexcept { return error.code == ErrorCode::out_of_range; }
+
+bool same_number(float a, float b) noexcept { return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); }
+
+// A recipe with its options, and buffers for what it makes of a band.
+class Trial {
+ public:
+  Trial(block::Quantizer quantizer, RecipeTrial& outcome, bool is_default)
+      : quantizer_(std::move(quantizer)), outcome_(&outcome), is_default_(is_default) {}
+
+  [[nodiscard]] DType compute_dtype() const noexcept { return outcome_->compute_dtype; }
+  [[nodiscard]] const block::Quantizer& quantizer() const noexcept { return quantizer_; }
+  [[nodiscard]] bool shares_maximum() const noexcept { return outcome_->shared_maximum; }
+  [[nodiscard]] bool fits() const noexcept { return outcome_->fits(); }
+
+  void begin(float largest, float stored_global, GlobalScale stored) {
+    is_zero_ = largest == 0.0f;
+    if (quantizer_.needs_maximum()) quantizer_.set_maximum(largest);
+    if (stored == GlobalScale::none && !quantizer_.layout().global_scale) return;
+    // Recipes without a tensor scale have scale 1 in spellings that store one.
+    float made = quantizer_.layout().global_scale.value_or(1.0f);
+    const bool is_divisor = quantizer_.layout().coding.global == tensorcast::GlobalScale::divisor;
+    const bool turns = quantizer_.layout().global_scale && stored != GlobalScale::none &&
+                       (stored == GlobalScale::divisor) != is_divisor;
+    if (turns) made = 1.0f / made;
+    if (!same_number(made, stored_global)) outcome_->tensor_scale_differs = true;
+  }
+
+  // Compares a band; `differs` has a mark for each of its blocks.
+  Result<void> compare(const Geometry& geometry, const StoredRows& stored, DType scales_type,
+                       std::span<const std::byte> numbers, const Execution& execution,
+                       std::vector<std::uint8_t>& differs) {
+    const QuantizedTensor& layout = quantizer_.layout();
+    codes_.resize(stored.count * quantizer_.codes_row_bytes());
+    const std::uint64_t grid = geometry.per_tensor ? 1 : geometry.grid_rows(stored.count) * geometry.grid_columns;
+    scales_.assign(layout.scales_dtype == DType::undefined ? 0 : storage_bytes(layout.scales_dtype, grid),
+                   std::byte{0});
+    zero_points_.resize(stored.zero_points.empty() ? 0 : grid);
+    const block::QuantizedRows out{codes_.data(), scales_.data(), zero_points_.empty() ? nullptr : zero_points_.data()};
+    if (Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, execution); !made) {
+      if (!is_refusal(made.error())) return std::move(made).error();
+      differs.assign(differs.size(), 1);
+      outcome_->differing_blocks += differs.size();
+      return {};
+    }
+    if (geometry.per_tensor) quantizer_.put_tensor_scale(scales_);
+    if (is_default_ && is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
+    compare_codes(geometry, stored, differs);
+    TRY(compare_scales(geometry, stored, scales_type, differs));
+    for (const std::uint8_t mark : differs) outcome_->differing_blocks += mark;
+    return {};
+  }
+
+ private:
+  void compare_codes(const Geometry& geometry, const StoredRows& stored, std::vector<std::uint8_t>& differs) {
+    const std::size_t row_bytes = quantizer_.codes_row_bytes();
+    const auto bits = static_cast<std::size_t>(quantizer_.layout().coding.bits);
+    const bool is_offset = quantizer_.layout().coding.element == DType::uint8;
+    const bool is_gguf = geometry.element_bytes != 0;
+    const std::size_t width = is_gguf ? row_bytes : geometry.columns;  // bytes of a row, as compared
+    const std::size_t step = is_gguf ? geometry.element_bytes : geometry.block_columns;
+    row_.resize(width);
+    for (std::uint64_t row = 0; row < stored.count; ++row) {
+      const std::byte* made = codes_.data() + row * row_bytes;
+      if (!is_gguf && bits != 8) {
+        block::unpack_stream(static_cast<int>(bits), made, {reinterpret_cast<std::uint8_t*>(row_.data()), width});
+        if (is_offset) {
+          for (std::byte& code : row_) code ^= std::byte{8};
+        }
+        made = row_.data();
+      }
+      const std::byte* const wanted = stored.codes.data() + row * width;
+      if (std::memcmp(made, wanted, width) == 0) continue;
+      const std::size_t at = row / geometry.block_rows * geometry.grid_columns;
+      for (std::size_t i = 0; i < width; i += step) {
+        if (std::memcmp(made + i, wanted + i, std::min(step, width - i)) != 0) differs[at + i / step] = 1;
+      }
+    }
+  }
+
+  Result<void> compare_scales(const Geometry& geometry, const StoredRows& stored, DType type,
+                              std::vector<std::uint8_t>& differs) {
+    if (scales_.empty()) return {};
+    const DType own = quantizer_.layout().scales_dtype;
+    std::span<const std::byte> made = scales_;
+    if (own != type) {
+      const std::int64_t shape[] = {static_cast<std::int64_t>(scales_.size() / storage_bytes(own, 1))};
+      converted_.resize(storage_bytes(type, static_cast<std::size_t>(shape[0])));
+      TRY(cast({own, shape, scales_}, {type, shape, converted_}));
+      made = converted_;
+    }
+    const std::size_t size = storage_bytes(type, 1);
+    if (geometry.per_tensor) {
+      if (std::memcmp(made.data(), stored.scales.data(), size) != 0) outcome_->tensor_scale_differs = true;
+      return {};
+    }
+    for (std::size_t i = 0; i < differs.size(); ++i) {
+      if (std::memcmp(made.data() + i * size, stored.scales.data() + i * size, size) != 0) differs[i] = 1;
+      if (!zero_points_.empty() && static_cast<std::byte>(zero_points_[i]) != stored.zero_points[i]) differs[i] = 1;
+    }
+    return {};
+  }
+
+  block::Quantizer quantizer_;
+  RecipeTrial* outcome_;
+  bool is_default_;
+  bool is_zero_ = false;
+  std::vector<std::byte> codes_, scales_, converted_, row_;
+  std::vector<std::int8_t> zero_points_;
+};
+
+class Trials {
+ public:
+  Trials(PartReader& reader, LayerContent content, const OriginalWeight& original, const Execution& execution,
+         const std::function<bool(std::uint64_t)>& advance, LayerRecipes& found)
+      : reader_(reader),
+        content_(std::move(content)),
+        original_(original),
+        execution_(execution),
+        advance_(advance),
+        found_(found) {}
+
+  Result<void> run(bool is_raw) {
+    is_raw_ = is_raw;
+    if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
+    Result<void> done = run_parts();
+    found_.trials = std::move(outcomes_);
+    if (!done || std::ranges::any_of(found_.trials, &RecipeTrial::fits)) return done;
+    // Searched scales are tried last, and each trial until a block differs.
+    clip_ = Clip::mse;
+    add_trials();
+    if (trials_.empty()) return {};
+    set_band_rows(first_searched_elements);
+    done = run_parts();
+    for (RecipeTrial& trial : outcomes_) {
+      if (trial.fits()) found_.trials.push_back(std::move(trial));
+    }
+    return done;
+  }
+
+ private:
+  Result<void> prepare() {
+    if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
+    parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
+    if (const std::size_t global = reader_.find(PartRole::global_scale); global != no_part) {
+      globals_ = TRY(reader_.all_numbers(global, std::uint64_t{1} << 20));
+    }
+    add_trials();
+    if (trials_.empty()) {
+      found_.problem = fmt::format("no recipe makes {} with such blocks", found_.scheme);
+      return {};
+    }
+    const block::Quantizer& quantizer = trials_.front().quantizer();
+    const QuantizedTensor& layout = quantizer.layout();
+    geometry_.columns = content_.columns();
+    geometry_.rows = content_.rows() / parts_;
+    geometry_.matrix_rows = content_.rows() / std::max<std::uint64_t>(content_.matrices(), 1);
+    if (is_raw_) {
+      const GgufBlockSize size = block_size(layout.coding.gguf);
+      geometry_.element_bytes = size.bytes;
+      geometry_.grid_columns = geometry_.columns / size.elements;
+    } else {
+      geometry_.per_tensor = layout.block_rows == 0;
+      geometry_.block_rows = geometry_.per_tensor ? 1 : static_cast<std::uint64_t>(layout.block_rows);
+      geometry_.block_columns =
+          layout.block_columns == 0 ? geometry_.columns : static_cast<std::uint64_t>(layout.block_columns);
+      geometry_.grid_columns =
+          geometry_.columns == 0 ? 0 : (geometry_.columns + geometry_.block_columns - 1) / geometry_.block_columns;
+    }
+    set_band_rows(band_elements);
+    return {};
+  }
+
+  void set_band_rows(std::uint64_t elements) {
+    const std::uint64_t rows = std::max<std::uint64_t>(elements / std::max<std::uint64_t>(geometry_.columns, 1), 1);
+    geometry_.band_rows = rounded_up(rows, geometry_.block_rows);
+  }
+
+  [[nodiscard]] bool is_searched() const noexcept { return clip_ != Clip::none; }
+
+  Result<void> run_parts() {
+    for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) TRY(run_part(part));
+    return {};
+  }
+
+  [[nodiscard]] Shape part_shape() const {
+    std::vector<std::int64_t> sizes = content_.shape;
+    if (parts_ > 1) sizes.erase(sizes.begin(), sizes.end() - 2);
+    return Shape(sizes);
+  }
+
+  void add_trials() {
+    std::vector<DType> dtypes = {original_.dtype};
+    for (const DType other : {DType::float32, DType::bfloat16, DType::float16}) {
+      // ConvRot turns weights in their own type.
+      if (other != original_.dtype && content_.rotation == 0) dtypes.push_back(other);
+    }
+    const auto all = quantize_recipes();
+    const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
+    std::vector<std::pair<block::Quantizer, bool>> quantizers;
+    trials_.clear();
+    outcomes_.clear();
+    for (const QuantizeRecipe& recipe : all) {
+      if (recipe.scheme != found_.scheme) continue;
+      for (const DType dtype : dtypes) {
+        // To float32 nothing is rounded, so only steps in that type could differ.
+        if (dtype == DType::float32 && dtype != original_.dtype && !recipe.uses_weights_dtype) continue;
+        for (const int choice : {0, 1, 2, 3, 4, 5, 6, 7}) {
+          const bool is_default = (choice & 1) != 0, power = (choice & 2) != 0, weighs = (choice & 4) != 0;
+          if (is_default && (&recipe != first || is_raw_)) continue;
+          if (weighs && !can_weigh()) continue;
+          if (power && found_.scheme != "fp8-block") continue;
+          if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
+          std::optional<block::Quantizer> quantizer = make(recipe, dtype, is_default, power, weighs);
+          if (!quantizer) continue;
+          for (const bool shared : {false, true}) {
+            if (shared && (!quantizer->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
+            outcomes_.push_back({.recipe = recipe.recipe,
+                                 .compute_dtype = dtype,
+                                 .power_of_two_scales = power,
+                                 .shared_maximum = shared,
+                                 .clip = clip_,
+                                 .uses_importance = weighs});
+            quantizers.emplace_back(*quantizer, is_default);
+          }
+        }
+      }
+    }
+    for (std::size_t i = 0; i < quantizers.size(); ++i) {
+      trials_.emplace_back(std::move(quantizers[i].first), outcomes_[i], quantizers[i].second);
+    }
+  }
+
+  // Whether the importance changes a trial's bytes.
+  [[nodiscard]] bool can_weigh() const {
+    if (original_.importance.empty() || parts_ > 1) return false;
+    return is_searched() || (is_raw_ && (found_.scheme == "q4_k" || found_.scheme == "q6_k"));
+  }
+
+  // None: the recipe does not have the layer's blocks.
+  std::optional<block::Quantizer> make(const QuantizeRecipe& recipe, DType dtype, bool is_default, bool power,
+                                       bool weighs) const {
+    QuantizeOptions options{.recipe = is_default ? std::string_view() : recipe.recipe};
+    options.symmetric = !content_.zero_points;
+    options.power_of_two_scales = power;
+    options.compute_dtype = dtype;
+    options.nonfinite = NonFiniteWeights::tool;
+    options.clip = clip_;
+    if (weighs) options.importance = original_.importance;
+    if (found_.scheme == "int4-group") options.group_size = content_.block_columns;
+    tensorcast::GgufBlock gguf = tensorcast::GgufBlock::none;
+    if (is_raw_) gguf = find_block_format(found_.scheme, "gguf")->coding.gguf;
+    Result<block::Quantizer> made = block::Quantizer::make(original_.dtype, part_shape(), found_.scheme, options, gguf);
+    if (!made) return std::nullopt;
+    if (is_raw_) return *std::move(made);
+    const QuantizedTensor& layout = made->layout();
+    const auto columns = static_cast<std::int64_t>(content_.columns());
+    const auto width = [&](std::int64_t block) { return block == 0 ? columns : block; };
+    const bool same = layout.block_rows == content_.block_rows &&
+                      (layout.block_rows == 0 || width(layout.block_columns) == width(content_.block_columns)) &&
+                      layout.coding.bits == content_.bits;
+    if (!same) return std::nullopt;
+    return *std::move(made);
+  }
+
+  Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
+                         std::vector<std::byte>& numbers) {
+    if (Result<void> got = rows.read(first, count, numbers); !got || content_.rotation == 0) return got;
+    return turn_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
+  }
+
+  Result<void> run_part(std::uint64_t part) {
+    const std::uint64_t first_row = part * geometry_.rows;
+    OriginalRows rows(original_.dtype, reader_.layer(), geometry_.columns, original_.read);
+    std::vector<std::byte> numbers;
+    std::vector<std::pair<DType, float>> largest;
+    for (const Trial& trial : trials_) largest.emplace_back(trial.compute_dtype(), 0.0f);
+    for (std::uint64_t row = 0; row < geometry_.rows; row += geometry_.band_rows) {
+      const std::uint64_t count = std::min(geometry_.band_rows, geometry_.rows - row);
+      TRY(read_rows(rows, first_row + row, count, numbers));
+      for (std::size_t i = 0; i < trials_.size(); ++i) {
+        const auto same = std::find_if(largest.begin(), largest.end(),
+                                       [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
+        if (same != largest.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+        Result<float> most = trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_);
+        if (!most && !is_refusal(most.error())) return std::move(most).error();
+        // NaN stays, as it does in the recipes.
+        const float here = most ? *most : std::numeric_limits<float>::quiet_NaN();
+        if (here > largest[i].second || here != here) largest[i].second = here;
+      }
+      TRY(advance(numbers.size()));
+    }
+    // Without a stored one, a tensor scale of 1 changes nothing.
+    const float global = globals_.empty() ? 1.0f : globals_[std::min<std::size_t>(part, globals_.size() - 1)];
+    for (Trial& trial : trials_) {
+      float most = std::find_if(largest.begin(), largest.end(), [&](const auto& seen) {
+                     return seen.first == trial.compute_dtype();
+                   })->second;
+      if (trial.shares_maximum()) {
+        const std::optional<float> joined = TRY(original_.joined_maximum(trial.compute_dtype()));
+        if (joined) most = *joined;
+      }
+      trial.begin(most, global, content_.global);
+    }
+    for (std::uint64_t row = 0; row < geometry_.rows;) {
+      // Bands end where matrices do, as blocks of rows begin there anew.
+      const std::uint64_t in_matrix = row % geometry_.matrix_rows;
+      const std::uint64_t left = geometry_.block_rows == 1 ? geometry_.rows - row : geometry_.matrix_rows - in_matrix;
+      const std::uint64_t count = std::min(geometry_.band_rows, left);
+      TRY(read_rows(rows, first_row + row, count, numbers));
+      TRY(run_band(first_row, row, count, numbers));
+      TRY(advance(numbers.size()));
+      row += count;
+      if (!is_searched()) continue;
+      std::erase_if(trials_, [](const Trial& trial) { return !trial.fits(); });
+      if (trials_.empty()) return {};
+      set_band_rows(band_elements);
+    }
+    return {};
+  }
+
+  // Work that repeats is not counted.
+  Result<void> advance(std::uint64_t bytes) {
+    if (advance_(is_searched() ? 0 : bytes)) return {};
+    return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+  }
+
+  Result<void> load(std::uint64_t first_row, std::uint64_t row, std::uint64_t count) {
+    stored_.first = row;
+    stored_.count = count;
+    if (is_raw_) {
+      const std::uint64_t row_bytes = geometry_.grid_columns * geometry_.element_bytes;
+      stored_.codes.resize(count * row_bytes);
+      return reader_.bytes(0, (first_row + row) * row_bytes, stored_.codes);
+    }
+    stored_.codes.resize(count * geometry_.columns);
+    TRY(codes_->codes(first_row + row, stored_.codes));
+    const std::uint64_t matrix = (first_row + row) / geometry_.matrix_rows;
+    const std::uint64_t grid_row = geometry_.per_tensor
+                                       ? 0
+                                       : matrix * geometry_.grid_rows(geometry_.matrix_rows) +
+                                             (first_row + row) % geometry_.matrix_rows / geometry_.block_rows;
+    const std::uint64_t grid = geometry_.per_tensor ? 1 : geometry_.grid_rows(count) * geometry_.grid_columns;
+    stored_.scales.resize(grid * storage_bytes(content_.scales, 1));
+    TRY(codes_->scales(grid_row, stored_.scales));
+    return content_.zero_points ? load_zero_points(row, count) : Result<void>();
+  }
+
+  // compressed-tensors': words down the rows, or one a byte.
+  Result<void> load_zero_points(std::uint64_t first, std::uint64_t count) {
+    const std::size_t part = reader_.find(PartRole::zero_points);
+    const std::uint64_t columns = geometry_.grid_columns;
+    stored_.zero_points.resize(count * columns);
+    if (bit_width(reader_.info(part).dtype) == 8) return reader_.bytes(part, first * columns, stored_.zero_points);
+    constexpr std::uint64_t in_word = 8;
+    const std::uint64_t begin = first / in_word, end = (first + count + in_word - 1) / in_word;
+    std::vector<std::uint32_t> words((end - begin) * columns);
+    TRY(reader_.bytes(part, begin * columns * 4, std::as_writable_bytes(std::span(words))));
+    for (std::uint64_t i = 0; i < count * columns; ++i) {
+      const std::uint64_t row = first + i / columns;
+      const std::uint32_t word = words[(row / in_word - begin) * columns + i % columns];
+      stored_.zero_points[i] = static_cast<std::byte>(static_cast<int>(word >> (row % in_word * 4) & 15u) - 8);
+    }
+    return {};
+  }
+
+  Result<void> run_band(std::uint64_t first_row, std::uint64_t row, std::uint64_t count,
+                        std::span<const std::byte> numbers) {
+    TRY(load(first_row, row, count));
+    const std::size_t blocks = geometry_.per_tensor ? count : geometry_.grid_rows(count) * geometry_.grid_columns;
+    std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
+    std::vector<Result<void>> results(trials_.size());
+    const auto compare = [&](std::size_t i, const Execution& execution) {
+      results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, execution, differs[i]);
+    };
+    if (is_searched() && trials_.size() <= few_trials) {
+      for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
+    } else {
+      run_tasks(trials_.size(), execution_, [&](std::size_t i) { compare(i, {.threads = 1}); });
+    }
+    for (Result<void>& result : results) {
+      if (!result) return result;
+    }
+    if (is_searched()) return {};
+    found_.blocks += blocks;
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const bool decides = std::ranges::any_of(differs, [&](const auto& marks) { return marks[block] != 0; });
+      found_.deciding_blocks += decides ? 1 : 0;
+    }
+    return {};
+  }
+
+  PartReader& reader_;
+  LayerContent content_;
+  const OriginalWeight& original_;
+  const Execution& execution_;
+  const std::function<bool(std::uint64_t)>& advance_;
+  LayerRecipes& found_;
+  bool is_raw_ = false;
+  std::uint64_t parts_ = 1;  // with a tensor scale each
+  std::unique_ptr<RespelledCodes> codes_;
+  std::vector<float> globals_;
+  Geometry geometry_;
+  Clip clip_ = Clip::none;  // of the trials
+  std::vector<RecipeTrial> outcomes_;
+  std::vector<Trial> trials_;
+  StoredRows stored_;
+};
+
+}  // namespace
+
+std::string scheme_of_recipes(const Layer& layer) {
+  std::string scheme = layer.scheme;
+  if (scheme == "mxfp8" && layer.coding.element == Element::e5m2) scheme = "mxfp8-e5m2";
+  if (scheme == "mxfp6" && layer.coding.element == Element::e3m2) scheme = "mxfp6-e3m2";
+  if (scheme == "int4-channel") scheme = "int4-group";
+  return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
+}
+
+Result<void> try_recipes(PartReader reader, const OriginalWeight& original, const Execution& execution,
+                         const std::function<bool(std::uint64_t bytes)>& advance, LayerRecipes& found) {
+  found.scheme = scheme_of_recipes(reader.layer());
+  if (found.scheme.empty()) {
+    found.scheme = reader.layer().scheme;
+    found.problem = fmt::format("no recipe makes {}", found.scheme);
+    return {};
+  }
+  std::vector<formats::TensorInfo> infos;
+  for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
+  Result<LayerContent> content = content_of(reader.layer(), infos);
+  // GGUF's other blocks are compared as they are.
+  const bool is_raw = !content && reader.layer().coding.packing == Packing::gguf;
+  if (!content && !is_raw) {
+    found.problem = content.error().message;
+    return {};
+  }
+  if (is_raw) content = LayerContent{.name = found.name, .scheme = found.scheme, .shape = reader.layer().shape};
+  return Trials(reader, *std::move(content), original, execution, advance, found).run(is_raw);
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,122 @@
+#include "quantized/layer/layer_decoder.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "dtype/try.hpp"
+#include "quantized/layer/part_reader.hpp"
+#include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::quantized {
+DType element_type(const Coding& coding) noexcept {
+  switch (coding.element) {
+    case Element::e4m3:
+      return DType::float8_e4m3fn;
+    case Element::e5m2:
+      return DType::float8_e5m2;
+    case Element::e2m1:
+      return DType::float4_e2m1fn;
+    case Element::e2m3:
+      return DType::float6_e2m3fn;
+    case Element::e3m2:
+      return DType::float6_e3m2fn;
+    case Element::integer:
+      return coding.is_signed ? DType::int8 : DType::uint8;
+    case Element::table:
+      break;
+  }
+  return DType::undefined;
+}
+
+Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
+  if (out.empty()) return {};
+  buffer_.resize(storage_bytes(type, out.size()));
+  TRY(bytes(part, storage_bytes(type, first), buffer_));
+  const std::int64_t shape[] = {static_cast<std::int64_t>(out.size())};
+  return cast({type, shape, buffer_}, {DType::float32, shape, std::as_writable_bytes(out)}, {}, {.threads = 1});
+}
+
+Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64_t most) {
+  if (info(part).count > most) {
+    return wrong(part, fmt::format("it has {} elements, and at most {} are of use", info(part).count, most));
+  }
+  std::vector<float> values(info(part).count);
+  TRY(numbers(part, info(part).dtype, 0, values));
+  return values;
+}
+
+DType PartReader::scale_type(std::size_t part) const noexcept {
+  switch (layer_.coding.scales) {
+    case ScaleType::e8m0:
+      return DType::float8_e8m0fnu;
+    case ScaleType::e4m3:
+      return DType::float8_e4m3fn;
+    case ScaleType::number:
+      break;
+  }
+  return parts_[part].dtype;
+}
+
+std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
+  std::vector<float> numbers(std::size_t{1} << coding.bits);
+  const DType type = element_type(coding);
+  for (std::size_t code = 0; code < numbers.size(); ++code) {
+    const auto value = static_cast<int>(code);
+    if (coding.element == Element::table) {
+      numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
+    } else if (coding.element == Element::integer) {
+      const int half = 1 << (coding.bits - 1);
+      numbers[code] = static_cast<float>(coding.is_signed && value >= half ? value - 2 * half : value - coding.offset);
+    } else {
+      const std::int64_t one[] = {1};
+      const auto byte = static_cast<std::byte>(code);
+      const Result<void> done = cast({type, one, std::span(&byte, 1)},
+                                     {DType::float32, one, std::as_writable_bytes(std::span(&numbers[code], 1))});
+      if (!done) numbers[code] = std::numeric_limits<float>::quiet_NaN();
+      if (coding.positive_zero && numbers[code] == 0.0F) numbers[code] = 0.0F;
+    }
+  }
+  return numbers;
+}
+
+LayerParts parts_of(formats::Reader& reader, const Layer& layer) {
+  LayerParts parts;
+  std::vector<std::size_t> places;
+  for (const Part& part : layer.parts) {
+    parts.infos.push_back(reader.tensors()[part.tensor]);
+    places.push_back(part.tensor);
+  }
+  parts.read = [&reader, places = std::move(places)](std::size_t part, std::uint64_t at, std::span<std::byte> bytes) {
+    return reader.read(places[part], at, bytes);
+  };
+  return parts;
+}
+
+formats::TensorInfo decoded_info(const Layer& layer) {
+  const Result<std::size_t> count = element_count(layer.shape);
+  formats::TensorInfo info{.name = layer.name, .dtype = DType::float32, .shape = layer.shape};
+  info.count = count ? *count : 0;
+  info.bytes = storage_bytes(DType::float32, info.count);
+  return info;
+}
+
+Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vector<formats::TensorInfo> parts,
+                                                           ReadPart read) {
+  const Result<std::size_t> count = element_count(layer.shape);
+  constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
+  const bool fits = count && *count <= most_elements && layer.is_quantized();
+  if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
+    return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
+  }
+  const bool transposed = layer.coding.transposed;
+  const bool gguf = layer.coding.packing == Packing::gguf;
+  PartReader reader(std::move(layer), std::move(parts), std::move(read));
+  if (gguf) return create_gguf_decoder(std::move(reader));
+  return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));
+}
+
+}  // namespace tensorcast::quantized

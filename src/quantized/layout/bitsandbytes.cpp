@@ -1,0 +1,162 @@
+// bitsandbytes: codes of NF4 or FP4 in weight, absmax, quant_map, and quant_state, a JSON text with shape and block
+// size; int8 with SCB, the largest magnitude of each row.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/part_reader.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::string_view state_mark = ".quant_state.bitsandbytes__";
+
+// Reads the shape of quant_state; empty: it is none.
+std::vector<std::int64_t> shape_in(const Json& state) {
+  std::vector<std::int64_t> shape;
+  const auto found = state.find("shape");
+  if (found == state.end() || !found->is_array()) return shape;
+  for (const Json& size : *found) {
+    const Json one = {{"size", size}};
+    const std::int64_t value = size_in(one, "size", 0).value_or(not_a_size);
+    if (value < 0) return {};
+    shape.push_back(value);
+  }
+  return shape;
+}
+
+// Scales that are codes themselves: a table, a scale for each of their blocks, and an offset in the state.
+void complete_nested(const ModelTensors& tensors, const std::string& weight, const Json& state, std::int64_t blocks,
+                     LayerBuilder& builder) {
+  constexpr std::uint64_t table_size = 256;
+  const std::size_t scales = builder.need(weight + ".nested_absmax", PartRole::nested_scales);
+  const std::size_t table = builder.need(weight + ".nested_quant_map", PartRole::nested_table);
+  if (!builder.ok()) return;
+  const std::int64_t size = size_in(state, "nested_blocksize").value_or(not_a_size);
+  const auto offset = state.find("nested_offset");
+  if (size < 1 || offset == state.end() || !offset->is_number()) {
+    return builder.fail("quant_state lacks nested_blocksize or nested_offset");
+  }
+  builder.layer().nested_block = size;
+  builder.layer().nested_offset = static_cast<float>(offset->get<double>());
+  if (tensors[scales].dtype != DType::float32 || !std::cmp_equal(tensors[scales].count, blocks_of(blocks, size))) {
+    return builder.fail(fmt::format("{} scales in blocks of {} have scales of float32 [{}], and these are {}", blocks,
+                                    size, blocks_of(blocks, size), type_and_shape(tensors[scales])),
+                        scales);
+  }
+  if (tensors[table].dtype != DType::float32 || tensors[table].count != table_size) {
+    builder.fail(
+        fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[table])),
+        table);
+  }
+}
+
+// The numbers of codes are those of the scheme; a file that stores others was made by something else.
+void check_table(const ModelTensors& tensors, std::size_t table, LayerBuilder& builder) {
+  constexpr std::size_t size = 16;
+  constexpr float least = 1e-6F;  // of differences: tools round the quotients of FP4 in their own ways
+  if (table == SIZE_MAX || !builder.ok()) return;
+  std::array<float, size> stored{};
+  const Result<std::vector<std::byte>> bytes = tensors.read(table);
+  if (!bytes) return builder.fail(bytes.error().message, table);
+  if (tensors[table].dtype != DType::float32 || bytes->size() != sizeof stored) {
+    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[table])),
+                        table);
+  }
+  std::memcpy(stored.data(), bytes->data(), sizeof stored);
+  const std::vector<float> known = code_numbers(builder.layer().coding, builder.layer().scheme);
+  for (std::size_t code = 0; code < size; ++code) {
+    if (std::abs(stored[code] - known[code]) <= least) continue;
+    return builder.fail(
+        fmt::format("code {} means {}, and that of {} is {}", code, stored[code], builder.layer().scheme, known[code]),
+        table);
+  }
+}
+
+void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::vector<Layer>& layers) {
+  const std::string& name = tensors[state_index].name;
+  const std::string weight = name.substr(0, name.find(state_mark));
+  const std::size_t codes = tensors.find(weight);
+  if (codes == SIZE_MAX) return;
+  LayerBuilder builder(tensors, "bitsandbytes", weight, codes);
+  Layer& layer = builder.layer();
+  layer.scheme = name.substr(weight.size() + state_mark.size());
+  layer.parts.push_back({.role = PartRole::state, .tensor = state_index});
+  layer.coding = {.element = Element::table, .bits = 4, .packing = Packing::flat};
+  const std::size_t scales = builder.need(weight + ".absmax", PartRole::scales);
+  const std::size_t table = builder.add(weight + ".quant_map", PartRole::table);
+  if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
+  check_table(tensors, table, builder);
+  const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
+  Json state;
+  if (bytes) {
+    state = Json::parse(std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size()), nullptr, false);
+  } else {
+    builder.fail(bytes.error().message, state_index);
+  }
+  if (!state.is_object()) builder.fail("its description is not JSON", state_index);
+  if (state.contains("quant_type") && text_in(state, "quant_type") != layer.scheme) {
+    builder.fail(fmt::format("its quant_type is not {}, as its name says", layer.scheme), state_index);
+  }
+  if (builder.ok()) {
+    layer.shape = shape_in(state);
+    const std::int64_t block = size_in(state, "blocksize").value_or(not_a_size);
+    std::uint64_t count = 1;
+    bool large = false;
+    for (const std::int64_t size : layer.shape) large = large || __builtin_mul_overflow(count, size, &count);
+    layer.block_columns = block;
+    if (layer.shape.empty() || large) {
+      builder.fail("its description has no shape", state_index);
+    } else if (block < 1 || block % 2 != 0) {
+      builder.fail("its description has no blocksize that is even and above 0", state_index);
+    } else if (bit_width(tensors[codes].dtype) != 8 || tensors[codes].count != count / 2 + count % 2) {
+      builder.fail(fmt::format("{} says that the weight is {}, which takes {} bytes of codes, and these are {}", name,
+                               shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[codes])));
+    } else {
+      const auto blocks = static_cast<std::int64_t>(count / static_cast<std::uint64_t>(block) +
+                                                    (count % static_cast<std::uint64_t>(block) != 0 ? 1 : 0));
+      const bool nested = tensors[scales].dtype == DType::uint8;
+      if ((!nested && tensors[scales].dtype != DType::float32) || !std::cmp_equal(tensors[scales].count, blocks)) {
+        builder.fail(fmt::format("blocks of {} need {} scales, and these are {}", block, blocks,
+                                 type_and_shape(tensors[scales])),
+                     scales);
+      }
+      if (nested) complete_nested(tensors, weight, state, blocks, builder);
+    }
+  }
+  layers.push_back(std::move(builder).done());
+}
+
+void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string& module, std::vector<Layer>& layers) {
+  const std::size_t codes = tensors.find(tensor_of(module, "weight"));
+  if (codes == SIZE_MAX) return;
+  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), codes);
+  Layer& layer = builder.layer();
+  layer.scheme = "int8-channel";
+  layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
+  layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
+  builder.add(tensor_of(module, "weight_format"), PartRole::state);
+  builder.need_codes_of({DType::int8}, 2);
+  builder.set_shape(1, 1);
+  layer.block_rows = 1;
+  layer.block_columns = whole_row(layer.shape);
+  if (tensors[scales].dtype != DType::float32) builder.fail("the magnitudes of rows are float32", scales);
+  builder.check_grid(scales, "bitsandbytes");
+  layers.push_back(std::move(builder).done());
+}
+
+}  // namespace
+
+void find_bitsandbytes(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
+  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
+    const std::string& name = tensors[i].name;
+    if (name.find(state_mark) != std::string::npos) add_four_bits(tensors, i, layers);
+    if (const std::optional<std::string> module = module_with(name, "SCB")) add_int8(tensors, i, *module, layers);
+  }
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,151 @@
+// ComfyUI's files: a description for each layer in the metadata (`_quantization_metadata`) or in a tensor
+// (comfy_quant), and before that scale_weight with the marker scaled_fp8.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/hadamard.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::string_view marker = "scaled_fp8";
+
+// One scale for the tensor or for each row. `kind`: "fp8" or "int8".
+void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string_view kind, LayerBuilder& builder) {
+  Layer& layer = builder.layer();
+  layer.scheme = fmt::format("{}-tensor", kind);
+  layer.shape = builder.codes().shape;
+  if (kind == "int8") {
+    layer.coding = {.element = Element::integer, .is_signed = true};
+    builder.need_codes_of({DType::int8});
+  } else {
+    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
+  }
+  if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
+    layer.scheme = fmt::format("{}-channel", kind);
+    layer.block_rows = 1;
+    layer.block_columns = whole_row(layer.shape);
+  }
+  builder.check_scales(scales, false, "its description");
+}
+
+// Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
+void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv, LayerBuilder& builder) {
+  constexpr std::int64_t nv_block = 16, mx_block = 32, tile_rows = 128, tile_columns = 4;
+  Layer& layer = builder.layer();
+  layer.scheme = nv ? "nvfp4" : "mxfp8";
+  layer.coding = nv ? Coding{.element = Element::e2m1,
+                             .bits = 4,
+                             .packing = Packing::high_nibble_first,
+                             .scales = ScaleType::e4m3,
+                             .global = GlobalScale::factor,
+                             .swizzled = true}
+                    : Coding{.element = Element::e4m3, .scales = ScaleType::e8m0, .swizzled = true};
+  layer.block_rows = 1;
+  layer.block_columns = nv ? nv_block : mx_block;
+  if (nv) {
+    builder.need_codes_of({DType::uint8}, 2);
+  } else {
+    builder.need_codes_of({DType::float8_e4m3fn}, 2);
+  }
+  builder.set_shape(1, nv ? 2 : 1);
+  builder.check_scale_type(scales, !nv);
+  if (!builder.ok() || scales == SIZE_MAX) return;
+  const std::int64_t rows = blocks_of(layer.shape[0], tile_rows) * tile_rows;
+  const std::int64_t columns = blocks_of(blocks_of(layer.shape[1], layer.block_columns), tile_columns) * tile_columns;
+  if (!std::cmp_equal(tensors[scales].count, rows * columns)) {
+    builder.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
+                             shape_text(layer.shape), rows * columns, type_and_shape(tensors[scales])),
+                 scales);
+  }
+}
+
+// ConvRot turned groups of inputs before the codes were made.
+void read_rotation(const Json& description, LayerBuilder& builder) {
+  constexpr std::int64_t usual = 256;
+  Layer& layer = builder.layer();
+  const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
+  if (!is_group_turned(size) || size > largest_turned_back || layer.shape.empty() || layer.shape.back() % size != 0) {
+    return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
+  }
+  layer.coding.rotation = size;
+}
+
+void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
+  const std::string format = text_in(description, "format");
+  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
+  if (format == "float8_e4m3fn" || format == "float8_e5m2") {
+    complete_plain(tensors, scales, "fp8", builder);
+  } else if (format == "nvfp4") {
+    complete_swizzled(tensors, scales, true, builder);
+    builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
+  } else if (format == "mxfp8") {
+    complete_swizzled(tensors, scales, false, builder);
+  } else if (format == "int8_tensorwise") {
+    complete_plain(tensors, scales, "int8", builder);
+    if (is_true(description, "convrot")) read_rotation(description, builder);
+  } else {
+    builder.layer().scheme = format;
+    builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));
+  }
+}
+
+// Returns the description of a layer: that of the metadata, or of the tensor comfy_quant.
+Json description_of(const ModelTensors& tensors, const Description* description, const std::string& module,
+                    std::size_t state) {
+  if (description != nullptr) {
+    const Json* layers = object_in(description->section, "layers");
+    const Json* layer = layers == nullptr ? nullptr : object_in(*layers, module);
+    if (layer != nullptr) return *layer;
+  }
+  if (state == SIZE_MAX) return nullptr;
+  const Result<std::vector<std::byte>> bytes = tensors.read(state);
+  if (!bytes) return nullptr;
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  return Json::parse(text, nullptr, false);
+}
+
+bool has_marker(const ModelTensors& tensors) {
+  for (const TensorInfo& tensor : tensors.all()) {
+    if (tensor.name == marker || tensor.name.ends_with("." + std::string(marker))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  const bool marked = has_marker(tensors);
+  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
+    const std::string& name = tensors[i].name;
+    if (const std::optional<std::string> scaled = module_with(name, "scale_weight"); marked && scaled) {
+      const std::string& module = *scaled;
+      const std::size_t codes = tensors.find(tensor_of(module, "weight"));
+      if (codes == SIZE_MAX || bit_width(tensors[codes].dtype) > 8) continue;
+      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), codes);
+      builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+      complete_plain(tensors, i, "fp8", builder);
+      if (const std::size_t other = tensors.find(tensor_of(module, "weight_scale")); other != SIZE_MAX) {
+        builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
+      }
+      builder.add(tensor_of(module, "scale_input"), PartRole::activations);
+      layers.push_back(std::move(builder).done());
+      continue;
+    }
+    const std::optional<std::string> weight = module_with(name, "weight");
+    if (!weight) continue;
+    const std::string& module = *weight;
+    const std::size_t state = tensors.find(tensor_of(module, "comfy_quant"));
+    const Json own = description_of(tensors, description, module, state);
+    if (!own.is_object()) continue;
+    LayerBuilder builder(tensors, "comfyui", name, i);
+    if (state != SIZE_MAX) builder.layer().parts.push_back({.role = PartRole::state, .tensor = state});
+    complete(tensors, module, own, builder);
+    add_activations(builder, module);
+    layers.push_back(std::move(builder).done());
+  }
+}
+
+}  // namespace tensorcast::quantized

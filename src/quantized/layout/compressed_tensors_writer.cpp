@@ -1,0 +1,249 @@
+// Writes compressed-tensors: a group of its configuration for each scheme.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "quantized/layer/model_tensors.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/written_layer.hpp"
+#include "quantized/names/tensor_kind.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// Loaders cast scales to the model's type, in which the tool makes and keeps them.
+DType stored_scales(const LayerContent& content) {
+  return content.exact_scales == DType::undefined ? content.scales : content.exact_scales;
+}
+
+// The tool packs no groups with a shorter last one.
+void need_groups(const LayerContent& content, WrittenLayer& written) {
+  const bool groups =
+      content.block_rows == 1 && content.block_columns > 0 && content.block_columns != content.shape.back();
+  if (groups) need_whole_groups(content, content.block_columns, written);
+}
+
+// weight, weight_scale; int8 perhaps with zero points.
+void spell_bytes(const LayerContent& content, WrittenLayer& written) {
+  const std::string module = module_of(content.name);
+  const bool integer = content.element == Element::integer;
+  const bool mx = content.scheme == "mxfp8";
+  std::vector<std::int64_t> shape = grid_shape(content);
+  if (content.block_rows == 0) shape = {1};
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
+             content.shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), mx ? DType::uint8 : stored_scales(content),
+             shape);
+  if (content.zero_points) {
+    add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int8, std::move(shape));
+  }
+}
+
+// weight_packed, weight_scale, weight_global_scale.
+void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
+  const std::string module = module_of(content.name);
+  Coding& coding = written.layer.coding;
+  const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
+  need_groups(content, written);
+  coding.packing = six ? Packing::stream : Packing::low_nibble_first;
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::uint8,
+             packed_shape(content, six ? 4 : 2, six ? 3 : 1));
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), nv ? DType::float8_e4m3fn : DType::uint8,
+             grid_shape(content));
+  if (!nv) return;
+  coding.global = GlobalScale::divisor;
+  add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_global_scale"), DType::float32,
+             {static_cast<std::int64_t>(content.globals)});
+}
+
+// weight_packed in words, weight_scale, weight_shape, weight_zero_point.
+void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
+  const std::string module = module_of(content.name);
+  Coding& coding = written.layer.coding;
+  need_groups(content, written);
+  coding.packing = Packing::stream;
+  coding.is_signed = false;
+  coding.offset = 1 << (content.bits - 1);
+  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
+             packed_shape(content, 32, content.bits));
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), grid_shape(content));
+  const auto rank = static_cast<std::int64_t>(content.shape.size());
+  WrittenTensor& shape = add_tensor(written, PartRole::state, tensor_of(module, "weight_shape"), DType::int64, {rank});
+  shape.constant.resize(shape.info.bytes);
+  std::memcpy(shape.constant.data(), content.shape.data(), shape.constant.size());
+  if (!content.zero_points) return;
+  std::vector<std::int64_t> zeros = grid_shape(content);
+  if (zeros.size() != 2 && written.ok()) written.refusal = "zero points of 3-D weights are not known";
+  zeros[0] = blocks_of(zeros[0] * content.bits, 32);
+  add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int32, std::move(zeros));
+}
+
+std::string written_format(const Layer& layer) {
+  if (layer.scheme == "mxfp4" || layer.scheme == "nvfp4") return layer.scheme + "-pack-quantized";
+  if (layer.scheme.starts_with("mxfp6")) return "mxfp6-pack-quantized";
+  if (layer.scheme == "mxfp8") return "mxfp8-quantized";
+  if (layer.coding.packing == Packing::stream) return "pack-quantized";
+  return layer.coding.element == Element::integer ? "int-quantized" : "float-quantized";
+}
+
+// The arguments of a scheme's weights.
+Json weights_of(const WrittenLayer& written) {
+  const Layer& layer = written.layer;
+  const bool integer = layer.coding.element == Element::integer;
+  Json weights = {{"num_bits", layer.coding.bits},
+                  {"type", integer ? "int" : "float"},
+                  {"symmetric", layer.find(PartRole::zero_points) == SIZE_MAX},
+                  {"dynamic", false},
+                  {"group_size", nullptr},
+                  {"block_structure", nullptr},
+                  {"actorder", nullptr},
+                  {"observer", "memoryless_minmax"},
+                  {"observer_kwargs", Json::object()}};
+  const bool channel = layer.block_rows == 1 && layer.block_columns >= layer.shape.back();
+  if (layer.scheme == "nvfp4") {
+    weights["strategy"] = "tensor_group";
+    weights["group_size"] = layer.block_columns;
+    weights["scale_dtype"] = "torch.float8_e4m3fn";
+  } else if (layer.scheme.starts_with("mxfp")) {
+    weights["strategy"] = "group";
+    weights["group_size"] = layer.block_columns;
+    weights["scale_dtype"] = "torch.uint8";
+  } else if (layer.block_rows == 0) {
+    weights["strategy"] = "tensor";
+  } else if (layer.block_rows > 1) {
+    weights["strategy"] = "block";
+    weights["block_structure"] = {layer.block_rows, layer.block_columns};
+  } else if (channel && layer.scheme.ends_with("channel")) {
+    weights["strategy"] = "channel";
+  } else {
+    weights["strategy"] = "group";
+    weights["group_size"] = layer.block_columns;
+  }
+  return weights;
+}
+
+// How activations are quantized: with a scale that is there, or while the model runs.
+Json activations_of(const WrittenLayer& written, bool dynamic) {
+  const Layer& layer = written.layer;
+  const bool fixed = layer.find(PartRole::activations) != SIZE_MAX;
+  Json inputs = {{"num_bits", layer.coding.bits}, {"type", "float"}, {"symmetric", true}};
+  if (layer.coding.element == Element::integer) return nullptr;
+  if (layer.scheme == "nvfp4") {
+    if (!fixed) return nullptr;
+    inputs["strategy"] = "tensor_group";
+    inputs["group_size"] = layer.block_columns;
+    inputs["dynamic"] = "local";
+    inputs["scale_dtype"] = "torch.float8_e4m3fn";
+    return inputs;
+  }
+  if (!layer.scheme.starts_with("fp8") || (!fixed && !dynamic)) return nullptr;
+  inputs["dynamic"] = !fixed;
+  inputs["strategy"] = fixed ? "tensor" : layer.scheme == "fp8-block" ? "group" : "token";
+  if (!fixed && layer.scheme == "fp8-block") inputs["group_size"] = layer.block_columns;
+  return inputs;
+}
+
+// Multimodal models keep modules elsewhere than files name them: transformers moves "language_model.model.layers.0" to
+// "model.language_model.layers.0". Loaders match the names of modules, so both are written.
+std::vector<std::string> with_moved_names(std::vector<std::string> modules, bool has_towers) {
+  struct Move {
+    std::string_view from, to;
+    bool beside_towers;  // plain models have such names, too
+  };
+  constexpr Move moves[] = {{"language_model.model.", "model.language_model.", false},
+                            {"language_model.lm_head", "lm_head", false},
+                            {"model.layers.", "model.language_model.layers.", true}};
+  const std::size_t count = modules.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const Move& move : moves) {
+      if (!modules[i].starts_with(move.from) || (move.beside_towers && !has_towers)) continue;
+      std::string moved = std::string(move.to) + modules[i].substr(move.from.size());
+      if (std::ranges::find(modules, moved) == modules.end()) modules.push_back(std::move(moved));
+    }
+  }
+  return modules;
+}
+
+// Patterns for towers of which nothing is quantized, wherever loaders have them.
+std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquantized,
+                                         const std::vector<std::string>& quantized) {
+  std::set<std::string> patterns;
+  for (const std::string& module : unquantized) {
+    const std::string tower(file_conversion::tower_of(module).part);
+    const auto inside = [&](const std::string& other) { return other.find(tower) != std::string::npos; };
+    if (!tower.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + tower + ".*");
+  }
+  return patterns;
+}
+
+}  // namespace
+
+void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
+  const std::string module = module_of(content.name);
+  written.layer.name = tensor_of(module, "weight");
+  const bool integer = content.element == Element::integer;
+  const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
+  if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
+    spell_packed_floats(content, written);
+  } else if ((content.bits == 8 && integer) || (content.element == Element::e4m3 && content.scheme != "codes")) {
+    spell_bytes(content, written);
+  } else if (integer) {
+    spell_packed_integers(content, written);
+  } else {
+    return refuse_scheme(content, written, "float8_e4m3fn, mxfp4, mxfp6 (e2m3), mxfp8, nvfp4 and integers");
+  }
+  if (content.input_scale == GlobalScale::none || integer) return;
+  const bool nv = content.scheme == "nvfp4";
+  add_tensor(written, PartRole::activations, tensor_of(module, nv ? "input_global_scale" : "input_scale"),
+             DType::float32, {1});
+}
+
+void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config) {
+  // The layers of each group, by what it says.
+  std::map<std::string, std::vector<std::string>> groups;
+  std::map<std::string, Json> bodies;
+  for (const WrittenLayer* written : model.layers) {
+    Json body = {{"weights", weights_of(*written)},
+                 {"input_activations", activations_of(*written, model.dynamic_activations)},
+                 {"output_activations", nullptr},
+                 {"format", written_format(written->layer)}};
+    const std::string key = body.dump();
+    bodies.emplace(key, std::move(body));
+    groups[key].push_back(module_of(written->layer.name));
+  }
+  Json list = Json::object();
+  std::vector<std::string> quantized;
+  const bool has_towers = std::ranges::any_of(
+      model.unquantized, [](const std::string& module) { return !file_conversion::tower_of(module).part.empty(); });
+  for (auto& [key, modules] : groups) {
+    Json body = bodies.at(key);
+    if (groups.size() == 1) {
+      body["targets"] = {"Linear"};
+    } else {
+      std::vector<std::string> others = model.unquantized;
+      for (const auto& [other, names] : groups) {
+        if (other != key) others.insert(others.end(), names.begin(), names.end());
+      }
+      body["targets"] = module_targets(with_moved_names(modules, has_towers), others);
+    }
+    quantized.insert(quantized.end(), modules.begin(), modules.end());
+    list[fmt::format("group_{}", list.size())] = std::move(body);
+  }
+  std::vector<std::string> ignore = module_targets(with_moved_names(model.unquantized, has_towers), quantized);
+  for (const std::string& pattern : patterns_of_towers(model.unquantized, quantized)) ignore.push_back(pattern);
+  const Json format = groups.size() == 1 ? bodies.begin()->second.at("format") : Json("mixed-precision");
+  Json section = {{"quant_method", "compressed-tensors"}, {"format", format},
+                  {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
+                  {"kv_cache_scheme", nullptr},           {"ignore", std::move(ignore)},
+                  {"config_groups", std::move(list)}};
+  if (model.float8_cache) {
+    section["kv_cache_scheme"] = {
+        {"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"symmetric", true}, {"dynamic", false}};
+  }
+  config.section = section.dump();
+}
+
+}  // namespace tensorcast::quantized

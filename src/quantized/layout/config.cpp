@@ -1,0 +1,157 @@
+#include "quantized/layout/config.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "dtype/lower_case.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr int deepest = 64;  // configurations of models nest to about six
+
+// Where Hugging Face, MLX and ModelOpt put the description of a model.
+constexpr auto section_keys =
+    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
+constexpr auto size_keys =
+    std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
+                                     "weight_block_size", "load_in_4bit", "load_in_8bit", "quant_algo", "format"});
+
+bool describes(const Json& section) {
+  if (!section.is_object() || section.empty()) return false;
+  if (!text_in(section, "quant_method").empty()) return true;
+  return std::ranges::any_of(size_keys, [&](std::string_view key) {
+    const auto found = section.find(key);
+    return found != section.end() && !found->is_null() && *found != false && *found != "";
+  });
+}
+
+// The method of a section that names none, from where it stands and what it has.
+std::string method_of(const Json& section, std::string_view key, std::string_view file) {
+  std::string method = lower_case(text_in(section, "quant_method"));
+  if (method == "compressed_tensors") method = "compressed-tensors";
+  if (method == "auto_round" || method == "intel/auto-round") method = "auto-round";
+  if (!method.empty()) return method;
+  if (file == "hf_quant_config.json" || section.contains("quant_algo")) return "modelopt";
+  if (section.contains("config_groups")) return "compressed-tensors";
+  if (key == "quantization" && section.contains("group_size")) return "mlx";
+  if (is_true(section, "load_in_4bit") || is_true(section, "load_in_8bit")) return "bitsandbytes";
+  if (section.contains("w_bit") || section.contains("q_group_size") || file == "quant_config.json") return "awq";
+  if (file == "quantize_config.json") return "gptq";
+  return method;
+}
+
+bool is_inner_config(std::string_view key) {
+  return key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
+         key == "generator" || key == "question_encoder";
+}
+
+// Looks at the root first, then at configurations inside such as text_config.
+void read_config(const Json& config, const std::string& file, int depth, std::vector<Description>& found) {
+  constexpr int deepest_config = 3;
+  if (!config.is_object()) return;
+  for (const std::string_view key : section_keys) {
+    const auto section = config.find(key);
+    if (section == config.end() || !describes(*section)) continue;
+    Description description{
+        .source = file, .method = method_of(*section, key, file), .section = *section, .root = Json::object()};
+    for (const auto& [name, value] : config.items()) {
+      if (!value.is_structured()) description.root[name] = value;
+    }
+    found.push_back(std::move(description));
+  }
+  for (const auto& [key, value] : config.items()) {
+    const bool is_section = std::ranges::find(section_keys, key) != section_keys.end();
+    if (depth < deepest_config && !is_section && is_inner_config(key)) read_config(value, file, depth + 1, found);
+  }
+}
+
+}  // namespace
+
+std::string with_finite_numbers(std::string_view text) {
+  constexpr auto words = std::to_array<std::string_view>({"NaN", "-Infinity", "Infinity"});
+  std::string plain(text);
+  bool in_string = false;
+  for (std::size_t at = 0; at < plain.size(); ++at) {
+    if (plain[at] == '"') in_string = !in_string;
+    if (in_string) {
+      at += plain[at] == '\\' ? 1 : 0;
+      continue;
+    }
+    for (const std::string_view word : words) {
+      if (std::string_view(plain).substr(at, word.size()) == word) plain.replace(at, word.size(), word.size(), '1');
+    }
+  }
+  return plain;
+}
+
+std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
+  std::vector<Description> found;
+  for (const ConfigText& config : texts) {
+    bool too_deep = false;
+    const auto check = [&](int depth, Json::parse_event_t, Json&) {
+      too_deep = too_deep || depth > deepest;
+      return depth <= deepest;
+    };
+    const Json json = Json::parse(with_finite_numbers(config.text), check, false);
+    if (too_deep || !json.is_object()) continue;
+    if (config.name == "_quantization_metadata") {
+      found.push_back({.source = "the file's metadata", .method = "comfyui", .section = json, .root = nullptr});
+      continue;
+    }
+    if (config.name == "quantization_config") {
+      if (describes(json)) {
+        found.push_back({.source = "the file's metadata",
+                         .method = method_of(json, config.name, ""),
+                         .section = json,
+                         .root = nullptr});
+      }
+      continue;
+    }
+    const std::size_t before = found.size();
+    read_config(json, config.name, 0, found);
+    const bool own_file = config.name == "quantize_config.json" || config.name == "quant_config.json";
+    if (found.size() == before && own_file && describes(json)) {
+      found.push_back(
+          {.source = config.name, .method = method_of(json, "", config.name), .section = json, .root = nullptr});
+    }
+  }
+  return found;
+}
+
+std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  const auto found = section.find(key);
+  if (found == section.end() || found->is_null()) return std::nullopt;
+  if (!found->is_number_integer()) return not_a_size;
+  if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) return not_a_size;
+  const auto value = found->get<std::int64_t>();
+  return value < least || value > most ? not_a_size : value;
+}
+
+std::string text_in(const Json& section, std::string_view key) {
+  const auto found = section.find(key);
+  return found != section.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool is_true(const Json& section, std::string_view key, bool otherwise) {
+  const auto found = section.find(key);
+  return found != section.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+const Json* object_in(const Json& section, std::string_view key) {
+  const auto found = section.find(key);
+  return found != section.end() && found->is_object() ? &*found : nullptr;
+}
+
+std::vector<std::string> texts_in(const Json& section, std::string_view key) {
+  std::vector<std::string> texts;
+  const auto found = section.find(key);
+  if (found == section.end() || !found->is_array()) return texts;
+  for (const Json& text : *found) {
+    if (text.is_string()) texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,45 @@
+// What the files of a model say about its quantization: config.json, hf_quant_config.json and the like, metadata.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quantized/layout/config_text.hpp"
+
+namespace tensorcast::quantized {
+
+using Json = nlohmann::json;
+
+// One description, of the whole model.
+struct Description {
+  std::string source;  // for messages: "config.json"
+  std::string method;  // in lower case: "fp8", "compressed-tensors", "modelopt"; "" if it has no name
+  Json section;        // an object
+  Json root;           // the configuration around it, where that is small; else null
+};
+
+// Replaces NaN and infinities, which Python's json writes and JSON does not have, by numbers of the same length.
+[[nodiscard]] std::string with_finite_numbers(std::string_view text);
+
+// Reads all descriptions, nearest to the root first. Text that is not JSON, or too deep, describes nothing. A
+// configuration without a method or sizes, such as an empty one, is no description.
+[[nodiscard]] std::vector<Description> read_descriptions(std::span<const ConfigText> texts);
+
+// Returns a whole number of a section: nullopt if it is not there or null. A number that is not whole, or not from
+// `least` to 2^31 - 1, gives -2 to the power of 62, which fits no tensor.
+inline constexpr std::int64_t not_a_size = std::int64_t{-1} << 62;
+[[nodiscard]] std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least = 1);
+// Returns text of a section, "" if there is none.
+[[nodiscard]] std::string text_in(const Json& section, std::string_view key);
+[[nodiscard]] bool is_true(const Json& section, std::string_view key, bool otherwise = false);
+// Returns a member that is an object; null otherwise.
+[[nodiscard]] const Json* object_in(const Json& section, std::string_view key);
+// Returns the strings of an array.
+[[nodiscard]] std::vector<std::string> texts_in(const Json& section, std::string_view key);
+
+}  // namespace tensorcast::quantized

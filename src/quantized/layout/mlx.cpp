@@ -1,0 +1,91 @@
+// MLX: codes in words of uint32, scales and biases for each group; `quantization` in config.json, with exceptions for
+// single modules. Metal's affine quantization of transformers is the same, with qbiases.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::int64_t code_word_bits = 32, most_bits = 8;
+
+void complete_affine(const ModelTensors& tensors, const std::string& module, const std::string& source,
+                     std::int64_t bits, std::size_t scales, LayerBuilder& builder) {
+  Layer& layer = builder.layer();
+  layer.scheme = fmt::format("int{}-affine", bits);
+  layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
+  builder.check_scales(scales, false, source);
+  std::size_t biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
+  if (biases == SIZE_MAX) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
+  if (!builder.ok()) return;
+  if (!is_plain_float(tensors[biases].dtype) || tensors[biases].shape != tensors[scales].shape) {
+    builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
+                             type_and_shape(tensors[biases])),
+                 biases);
+  }
+}
+
+// The modes mxfp4, mxfp8 and nvfp4, whose scales are bytes.
+void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int64_t bits, std::size_t scales,
+                 LayerBuilder& builder) {
+  constexpr std::int64_t mx_block = 32, nv_block = 16;
+  Layer& layer = builder.layer();
+  const bool nv = mode == "nvfp4", eight = mode == "mxfp8";
+  layer.scheme = mode;
+  layer.coding = {.element = eight ? Element::e4m3 : Element::e2m1,
+                  .bits = eight ? 8 : 4,
+                  .packing = eight ? Packing::bytes : Packing::low_nibble_first,
+                  .scales = nv ? ScaleType::e4m3 : ScaleType::e8m0};
+  if (bits != layer.coding.bits || layer.block_columns != (nv ? nv_block : mx_block)) {
+    builder.fail(fmt::format("{} has other bits or groups than its description names", mode));
+  }
+  if (tensors[scales].dtype != DType::uint8 && !nv) builder.check_scale_type(scales, true);
+  if (nv && tensors[scales].dtype != DType::uint8) builder.fail("scales of MLX's nvfp4 are uint8", scales);
+  builder.check_grid(scales, "its mode");
+}
+
+}  // namespace
+
+void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  constexpr std::int64_t usual_group = 64, usual_bits = 4;
+  for (const auto& [i, module] : tensors.of_modules("scales")) {
+    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
+    if (codes == SIZE_MAX) continue;
+    const Json* own = object_in(description->section, module);
+    const auto size_of = [&](const char* key, std::int64_t usual) {
+      const std::optional<std::int64_t> value = own == nullptr ? std::nullopt : size_in(*own, key);
+      return value ? *value : size_in(description->section, key).value_or(usual);
+    };
+    const std::int64_t bits = size_of("bits", usual_bits);
+    std::string mode = own == nullptr ? "" : text_in(*own, "mode");
+    if (mode.empty()) mode = text_in(description->section, "mode");
+    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes);
+    Layer& layer = builder.layer();
+    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
+    layer.scheme = mode.empty() ? "affine" : mode;
+    layer.block_rows = 1;
+    layer.block_columns = size_of("group_size", usual_group);
+    builder.need_codes_of({DType::uint32});
+    if (bits < 2 || bits > most_bits || bits == 7) {
+      builder.fail(fmt::format("{} names a width that MLX does not have", description->source));
+    } else if (builder.ok()) {
+      layer.shape = builder.codes().shape;
+      std::int64_t& last = layer.shape.back();
+      if (__builtin_mul_overflow(last, code_word_bits, &last)) builder.fail("its shape is too large");
+      if (last % bits != 0)
+        builder.fail(fmt::format("rows of {} words are not whole codes of {} bits", last / code_word_bits, bits));
+      last /= bits;
+    }
+    if (builder.ok() && (mode.empty() || mode == "affine")) {
+      complete_affine(tensors, module, description->source, bits, i, builder);
+    } else if (builder.ok() && (mode == "mxfp4" || mode == "mxfp8" || mode == "nvfp4")) {
+      complete_mx(tensors, mode, bits, i, builder);
+    } else {
+      builder.fail(fmt::format("the mode \"{}\" of MLX is not decoded", mode));
+    }
+    layers.push_back(std::move(builder).done());
+  }
+}
+
+}  // namespace tensorcast::quantized

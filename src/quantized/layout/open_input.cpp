@@ -1,0 +1,84 @@
+#include "quantized/layout/open_input.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+Result<const formats::Format*> choose_format(const io::InputFile& file, const std::string& format_name, bool is_raw) {
+  if (!format_name.empty()) return format_by_name(format_name);
+  if (is_raw) return format_by_name("raw");
+  return formats::detect_format(file);
+}
+
+// Checks that every tensor named in `from` exists.
+Result<void> check_names(const formats::Reader& reader, const SourceTypes& from) {
+  const std::vector<formats::TensorInfo>& tensors = reader.tensors();
+  for (const auto& [name, dtype] : from.named) {
+    const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+    if (known) continue;
+    return invalid(fmt::format("`from` names \"{}\", which is not in the file", name),
+                   "`tcast inspect` lists the names");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<const formats::Format*> format_by_name(const std::string& name) {
+  if (const formats::Format* format = formats::find_format(name)) return format;
+  return invalid(fmt::format("there is no file format \"{}\"", name),
+                 fmt::format("there are {}", fmt::join(file_formats(), ", ")));
+}
+
+Result<const formats::Format*> output_format(const std::string& path, const std::string& name) {
+  const Result<const formats::Format*> format = format_by_name(name);
+  return format ? formats::format_for_output(path, name) : format;
+}
+
+Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
+                               const formats::ReadOptions& options) {
+  io::InputFile file = TRY(io::InputFile::open(path));
+  OpenedInput input{.file = std::make_unique<io::InputFile>(std::move(file)), .format = nullptr, .reader = nullptr};
+  input.format = TRY(choose_format(*input.file, format_name, options.raw.has_value()));
+  input.reader = TRY(in_file(path, input.format->open(*input.file, options)));
+  TRY(in_file(path, check_names(*input.reader, options.from)));
+  return input;
+}
+
+Result<OpenedInput> open_model_file(const std::string& path, const std::string& format_name,
+                                    const formats::ReadOptions& options) {
+  Result<OpenedInput> input = open_input(path, format_name, options);
+  if (!input || !input->format->many_tensors) return input;
+  input->configs = config_texts_beside(path);
+  add_config_texts(input->reader->metadata(), input->configs);
+  return input;
+}
+
+FileSummary summary_of(const OpenedInput& input) {
+  FileSummary summary{.format = std::string(input.format->name), .tensors = {}, .metadata = input.reader->metadata()};
+  for (const formats::TensorInfo& tensor : input.reader->tensors()) {
+    summary.tensors.push_back(TensorSummary{.name = tensor.name,
+                                            .dtype = tensor.dtype,
+                                            .shape = tensor.shape,
+                                            .bytes = tensor.bytes,
+                                            .foreign_dtype = tensor.foreign_dtype,
+                                            .problem = tensor.problem ? tensor.problem->message : std::string()});
+  }
+  return summary;
+}
+
+quantized::FoundLayers layers_of(const OpenedInput& input) {
+  if (!input.format->many_tensors) return {};
+  return quantized::find_layers(input.reader->tensors(), input.configs, quantized::read_with(*input.reader));
+}
+
+}  // namespace tensorcast::file_conversion

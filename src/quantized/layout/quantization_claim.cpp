@@ -1,0 +1,141 @@
+#include "quantized/layout/quantization_claim.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "io/input_file.hpp"
+#include "quantized/layout/config.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
+
+// Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's.
+constexpr auto claiming_files = std::to_array<std::string_view>(
+    {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json"});
+constexpr auto sections =
+    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
+constexpr auto methods = std::to_array<std::string_view>(
+    {"quant_method", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
+constexpr auto sizes = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
+                                                        "weight_block_size", "load_in_4bit", "load_in_8bit"});
+// ComfyUI's; and what a writer may copy from config.json.
+constexpr auto metadata_keys = std::to_array<std::string_view>({"_quantization_metadata", "quantization_config"});
+
+Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
+
+// Returns the method that a section names, "" if it is a quantization without a name; nullopt if it is none.
+std::optional<std::string> method_of(const Json& section) {
+  if (!section.is_object()) return std::nullopt;
+  for (const std::string_view key : methods) {
+    const auto found = section.find(key);
+    if (found != section.end() && found->is_string() && !found->get_ref<const std::string&>().empty()) {
+      return found->get<std::string>();
+    }
+  }
+  for (const std::string_view key : sizes) {
+    const auto found = section.find(key);
+    if (found != section.end() && !found->is_null() && *found != false) return std::string();
+  }
+  return std::nullopt;
+}
+
+std::string claim(std::string_view source, const std::string& method) {
+  if (method.empty()) return fmt::format("{} says that the model is quantized", source);
+  return fmt::format("{} names the quantization \"{}\"", source, method);
+}
+
+// Looks at the root, and at configurations inside such as text_config.
+std::optional<std::string> method_in(const Json& config, int depth) {
+  constexpr int deepest = 3;
+  if (!config.is_object()) return std::nullopt;
+  for (const std::string_view key : sections) {
+    const auto found = config.find(key);
+    if (found == config.end()) continue;
+    if (auto method = method_of(*found)) return method;
+  }
+  for (const auto& [key, value] : config.items()) {
+    const bool inner = key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
+                       key == "generator" || key == "question_encoder";
+    if (!inner || depth == deepest) continue;
+    if (auto method = method_in(value, depth + 1)) return method;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool may_claim_quantization(std::string_view file_name) {
+  return std::ranges::find(claiming_files, file_name) != claiming_files.end();
+}
+
+std::string claim_of_text(std::string_view file_name, std::string_view text) {
+  const Json config = parsed(text);
+  std::optional<std::string> method = method_in(config, 0);
+  const bool is_quantizers = file_name == "quantize_config.json" || file_name == "quant_config.json";
+  if (!method && is_quantizers) method = method_of(config);
+  return method ? claim(file_name, *method) : std::string();
+}
+
+std::string claim_of_metadata(const formats::Metadata& metadata) {
+  for (const auto& [key, value] : metadata) {
+    if (std::ranges::find(metadata_keys, key) == metadata_keys.end()) continue;
+    const Json section = parsed(value);
+    if (!section.is_object() || section.empty()) continue;
+    const std::optional<std::string> method = method_of(section);
+    if (method || key == metadata_keys[0]) return claim("the file's metadata", method.value_or(""));
+  }
+  return {};
+}
+
+std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) {
+  std::vector<quantized::ConfigText> texts;
+  for (const std::string_view name : claiming_files) {
+    const std::string beside = (std::filesystem::path(path).parent_path() / name).string();
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(beside, ignored)) continue;
+    const Result<io::InputFile> file = io::InputFile::open(beside);
+    if (!file || file->size() > max_config_bytes) continue;
+    std::string text(file->size(), '\0');
+    if (!file->read(0, std::as_writable_bytes(std::span(text)))) continue;
+    texts.push_back({.name = std::string(name), .text = std::move(text)});
+  }
+  return texts;
+}
+
+void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::ConfigText>& texts) {
+  for (const auto& [key, value] : metadata) {
+    if (std::ranges::find(metadata_keys, key) != metadata_keys.end()) texts.push_back({.name = key, .text = value});
+  }
+}
+
+void remove_config_texts(formats::Metadata& metadata) {
+  std::erase_if(metadata,
+                [](const auto& entry) { return std::ranges::find(metadata_keys, entry.first) != metadata_keys.end(); });
+}
+
+void add_config_text(const quantized::WrittenConfig& config, formats::Metadata& metadata) {
+  if (!config.metadata_key.empty()) {
+    metadata.emplace_back(config.metadata_key, config.metadata_text);
+  } else if (!config.section.empty()) {
+    metadata.emplace_back(std::string(metadata_keys[1]), config.section);
+  }
+}
+
+std::string claim_beside(const std::string& path) {
+  for (const quantized::ConfigText& config : config_texts_beside(path)) {
+    if (std::string found = claim_of_text(config.name, config.text); !found.empty()) return found;
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,33 @@
+// MXFP8 as transformers and MiniMax write it: weight, weight_scale_inv of E8M0 bytes, 32 along the inputs.
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/spelling.hpp"
+// SPDX-License-Identifier: Apache-2.0
+namespace tensorcast::quantized {
+
+void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  constexpr std::int64_t block = 32;
+  constexpr std::string_view suffix = "_scale_inv";
+  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
+    const std::string& name = tensors[i].name;
+    if (!name.ends_with(suffix)) continue;
+    const std::size_t codes = tensors.find(name.substr(0, name.size() - suffix.size()));
+    if (codes == SIZE_MAX) continue;
+    LayerBuilder builder(tensors, "transformers-mxfp8", tensors[codes].name, codes);
+    Layer& layer = builder.layer();
+    layer.scheme = "mxfp8";
+    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
+    layer.block_rows = 1;
+    layer.block_columns = block;
+    layer.coding = {.element = Element::e4m3, .scales = ScaleType::e8m0};
+    const auto sizes = description->section.find("weight_block_size");
+    if (sizes != description->section.end() && !sizes->is_null() && *sizes != Json::array({1, block})) {
+      builder.fail(description->source + " names MXFP8 with another block size than [1, 32]");
+    }
+    builder.need_codes_of({DType::float8_e4m3fn});
+    builder.set_shape(1, 1);
+    builder.check_scales(i, true, description->source);
+    layers.push_back(std::move(builder).done());
+  }
+}
+
+}  // namespace tensorcast::quantized

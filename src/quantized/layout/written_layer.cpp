@@ -1,0 +1,178 @@
+#include "quantized/layout/written_layer.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "dtype/ceil_div.hpp"
+#include "dtype/lower_case.hpp"
+#include "quantized/layer/model_tensors.hpp"
+#include "quantized/names/name_pattern.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr auto writers = std::to_array<SpellingWriter>({
+    {"deepseek", spell_deepseek, describe_deepseek},
+    {"transformers-mxfp8", spell_transformers_mxfp8, describe_transformers_mxfp8},
+    {"compressed-tensors", spell_compressed_tensors, describe_compressed_tensors},
+    {"modelopt", spell_modelopt, describe_modelopt},
+    {"gpt-oss", spell_gpt_oss, describe_gpt_oss},
+    {"comfyui", spell_comfyui, describe_comfyui, true},
+    {"quark", spell_quark, describe_quark},
+    {"gguf", spell_gguf, nullptr},
+});
+
+// Returns a pattern for a module's name, with any number in the place of each number between dots.
+std::string pattern_of(const std::string& module) {
+  std::string pattern = "re:";
+  for (std::size_t i = 0; i < module.size(); ++i) {
+    const char c = module[i];
+    const std::size_t end = std::min(module.find_first_not_of("0123456789", i), module.size());
+    const bool begins = i == 0 || module[i - 1] == '.';
+    if (begins && end > i && (end == module.size() || module[end] == '.')) {
+      i = end - 1;
+      pattern += "\\d+";
+    } else if (c == '.') {
+      pattern += "\\.";
+    } else {
+      pattern += c;
+    }
+  }
+  return pattern + "$";
+}
+
+}  // namespace
+
+std::uint64_t LayerContent::columns() const noexcept {
+  return shape.empty() ? 1 : static_cast<std::uint64_t>(shape.back());
+}
+
+std::uint64_t LayerContent::rows() const noexcept {
+  std::uint64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= static_cast<std::uint64_t>(shape[i]);
+  return rows;
+}
+
+std::uint64_t LayerContent::matrices() const noexcept {
+  std::uint64_t count = 1;
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) count *= static_cast<std::uint64_t>(shape[i]);
+  return count;
+}
+
+std::uint64_t LayerContent::grid_columns() const noexcept {
+  return block_columns == 0 ? 1 : ceil_div(columns(), static_cast<std::uint64_t>(block_columns));
+}
+
+std::uint64_t LayerContent::grid_rows() const noexcept {
+  if (block_rows == 0) return 1;
+  const std::uint64_t outputs = shape.size() < 2 ? 1 : static_cast<std::uint64_t>(shape[shape.size() - 2]);
+  return matrices() * ceil_div(outputs, static_cast<std::uint64_t>(block_rows));
+}
+
+std::span<const SpellingWriter> all_writers() noexcept { return writers; }
+
+const SpellingWriter* find_writer(std::string_view spelling) noexcept {
+  const auto found =
+      std::ranges::find_if(writers, [&](const SpellingWriter& writer) { return is_same_name(writer.name, spelling); });
+  return found == writers.end() ? nullptr : &*found;
+}
+
+WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
+  WrittenLayer written;
+  Layer& layer = written.layer;
+  layer.name = content.name;
+  layer.spelling = writer.name;
+  layer.scheme = content.scheme;
+  layer.shape = content.shape;
+  layer.block_rows = content.block_rows;
+  layer.block_columns = content.block_columns;
+  layer.coding.element = content.element;
+  layer.coding.bits = content.bits;
+  layer.coding.rotation = content.rotation;
+  layer.coding.is_signed = content.element == Element::integer;
+  layer.coding.scales = content.scales == DType::float8_e8m0fnu  ? ScaleType::e8m0
+                        : content.scales == DType::float8_e4m3fn ? ScaleType::e4m3
+                                                                 : ScaleType::number;
+  if (content.shape.size() < 2) {
+    written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
+    return written;
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 56;  // products with bits cannot overflow
+  if (std::ranges::any_of(content.shape, [](std::int64_t size) { return size < 0 || size >= most; })) {
+    written.refusal = "its shape is too large";
+    return written;
+  }
+  if (content.rotation != 0 && !writer.has_rotations) {
+    written.refusal = "its inputs are turned by ConvRot, which the spelling comfyui alone has";
+    return written;
+  }
+  writer.spell(content, written);
+  for (std::size_t i = 0; i < written.tensors.size(); ++i) {
+    layer.parts.push_back({.role = written.tensors[i].role, .tensor = i});
+  }
+  return written;
+}
+
+WrittenConfig describe(const SpellingWriter& writer, const WrittenModel& model) {
+  WrittenConfig config;
+  if (writer.describe != nullptr) writer.describe(model, config);
+  return config;
+}
+
+std::vector<std::string> module_targets(const std::vector<std::string>& modules,
+                                        const std::vector<std::string>& others) {
+  std::set<std::string> patterns;
+  for (const std::string& module : modules) patterns.insert(pattern_of(module));
+  if (patterns.size() * 4 > modules.size()) return modules;
+  for (const std::string& pattern : patterns) {
+    const auto compiled = file_conversion::NamePattern::compile("^(?:" + pattern.substr(3) + ")");
+    if (!compiled) return modules;
+    if (std::ranges::any_of(others, [&](const std::string& other) { return compiled->matches(other); })) return modules;
+  }
+  return {patterns.begin(), patterns.end()};
+}
+
+WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name, DType dtype,
+                          std::vector<std::int64_t> shape) {
+  WrittenTensor& tensor = written.tensors.emplace_back();
+  tensor.role = role;
+  tensor.info.name = std::move(name);
+  tensor.info.dtype = dtype;
+  tensor.info.shape = std::move(shape);
+  const Result<std::size_t> count = element_count(tensor.info.shape);
+  tensor.info.count = count ? *count : 0;
+  tensor.info.bytes = count ? storage_bytes(dtype, *count) : SIZE_MAX;
+  if (tensor.info.bytes == SIZE_MAX && written.ok()) written.refusal = "its shape is too large";
+  return tensor;
+}
+
+std::vector<std::int64_t> grid_shape(const LayerContent& content) {
+  std::vector<std::int64_t> shape = content.shape;
+  const std::size_t rank = shape.size();
+  if (rank < 2) return shape;
+  shape[rank - 2] = content.block_rows == 0 ? 1 : blocks_of(shape[rank - 2], content.block_rows);
+  shape[rank - 1] = content.block_columns == 0 ? 1 : blocks_of(shape[rank - 1], content.block_columns);
+  return shape;
+}
+
+std::vector<std::int64_t> packed_shape(const LayerContent& content, std::int64_t elements, std::int64_t units) {
+  std::vector<std::int64_t> shape = content.shape;
+  shape.back() = blocks_of(shape.back() * units, elements);
+  return shape;
+}
+
+void need_whole_groups(const LayerContent& content, std::int64_t size, WrittenLayer& written) {
+  if (content.shape.back() % size == 0 || !written.ok()) return;
+  written.refusal = fmt::format("{} inputs are not whole groups of {}", content.shape.back(), size);
+}
+
+void refuse_scheme(const LayerContent& content, WrittenLayer& written, std::string_view instead) {
+  if (!written.ok()) return;
+  written.refusal = fmt::format("{} has no {}, only {}", written.layer.spelling, content.scheme, instead);
+}
+
+}  // namespace tensorcast::quantized

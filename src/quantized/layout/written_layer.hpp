@@ -1,0 +1,133 @@
+// Writes layers as a spelling has them: names, types, shapes and packing of their tensors, and the configuration.
+//
+// Three steps, for a layer that exists in another spelling and for a weight that is quantized alike:
+// 1. spell() turns a LayerContent, which says what a layer is, into a WrittenLayer: the tensors that a spelling has.
+// 2. A LayerPacker makes the bytes of these tensors, range by range. It asks a LayerCodes for element codes, one a
+// byte,
+//    and for scales in rows; a quantizer implements LayerCodes, and RespelledCodes reads a layer.
+// 3. describe() makes the configuration from all written layers of a model.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "quantized/layer/layer.hpp"
+#include "quantized/names/module_name.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::quantized {
+
+// What a layer is, whatever its spelling.
+struct LayerContent {
+  std::string name;                 // of the weight, "model.layers.0.mlp.up_proj.weight"
+  std::string scheme;               // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
+  std::vector<std::int64_t> shape;  // of the codes: [..., outputs, inputs]
+  Element element = Element::e4m3;
+  int bits = 8;
+  std::int64_t block_rows = 0;  // as in Layer: 0, 0: one scale for the tensor
+  std::int64_t block_columns = 0;
+  DType scales = DType::float32;                // as LayerCodes::scales() gives them
+  DType exact_scales = DType::undefined;        // a narrower type that holds float32 scales exactly: the weights' own
+  GlobalScale global = GlobalScale::none;       // what LayerCodes::global_scales() gives
+  std::size_t globals = 1;                      // how many: 1, or one for each matrix
+  GlobalScale input_scale = GlobalScale::none;  // a scale of activations that was calibrated; `none`: there is none
+  std::int64_t rotation = 0;                    // as Coding::rotation
+  bool zero_points = false;                     // integers only; else they are symmetric
+  bool dynamic_activations = false;             // the configuration asks for scales of activations while the model runs
+  bool beside_mxfp4 = false;  // another layer of the model is MXFP4: DeepSeek-V4 names scales otherwise
+
+  [[nodiscard]] std::uint64_t columns() const noexcept;
+  // All rows of all matrices.
+  [[nodiscard]] std::uint64_t rows() const noexcept;
+  [[nodiscard]] std::uint64_t matrices() const noexcept;
+  // Scales of a row of blocks, and rows of blocks of all matrices; 1 and 1 if there is one scale.
+  [[nodiscard]] std::uint64_t grid_columns() const noexcept;
+  [[nodiscard]] std::uint64_t grid_rows() const noexcept;
+};
+
+struct WrittenTensor {
+  PartRole role = PartRole::codes;
+  formats::TensorInfo info;
+  // Its bytes, if they are known without the weight: a shape, a marker. Else empty, and a LayerPacker makes them.
+  std::vector<std::byte> constant = {};
+};
+
+struct WrittenLayer {
+  Layer layer;                         // as find_layers() finds it in the output; parts[i].tensor is i
+  std::vector<WrittenTensor> tensors;  // the codes are first
+  std::string refusal;                 // why the spelling cannot have such a layer; the rest is then not to be used
+
+  [[nodiscard]] bool ok() const noexcept { return refusal.empty(); }
+};
+
+// Writers of spellings, by the names of `--spelling` and `--respell`. Returns null if there is none.
+struct SpellingWriter {
+  std::string_view name;  // as Spelling::name
+  // Appends the tensors to `written`, whose layer has the content's name, scheme, shape, blocks, element and bits.
+  void (*spell)(const LayerContent& content, WrittenLayer& written) = nullptr;
+  // Makes the configuration. Null: the tensors say all.
+  void (*describe)(const struct WrittenModel& model, struct WrittenConfig& config) = nullptr;
+  bool has_rotations = false;  // LayerContent::rotation
+};
+[[nodiscard]] std::span<const SpellingWriter> all_writers() noexcept;
+[[nodiscard]] const SpellingWriter* find_writer(std::string_view spelling) noexcept;
+
+[[nodiscard]] WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content);
+
+// All layers of a model that are written, and what its configuration should say beside them.
+struct WrittenModel {
+  std::vector<const WrittenLayer*> layers;
+  std::vector<std::string> unquantized;  // modules whose weights are plain matrices: "lm_head"
+  bool dynamic_activations = false;
+  bool float8_cache = false;      // scales of keys and values are there, for a cache of float8
+  std::string scale_format = {};  // "ue8m0": scales are powers of two, whatever their type; mostly ""
+};
+
+struct WrittenConfig {
+  std::string section;       // quantization_config of config.json, as JSON; "": none
+  std::string own_file;      // hf_quant_config.json; "": none
+  std::string metadata_key;  // of __metadata__ in each file; "": none
+  std::string metadata_text;
+};
+[[nodiscard]] WrittenConfig describe(const SpellingWriter& writer, const WrittenModel& model);
+
+// The names of modules, or patterns "re:..." that match these and none of `others`, if those are much fewer.
+[[nodiscard]] std::vector<std::string> module_targets(const std::vector<std::string>& modules,
+                                                      const std::vector<std::string>& others);
+
+// Appends a tensor with its count and bytes.
+WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name, DType dtype,
+                          std::vector<std::int64_t> shape);
+// The shape of scales without padding: [..., rows of blocks, blocks of a row].
+[[nodiscard]] std::vector<std::int64_t> grid_shape(const LayerContent& content);
+// The codes' shape with `elements` in `units` units.
+[[nodiscard]] std::vector<std::int64_t> packed_shape(const LayerContent& content, std::int64_t elements,
+                                                     std::int64_t units);
+// Refuses unless the inputs are whole groups of `size`.
+void need_whole_groups(const LayerContent& content, std::int64_t size, WrittenLayer& written);
+// Refuses a scheme that the spelling does not have.
+void refuse_scheme(const LayerContent& content, WrittenLayer& written, std::string_view instead);
+
+// The spellings. Each is in NAME_writer.cpp.
+void spell_deepseek(const LayerContent& content, WrittenLayer& written);
+void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written);
+void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written);
+void spell_modelopt(const LayerContent& content, WrittenLayer& written);
+void spell_gpt_oss(const LayerContent& content, WrittenLayer& written);
+void spell_quark(const LayerContent& content, WrittenLayer& written);
+void spell_comfyui(const LayerContent& content, WrittenLayer& written);
+void spell_gguf(const LayerContent& content, WrittenLayer& written);
+void describe_deepseek(const WrittenModel& model, WrittenConfig& config);
+void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config);
+void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config);
+void describe_modelopt(const WrittenModel& model, WrittenConfig& config);
+void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config);
+void describe_quark(const WrittenModel& model, WrittenConfig& config);
+void describe_comfyui(const WrittenModel& model, WrittenConfig& config);
+
+}  // namespace tensorcast::quantized

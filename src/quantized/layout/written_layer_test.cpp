@@ -1,0 +1,265 @@
+// What is written must be found again as what it was.
+#include "quantized/layout/written_layer.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "quantized/layout/spelling.hpp"
+#include "quantized/rewrite/layer_packer.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// A layer of each scheme, with sizes that no tile divides.
+std::map<std::string, LayerContent> contents(const std::string& name = "model.layers.0.mlp.up_proj.weight") {
+  std::map<std::string, LayerContent> all;
+  const auto add = [&](LayerContent content) { all.emplace(content.scheme, std::move(content)); };
+  const LayerContent base{.name = name, .scheme = "", .shape = {130, 192}};
+  LayerContent content = base;
+  content.scheme = "fp8-tensor";
+  add(content);
+  content.scheme = "fp8-channel";
+  content.block_rows = 1;
+  content.block_columns = 192;
+  content.scales = DType::bfloat16;
+  add(content);
+  content.scheme = "fp8-block";
+  content.block_rows = content.block_columns = 128;
+  content.scales = DType::float32;
+  add(content);
+  content.scheme = "mxfp8";
+  content.block_rows = 1;
+  content.block_columns = 32;
+  content.scales = DType::float8_e8m0fnu;
+  add(content);
+  content.scheme = "mxfp6";
+  content.element = Element::e2m3;
+  content.bits = 6;
+  add(content);
+  content.scheme = "mxfp6-e3m2";
+  content.element = Element::e3m2;
+  add(content);
+  content.scheme = "mxfp4";
+  content.element = Element::e2m1;
+  content.bits = 4;
+  add(content);
+  content.scheme = "nvfp4";
+  content.block_columns = 16;
+  content.scales = DType::float8_e4m3fn;
+  content.global = GlobalScale::factor;
+  add(content);
+  content = base;
+  content.element = Element::integer;
+  content.scheme = "int8-channel";
+  content.block_rows = 1;
+  content.block_columns = 192;
+  content.scales = DType::bfloat16;
+  add(content);
+  content.scheme = "int4-group";
+  content.bits = 4;
+  content.block_columns = 64;
+  content.zero_points = true;
+  add(content);
+  return all;
+}
+
+WrittenConfig config_of(const SpellingWriter& writer, const WrittenLayer& written) {
+  WrittenModel model;
+  model.layers = {&written};
+  model.unquantized = {"lm_head"};
+  return describe(writer, model);
+}
+
+std::vector<ConfigText> texts_of(const WrittenConfig& config) {
+  std::vector<ConfigText> texts;
+  if (!config.section.empty()) {
+    texts.push_back({.name = "config.json", .text = R"({"quantization_config": )" + config.section + "}"});
+  }
+  if (!config.own_file.empty()) texts.push_back({.name = "hf_quant_config.json", .text = config.own_file});
+  if (!config.metadata_key.empty()) texts.push_back({.name = config.metadata_key, .text = config.metadata_text});
+  return texts;
+}
+
+TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
+  std::map<std::string_view, int> schemes;
+  for (const SpellingWriter& writer : all_writers()) {
+    for (const auto& [scheme, content] : contents()) {
+      SCOPED_TRACE(std::string(writer.name) + " " + scheme);
+      const WrittenLayer written = spell(writer, content);
+      if (!written.ok()) {
+        EXPECT_NE(written.refusal.find(std::string(writer.name) + " has no " + scheme), std::string::npos)
+            << written.refusal;
+        continue;
+      }
+      ++schemes[writer.name];
+      std::vector<TensorInfo> tensors;
+      for (const WrittenTensor& tensor : written.tensors) tensors.push_back(tensor.info);
+      if (writer.name == "gguf" && scheme == "nvfp4") continue;  // its `.scale` is not applied
+      const ReadTensor read = [&](std::size_t tensor) -> Result<std::vector<std::byte>> {
+        return written.tensors[tensor].constant;
+      };
+      const FoundLayers found = find_layers(tensors, texts_of(config_of(writer, written)), read);
+      ASSERT_EQ(found.layers.size(), 1U);
+      const Layer& layer = found.layers[0];
+      EXPECT_EQ(layer.problem, "");
+      EXPECT_EQ(layer.name, written.layer.name);
+      EXPECT_EQ(layer.spelling, writer.name);
+      EXPECT_EQ(layer.scheme, scheme);
+      EXPECT_EQ(layer.shape, written.layer.shape);
+      EXPECT_EQ(layer.block_rows, written.layer.block_rows);
+      EXPECT_EQ(layer.block_columns, written.layer.block_columns);
+      EXPECT_EQ(layer.parts.size(), written.layer.parts.size());
+      const Coding& coding = layer.coding;
+      const Coding& wanted = written.layer.coding;
+      EXPECT_EQ(coding.element, wanted.element);
+      EXPECT_EQ(coding.bits, wanted.bits);
+      EXPECT_EQ(coding.packing, wanted.packing);
+      EXPECT_EQ(coding.is_signed, wanted.is_signed);
+      EXPECT_EQ(coding.offset, wanted.offset);
+      EXPECT_EQ(coding.scales, wanted.scales);
+      EXPECT_EQ(coding.global, wanted.global);
+      EXPECT_EQ(coding.positive_zero, wanted.positive_zero);
+      EXPECT_EQ(coding.swizzled, wanted.swizzled);
+      EXPECT_EQ(coding.transposed, wanted.transposed);
+    }
+  }
+  EXPECT_EQ(schemes["compressed-tensors"], 9);
+  EXPECT_EQ(schemes["modelopt"], 5);
+  EXPECT_EQ(schemes["comfyui"], 4);
+  EXPECT_EQ(schemes["deepseek"], 3);
+  EXPECT_EQ(schemes["gguf"], 2);
+  EXPECT_EQ(schemes["gpt-oss"], 1);
+  EXPECT_EQ(schemes["quark"], 3);
+  EXPECT_EQ(schemes["transformers-mxfp8"], 1);
+}
+
+// The weight of a file's root, as that of an array alone, has no module before its name.
+TEST(WrittenLayer, RootsWeightIsFoundAgain) {
+  std::set<std::string> names;
+  for (const SpellingWriter& writer : all_writers()) {
+    for (const auto& [scheme, content] : contents("weight")) {
+      SCOPED_TRACE(std::string(writer.name) + " " + scheme);
+      const WrittenLayer written = spell(writer, content);
+      if (!written.ok() || (writer.name == "gguf" && scheme == "nvfp4")) continue;
+      EXPECT_EQ(written.layer.name, "weight");
+      std::vector<TensorInfo> tensors;
+      for (const WrittenTensor& tensor : written.tensors) {
+        tensors.push_back(tensor.info);
+        names.insert(tensor.info.name);
+      }
+      const ReadTensor read = [&](std::size_t tensor) -> Result<std::vector<std::byte>> {
+        return written.tensors[tensor].constant;
+      };
+      const FoundLayers found = find_layers(tensors, texts_of(config_of(writer, written)), read);
+      ASSERT_EQ(found.layers.size(), 1U);
+      EXPECT_EQ(found.layers[0].problem, "");
+      EXPECT_EQ(found.layers[0].name, "weight");
+      EXPECT_EQ(found.layers[0].scheme, scheme);
+      EXPECT_EQ(found.layers[0].parts.size(), written.layer.parts.size());
+    }
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"scale", "weight", "weight.blocks", "weight.scales", "weight_global_scale",
+                                          "weight_packed", "weight_scale", "weight_scale_2", "weight_scale_inv",
+                                          "weight_shape", "weight_zero_point"}));
+}
+
+TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
+  const auto all = contents();
+  LayerContent other = all.at("mxfp4");
+  other.name = "model.layers.1.mlp.experts.7.w1.weight";
+  for (const SpellingWriter& writer : all_writers()) {
+    const WrittenLayer first = spell(writer, all.at("mxfp8")), second = spell(writer, other);
+    if (!first.ok() || !second.ok() || writer.describe == nullptr) continue;
+    WrittenModel model;
+    model.layers = {&first, &second};
+    std::vector<TensorInfo> tensors;
+    for (const WrittenLayer* written : model.layers) {
+      for (const WrittenTensor& tensor : written->tensors) tensors.push_back(tensor.info);
+    }
+    const FoundLayers found = find_layers(tensors, texts_of(describe(writer, model)), {});
+    ASSERT_EQ(found.layers.size(), 2U) << writer.name;
+    for (const Layer& layer : found.layers) {
+      EXPECT_EQ(layer.problem, "");
+      EXPECT_EQ(layer.scheme, layer.name == first.layer.name ? "mxfp8" : "mxfp4");
+    }
+  }
+}
+
+TEST(WrittenLayer, PatternsOfModulesMatchNoOthers) {
+  std::vector<std::string> experts;
+  for (int i = 0; i < 8; ++i) experts.push_back("layers." + std::to_string(i) + ".experts.3.w1");
+  EXPECT_EQ(module_targets(experts, {"lm_head"}), std::vector<std::string>{"re:layers\\.\\d+\\.experts\\.\\d+\\.w1$"});
+  EXPECT_EQ(module_targets(experts, {"layers.9.experts.0.w1"}), experts);
+  EXPECT_EQ(module_targets({"a", "b"}, {}), (std::vector<std::string>{"a", "b"}));
+}
+
+// Codes and scales that count.
+class Counting final : public LayerCodes {
+ public:
+  explicit Counting(const LayerContent& content) : content_(content) {}
+  Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override {
+    EXPECT_EQ(out.size() % content_.columns(), 0U);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = static_cast<std::byte>((first_row * content_.columns() + i) * 7 % (1U << content_.bits));
+    }
+    return {};
+  }
+  Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
+    const std::uint64_t first =
+        first_row * content_.grid_columns() * static_cast<unsigned>(bit_width(content_.scales) / 8);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>((first + i) % 101);
+    return {};
+  }
+  Result<std::vector<float>> global_scales() override { return std::vector<float>{0.5F}; }
+  Result<void> zero_points(std::uint64_t /*first_row*/, std::span<std::byte> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(i % 13);
+    return {};
+  }
+
+ private:
+  const LayerContent& content_;
+};
+
+TEST(LayerPacker, PiecesAreTheWhole) {
+  for (const SpellingWriter& writer : all_writers()) {
+    for (const auto& [scheme, content] : contents()) {
+      SCOPED_TRACE(std::string(writer.name) + " " + scheme);
+      const WrittenLayer written = spell(writer, content);
+      if (!written.ok()) continue;
+      Counting codes(content);
+      LayerPacker packer(content, written, codes);
+      for (std::size_t i = 0; i < written.tensors.size(); ++i) {
+        if (written.tensors[i].role == PartRole::activations) continue;
+        std::vector<std::byte> whole(written.tensors[i].info.bytes), pieces(whole.size());
+        ASSERT_TRUE(packer.read(i, 0, whole));
+        for (std::size_t at = 0; at < pieces.size(); at += 1000) {
+          const std::size_t count = std::min<std::size_t>(1000, pieces.size() - at);
+          ASSERT_TRUE(packer.read(i, at, std::span(pieces).subspan(at, count)));
+        }
+        EXPECT_TRUE(whole == pieces) << written.tensors[i].info.name;
+      }
+    }
+  }
+}
+
+TEST(LayerPacker, NibblesAndWords) {
+  const std::vector<std::byte> codes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
+                                        std::byte{5}, std::byte{6}, std::byte{7}, std::byte{0xf8}};
+  std::vector<std::byte> out(4);
+  pack_rows({.element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first}, 8, 8, codes, out);
+  EXPECT_EQ(out, (std::vector{std::byte{0x21}, std::byte{0x43}, std::byte{0x65}, std::byte{0x87}}));
+  pack_rows({.element = Element::e2m1, .bits = 4, .packing = Packing::high_nibble_first}, 8, 8, codes, out);
+  EXPECT_EQ(out, (std::vector{std::byte{0x12}, std::byte{0x34}, std::byte{0x56}, std::byte{0x78}}));
+  // Two's complement plus 8: -8 is 0.
+  pack_rows({.element = Element::integer, .bits = 4, .packing = Packing::stream, .offset = 8}, 32, 8, codes, out);
+  EXPECT_EQ(out, (std::vector{std::byte{0xa9}, std::byte{0xcb}, std::byte{0xed}, std::byte{0x0f}}));
+  std::vector<std::byte> six(3);
+  pack_rows({.element = Element::e2m3, .bits = 6, .packing = Packing::stream}, 8, 4, std::span(codes).first(4), six);
+  EXPECT_EQ(six, (std::vector{std::byte{0x81}, std::byte{0x30}, std::byte{0x10}}));
+}
+
+}  // namespace
+}  // namespace tensorcast::quantized

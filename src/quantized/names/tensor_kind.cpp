@@ -1,0 +1,180 @@
+#include "quantized/names/tensor_kind.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "dtype/errors.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+constexpr std::array<std::string_view, 11> kind_names = {"embedding",   "attention", "feed-forward", "expert",
+                                                         "router",      "norm",      "head",         "convolution",
+                                                         "state-space", "scale",     "other"};
+
+struct Clue {
+  TensorKind kind;
+  std::string_view part;  // of the name, in lower case; a leading or trailing '.' also matches an end of the name
+};
+
+// The first clue that a name has decides, so that "self_attn.q_norm" is a norm and "experts.0.w1" is not "w1".
+constexpr Clue clues[] = {
+    {TensorKind::scale, "_scale_inv."},
+    {TensorKind::scale, "_scale."},
+    {TensorKind::scale, "_scales."},
+    {TensorKind::scale, "_scale_2."},
+    {TensorKind::scale, "_global_scale."},
+    {TensorKind::scale, ".scale."},
+    {TensorKind::scale, ".scales."},
+    {TensorKind::scale, ".scale_weight."},
+    {TensorKind::scale, ".scale_input."},
+    {TensorKind::scale, ".qzeros."},
+    {TensorKind::scale, "zero_point"},
+    {TensorKind::state_space, ".a_log."},
+    {TensorKind::state_space, ".a_logs."},
+    {TensorKind::state_space, ".ssm_a."},
+    {TensorKind::state_space, "conv1d."},
+    {TensorKind::state_space, ".dt_bias."},
+    {TensorKind::head, ".lm_head."},
+    {TensorKind::head, ".embed_out."},
+    {TensorKind::head, ".cls.predictions."},
+    {TensorKind::head, ".cls.seq_relationship."},
+    {TensorKind::head, ".classifier."},
+    {TensorKind::head, ".score."},
+    {TensorKind::head, ".qa_outputs."},
+    {TensorKind::head, ".output_projection."},
+    {TensorKind::norm, "norm"},
+    {TensorKind::norm, ".ln_"},
+    {TensorKind::norm, ".ln."},
+    {TensorKind::norm, ".ln1."},
+    {TensorKind::norm, ".ln2."},
+    {TensorKind::norm, ".layer_scale"},
+    {TensorKind::embedding, "embed"},
+    {TensorKind::embedding, "_embd."},
+    {TensorKind::embedding, ".wte."},
+    {TensorKind::embedding, ".wpe."},
+    {TensorKind::embedding, ".shared.weight."},
+    {TensorKind::embedding, ".relative_attention_bias."},
+    {TensorKind::embedding, ".relative_position"},
+    {TensorKind::router, ".router."},
+    {TensorKind::feed_forward, ".ffn_gate.weight."},  // of GGUF; its routers are ffn_gate_inp
+    {TensorKind::router, ".gate.weight."},
+    {TensorKind::router, ".gate.wg."},
+    {TensorKind::router, ".ffn_gate_inp"},
+    {TensorKind::router, ".gate.e_score_correction_bias."},
+    {TensorKind::router, "_gate.weight."},
+    {TensorKind::expert, "expert"},
+    {TensorKind::attention, "attn"},
+    {TensorKind::attention, "attention"},
+    {TensorKind::attention, ".q_proj."},
+    {TensorKind::attention, ".k_proj."},
+    {TensorKind::attention, ".v_proj."},
+    {TensorKind::attention, ".o_proj."},
+    {TensorKind::attention, "_attn"},
+    {TensorKind::feed_forward, "mlp"},
+    {TensorKind::feed_forward, "feed_forward"},
+    {TensorKind::feed_forward, "feedforward"},
+    {TensorKind::feed_forward, "densereludense"},
+    {TensorKind::feed_forward, ".ffn"},
+    {TensorKind::feed_forward, ".ff."},
+    {TensorKind::feed_forward, ".fc1."},
+    {TensorKind::feed_forward, ".fc2."},
+    {TensorKind::feed_forward, ".intermediate."},
+    {TensorKind::feed_forward, ".output.dense."},
+    {TensorKind::feed_forward, ".up_proj."},
+    {TensorKind::feed_forward, ".gate_proj."},
+    {TensorKind::feed_forward, ".down_proj."},
+    {TensorKind::convolution, "conv"},
+};
+
+// Biases of experts, tables and tokens of several rows, which no product multiplies.
+bool is_vector_like(std::string_view tensor) noexcept {
+  constexpr std::array<std::string_view, 7> ends = {"bias",    "_biases",   "_table",     "_token",
+                                                    "_tokens", "registers", "_modulation"};
+  return std::ranges::any_of(ends, [&](std::string_view end) { return tensor.ends_with(end); });
+}
+
+// Whether layers multiply matrices of this kind.
+bool is_of_layers(TensorKind kind) noexcept {
+  switch (kind) {
+    case TensorKind::embedding:
+    case TensorKind::head:
+    case TensorKind::norm:
+    case TensorKind::router:
+    case TensorKind::state_space:
+    case TensorKind::scale:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
+  // Long names are judged by their end, where modules name their weights.
+  constexpr std::size_t longest = 250;
+  std::array<char, longest + 2> buffer{};
+  tensor.remove_prefix(tensor.size() - std::min(tensor.size(), longest));
+  buffer[0] = '.';
+  std::size_t size = 1;
+  for (const char c : tensor) buffer[size++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  buffer[size++] = '.';
+  const std::string_view name(buffer.data(), size);
+  if (name == ".output.weight." || name == ".head.weight.") return TensorKind::head;
+  for (const Clue& clue : clues) {
+    if (name.find(clue.part) != std::string_view::npos) return clue.kind;
+  }
+  return rank >= 3 ? TensorKind::convolution : TensorKind::other;
+}
+
+bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
+  return rank >= 2 && !is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank));
+}
+
+std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
+
+Result<TensorKind> parse_tensor_kind(std::string_view name) {
+  const auto* found = std::ranges::find(kind_names, name);
+  if (found != kind_names.end()) return static_cast<TensorKind>(found - kind_names.begin());
+  return invalid(fmt::format("\"{}\" is not a kind of tensors; there are {}", name, fmt::join(kind_names, ", ")));
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
+
+namespace tensorcast::file_conversion {
+
+bool is_matrix(std::string_view tensor, std::size_t rank) noexcept {
+  return rank >= 2 && !(is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank)));
+}
+
+bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept {
+  return rank == 2 && tensor.find('.') != std::string_view::npos && !tensor.ends_with(".weight");
+}
+
+Tower tower_of(std::string_view name) noexcept {
+  struct Word {
+    std::string_view word, kind;
+  };
+  constexpr auto words = std::to_array<Word>({{"vision", "vision tower"},
+                                              {"visual", "vision tower"},
+                                              {"image_encoder", "vision tower"},
+                                              {"audio_tower", "audio tower"},
+                                              {"projector", "projector"}});
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('.'));
+    for (const Word& row : words) {
+      if (part.find(row.word) != std::string_view::npos) return {part, row.kind};
+    }
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

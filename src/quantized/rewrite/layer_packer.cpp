@@ -1,0 +1,230 @@
+#include "quantized/rewrite/layer_packer.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "dtype/ceil_div.hpp"
+#include "dtype/try.hpp"
+#include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;  // of codes that are packed at a time
+
+void pack_nibbles(bool high_first, std::span<const std::byte> codes, std::span<std::byte> out) {
+  const unsigned first = high_first ? 4 : 0, second = 4 - first;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const unsigned a = std::to_integer<unsigned>(codes[2 * i]) & 15u;
+    const unsigned b = 2 * i + 1 < codes.size() ? std::to_integer<unsigned>(codes[2 * i + 1]) & 15u : 0u;
+    out[i] = static_cast<std::byte>(a << first | b << second);
+  }
+}
+
+// A dense stream, lowest bits first.
+void pack_stream(int bits, unsigned added, std::span<const std::byte> codes, std::span<std::byte> out) {
+  const unsigned mask = (1u << bits) - 1;
+  std::uint64_t held = 0;
+  int held_bits = 0;
+  std::size_t at = 0;
+  for (const std::byte code : codes) {
+    held |= static_cast<std::uint64_t>((std::to_integer<unsigned>(code) + added) & mask) << held_bits;
+    held_bits += bits;
+    for (; held_bits >= 8; held_bits -= 8, held >>= 8) out[at++] = static_cast<std::byte>(held & 255);
+  }
+  if (held_bits > 0) out[at++] = static_cast<std::byte>(held & 255);
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(at), out.end(), std::byte{0});
+}
+
+// Copies the part of `whole`, which begins at `begin`, that is in `out`, which begins at `offset`.
+void copy_part(std::span<const std::byte> whole, std::uint64_t begin, std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t from = std::max(begin, offset);
+  const std::uint64_t to = std::min(begin + whole.size(), offset + out.size());
+  if (from < to) std::memcpy(out.data() + (from - offset), whole.data() + (from - begin), to - from);
+}
+
+}  // namespace
+
+Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std::byte> /*out*/) {
+  return Error{.code = ErrorCode::internal, .message = "the layer has no zero points"};
+}
+
+std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns) {
+  const auto bits = static_cast<std::uint64_t>(coding.packing == Packing::bytes ? 8 : coding.bits);
+  const auto word = static_cast<std::uint64_t>(coding.packing == Packing::stream ? word_bits : 8);
+  return ceil_div(columns * bits, word) * (word / 8);
+}
+
+void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
+               std::span<std::byte> out) {
+  if (coding.packing == Packing::bytes) {
+    std::ranges::copy(codes, out.begin());
+    return;
+  }
+  const unsigned added =
+      coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
+  const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
+  for (std::uint64_t row = 0; row * columns < codes.size(); ++row) {
+    const auto from = codes.subspan(row * columns, columns);
+    const auto to = out.subspan(row * row_bytes, row_bytes);
+    if (coding.packing == Packing::stream) {
+      pack_stream(coding.bits, added, from, to);
+    } else {
+      pack_nibbles(coding.packing == Packing::high_nibble_first, from, to);
+    }
+  }
+}
+
+Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::span<std::byte> out) {
+  if (out.empty()) return {};
+  const WrittenTensor& written = written_.tensors[tensor];
+  if (!written.constant.empty()) {
+    std::memcpy(out.data(), written.constant.data() + offset, out.size());
+    return {};
+  }
+  switch (written.role) {
+    case PartRole::codes:
+      return written_.layer.coding.packing == Packing::gguf ? read_gguf(offset, out) : read_codes(offset, out);
+    case PartRole::scales:
+      return written_.layer.coding.swizzled ? read_tiles(offset, out) : read_scales(written.info.dtype, offset, out);
+    case PartRole::zero_points:
+      return read_zero_points(offset, out);
+    case PartRole::global_scale: {
+      std::vector<float> numbers = TRY(codes_.global_scales());
+      if (written_.layer.coding.global != content_.global) {  // one has factors, the other divisors
+        for (float& number : numbers) number = 1.0F / number;
+      }
+      copy_part(std::as_bytes(std::span(numbers)), 0, offset, out);
+      return {};
+    }
+    default:
+      return Error{.code = ErrorCode::internal, .message = "the tensor has no contents", .tensor = written.info.name};
+  }
+}
+
+Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> out) {
+  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  if (done) return {};
+  const int word_bits = bit_width(written_.tensors[0].info.dtype);
+  const std::uint64_t columns = content_.columns();
+  const std::uint64_t row_bytes = packed_row_bytes(written_.layer.coding, word_bits, columns);
+  const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
+  const std::uint64_t end_row = ceil_div(offset + out.size(), row_bytes);
+  for (std::uint64_t row = offset / row_bytes; row < end_row;) {
+    const std::uint64_t count = std::min(most_rows, end_row - row);
+    rows_.resize(count * columns);
+    packed_.resize(count * row_bytes);
+    TRY(codes_.codes(row, rows_));
+    pack_rows(written_.layer.coding, word_bits, columns, rows_, packed_);
+    copy_part(packed_, row * row_bytes, offset, out);
+    row += count;
+  }
+  return {};
+}
+
+Result<void> LayerPacker::read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  if (content_.scales == DType::float32 && bit_width(stored) == 16) return read_narrow_scales(stored, offset, out);
+  const std::uint64_t row_bytes = content_.grid_columns() * static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
+  const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
+  if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return codes_.scales(row, out);
+  scales_.resize((end - row) * row_bytes);
+  TRY(codes_.scales(row, scales_));
+  copy_part(scales_, row * row_bytes, offset, out);
+  return {};
+}
+
+Result<void> LayerPacker::read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), row_bytes = storage_bytes(stored, columns);
+  const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
+  scales_.resize(storage_bytes(DType::float32, (end - row) * columns));
+  tiles_.resize((end - row) * row_bytes);
+  TRY(codes_.scales(row, scales_));
+  const std::int64_t shape[] = {static_cast<std::int64_t>((end - row) * columns)};
+  TRY(cast({DType::float32, shape, scales_}, {stored, shape, tiles_}, {}, {.threads = 1}));
+  copy_part(tiles_, row * row_bytes, offset, out);
+  return {};
+}
+
+Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
+  const std::uint64_t across = ceil_div(columns, tile_columns), band_bytes = across * tile_bytes;
+  for (std::uint64_t band = offset / band_bytes; band * band_bytes < offset + out.size(); ++band) {
+    const std::uint64_t first = band * tile_rows, count = std::min(tile_rows, rows - first);
+    scales_.resize(count * columns);
+    TRY(codes_.scales(first, scales_));
+    tiles_.assign(band_bytes, std::byte{0});
+    for (std::uint64_t row = 0; row < count; ++row) {
+      for (std::uint64_t column = 0; column < columns; ++column) {
+        const std::uint64_t inside = row % 32 * 16 + row / 32 * tile_columns + column % tile_columns;
+        tiles_[column / tile_columns * tile_bytes + inside] = scales_[row * columns + column];
+      }
+    }
+    copy_part(tiles_, band * band_bytes, offset, out);
+  }
+  return {};
+}
+
+// MXFP4: a scale and 16 bytes; NVFP4: four scales and 32 bytes. The low nibbles of a scale's bytes are the first half.
+Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> out) {
+  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  if (done) return {};
+  const bool nv = content_.scheme == "nvfp4";
+  const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
+  const std::uint64_t run = nv ? 16 : 32, runs = size.elements / run;
+  const std::uint64_t columns = content_.columns(), blocks = columns / size.elements;
+  const std::uint64_t row_bytes = blocks * size.bytes, end_row = ceil_div(offset + out.size(), row_bytes);
+  const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
+  for (std::uint64_t row = offset / row_bytes; row < end_row;) {
+    const std::uint64_t count = std::min(most_rows, end_row - row);
+    rows_.resize(count * columns);
+    scales_.resize(count * (columns / run));
+    packed_.resize(count * row_bytes);
+    TRY(codes_.codes(row, rows_));
+    TRY(codes_.scales(row, scales_));
+    const std::byte* code = rows_.data();
+    std::byte* to = packed_.data();
+    for (std::uint64_t block = 0; block < count * blocks; ++block) {
+      to = std::copy_n(scales_.data() + block * runs, runs, to);
+      for (std::uint64_t part = 0; part < runs; ++part, code += run) {
+        for (std::uint64_t i = 0; i < run / 2; ++i) {
+          *to++ = (code[i] & std::byte{15}) | (code[i + run / 2] & std::byte{15}) << 4;
+        }
+      }
+    }
+    copy_part(packed_, row * row_bytes, offset, out);
+    row += count;
+  }
+  return {};
+}
+
+// Bytes beside scales; or words down the rows, in which the offset is added.
+Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
+  const auto bits = static_cast<std::uint64_t>(content_.bits);
+  tiles_.resize(columns * rows);
+  TRY(codes_.zero_points(0, tiles_));
+  if (bits == 8) {
+    std::memcpy(out.data(), tiles_.data() + offset, out.size());
+    return {};
+  }
+  packed_.assign(ceil_div(rows * bits, 32) * columns * 4, std::byte{0});
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t column = 0; column < columns; ++column) {
+      const unsigned added = std::to_integer<unsigned>(tiles_[row * columns + column]) +
+                             static_cast<unsigned>(written_.layer.coding.offset);
+      const unsigned code = added & ((1u << bits) - 1);
+      for (std::uint64_t bit = 0; bit < bits; ++bit) {
+        const std::uint64_t place = row * bits + bit;
+        const std::uint64_t byte = (place / 32 * columns + column) * 4 + place % 32 / 8;
+        packed_[byte] |= static_cast<std::byte>((code >> bit & 1u) << place % 8);
+      }
+    }
+  }
+  copy_part(packed_, 0, offset, out);
+  return {};
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,64 @@
+// Makes the bytes of a written layer's tensors from element codes and scales, range by range.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "quantized/layout/written_layer.hpp"
+
+namespace tensorcast::quantized {
+
+// Of swizzled scales.
+inline constexpr std::uint64_t tile_rows = 128, tile_columns = 4, tile_bytes = tile_rows * tile_columns;
+
+// Element codes and scales of a layer before they are packed. Rows are counted over all matrices.
+class LayerCodes {
+ public:
+  virtual ~LayerCodes() = default;
+  // Codes of whole rows from `first_row` on, one a byte; integers as two's complement in the low bits.
+  [[nodiscard]] virtual Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) = 0;
+  // Scales of whole rows of blocks from `first_row` on, in the type LayerContent::scales, without padding.
+  [[nodiscard]] virtual Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) = 0;
+  // As many as LayerContent::globals, and as it says: factors or divisors; the packer inverts what a spelling wants.
+  [[nodiscard]] virtual Result<std::vector<float>> global_scales() { return std::vector<float>(); }
+  // Zero points of whole rows of blocks, as two's complement in bytes.
+  [[nodiscard]] virtual Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out);
+  // Reads bytes of packed codes if they are at hand in this packing; false: they are not.
+  [[nodiscard]] virtual Result<bool> packed(const Coding& /*coding*/, std::uint64_t /*offset*/,
+                                            std::span<std::byte> /*out*/) {
+    return false;
+  }
+};
+
+class LayerPacker {
+ public:
+  // All outlive it. Memory: a few rows of codes; 128 rows of scales if they are swizzled.
+  LayerPacker(const LayerContent& content, const WrittenLayer& written, LayerCodes& codes)
+      : content_(content), written_(written), codes_(codes) {}
+  // Reads bytes of a tensor of the written layer; any range, best in order. Precondition: inside the tensor.
+  [[nodiscard]] Result<void> read(std::size_t tensor, std::uint64_t offset, std::span<std::byte> out);
+
+ private:
+  [[nodiscard]] Result<void> read_codes(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  // Of float32 scales that a spelling stores in 16 bits.
+  [[nodiscard]] Result<void> read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_gguf(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_zero_points(std::uint64_t offset, std::span<std::byte> out);
+
+  const LayerContent& content_;
+  const WrittenLayer& written_;
+  LayerCodes& codes_;
+  std::vector<std::byte> rows_, packed_, scales_, tiles_;
+};
+
+// Packs whole rows of codes, of `columns` codes each, as `coding` has them: bytes, low_nibble_first, high_nibble_first,
+// and stream in rows of whole words of `word_bits`. Integers that are not signed get coding.offset added.
+void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
+               std::span<std::byte> out);
+// Bytes of a packed row.
+[[nodiscard]] std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns);
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,75 @@
+#include "quantized/rewrite/loss_meter.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "block/saturation.hpp"
+#include "cast/parallel.hpp"
+#include "dtype/try.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t part_elements = std::uint64_t{1} << 16;  // numbers and decoded ones fit the second-level cache
+
+}  // namespace
+
+Result<void> LossMeter::add(std::uint64_t first, std::uint64_t rows, std::span<const std::byte> source,
+                            const BlockTensor& made, const Execution& execution) {
+  if (first != next_row_) return {};
+  next_row_ += rows;
+  const auto columns = static_cast<std::uint64_t>(made.shape.back());
+  if (columns == 0) return {};
+  const std::uint64_t row_bytes = storage_bytes(numbers_, columns);
+  const std::uint64_t part_rows = std::max<std::uint64_t>(part_elements / columns, 1);
+  const std::uint64_t count = (rows + part_rows - 1) / part_rows;
+  std::vector<Part> parts(count);
+  std::vector<std::optional<Error>> errors(count);
+  run_tasks(count, execution, [&](std::size_t task) {
+    const std::uint64_t begin = task * part_rows, size = std::min(part_rows, rows - begin);
+    Result<void> done = measure(begin, source.subspan(begin * row_bytes, size * row_bytes), made, parts[task]);
+    if (!done) errors[task] = std::move(done).error();
+  });
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (errors[i]) return *std::move(errors[i]);
+    sum_.accumulator.merge(parts[i].accumulator);
+    sum_.saturated += parts[i].saturated;
+    sum_.nonzero += parts[i].nonzero;
+  }
+  return {};
+}
+
+Result<void> LossMeter::measure(std::uint64_t first, std::span<const std::byte> source, const BlockTensor& made,
+                                Part& part) const {
+  const auto columns = static_cast<std::size_t>(made.shape.back());
+  const std::size_t count = source.size() / storage_bytes(numbers_, 1), rows = count / columns;
+  const std::int64_t shape[] = {static_cast<std::int64_t>(rows), made.shape.back()};
+  std::vector<float> numbers(count), decoded(count);
+  const auto bytes_of = [](std::vector<float>& floats) { return std::as_writable_bytes(std::span(floats)); };
+  if (Result<void> read =
+          cast({numbers_, shape, source}, {DType::float32, shape, bytes_of(numbers)}, {}, {.threads = 1});
+      !read) {
+    return read;
+  }
+  TRY(dequantize(made, static_cast<std::int64_t>(first), {DType::float32, shape, bytes_of(decoded)}, {}, nullptr,
+                 {.threads = 1}));
+  reporter_.add({bytes_of(numbers).data(), bytes_of(decoded).data(), count}, part.accumulator);
+  part.nonzero = file_conversion::count_nonzero(numbers_, source, count);
+  if (made.coding.gguf == tensorcast::GgufBlock::none) {
+    const std::uint64_t row_bytes = made.codes.bytes.size() / static_cast<std::uint64_t>(made.shape[0]);
+    part.saturated = block::count_saturated(made.coding, made.codes.bytes.subspan(first * row_bytes, rows * row_bytes),
+                                            columns, numbers, decoded);
+  }
+  return {};
+}
+
+QuantizedLoss LossMeter::loss() const {
+  QuantizedLoss loss{.report = reporter_.report(sum_.accumulator), .nonzero = {}};
+  loss.report.saturated += sum_.saturated;
+  loss.nonzero = {.before = sum_.nonzero,
+                  .after = sum_.nonzero - std::min(sum_.nonzero, loss.report.underflowed_to_zero)};
+  return loss;
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,378 @@
+#include "quantized/rewrite/quantizing.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "block/code_packing.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layer/hadamard.hpp"
+#include "quantized/layer/original_rows.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr std::uint64_t window_elements = std::uint64_t{1} << 21;
+constexpr std::uint64_t most_kept_bytes = std::uint64_t{32} << 20;  // of scales and zero points
+
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::float8_e4m3fn:
+      return Element::e4m3;
+    case DType::float8_e5m2:
+      return Element::e5m2;
+    case DType::float6_e2m3fn:
+      return Element::e2m3;
+    case DType::float6_e3m2fn:
+      return Element::e3m2;
+    case DType::float4_e2m1fn:
+      return Element::e2m1;
+    default:
+      return Element::integer;
+  }
+}
+
+GgufBlock gguf_block_of(const Quantizing& quantizing) {
+  const BlockFormat* format = quantizing.gguf ? find_block_format(quantizing.scheme, "gguf") : nullptr;
+  return format == nullptr ? GgufBlock::none : format->coding.gguf;
+}
+
+// Empty without an entry.
+Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
+  if (entry.file.empty()) return std::vector<float>();
+  if (opened != nullptr) return opened->read(entry);
+  return TRY(ImportanceFile::open(entry.file)).read(entry);
+}
+
+}  // namespace
+
+Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+                                      const ImportanceFile* importance) {
+  QuantizeOptions options;
+  options.recipe = quantizing.recipe;
+  options.group_size = quantizing.group_size;
+  options.symmetric = quantizing.symmetric;
+  options.power_of_two_scales = quantizing.power_of_two_scales;
+  options.compute_dtype = quantizing.compute;
+  options.nonfinite = quantizing.nonfinite;
+  options.clip = quantizing.clip;
+  const std::vector<float> weights = TRY(importance_of(quantizing.importance, importance));
+  options.importance = weights;
+  return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
+}
+
+bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
+  if (size == 0) return true;
+  const bool holds = quantizing.numbers == DType::float32 || quantizing.compute == DType::undefined ||
+                     quantizing.compute == quantizing.numbers;
+  return holds && quantizing.scheme == "int8-channel" && is_group_turned(size) && size <= most_turned &&
+         shape.size() != 0 && shape.back() % size == 0;
+}
+
+LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points) {
+  LayerContent content;
+  content.name = std::move(name);
+  content.scheme = layout.recipe->scheme;
+  content.shape.assign(layout.shape.begin(), layout.shape.end());
+  content.element = element_of(layout.coding.element);
+  content.bits = layout.coding.bits;
+  content.block_rows = layout.block_rows;
+  content.block_columns = layout.block_columns;
+  if (layout.coding.gguf != tensorcast::GgufBlock::none) {
+    content.block_rows = 1;
+    content.block_columns = block_size(layout.coding.gguf).elements;
+    return content;
+  }
+  if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
+  content.scales = layout.scales_dtype;
+  if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
+    content.global =
+        layout.coding.global == tensorcast::GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+  }
+  content.zero_points = zero_points;
+  return content;
+}
+
+DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
+  const bool is_narrow = weights == DType::bfloat16 || weights == DType::float16;
+  return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
+}
+
+bool is_turned(const Layer& layer) noexcept {
+  const Packing packing = layer.coding.packing;
+  return layer.coding.transposed && layer.shape.size() > 1 &&
+         (packing == Packing::numbers || packing == Packing::low_nibble_first);
+}
+
+std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
+  std::vector<std::int64_t> shape = layer.shape;
+  if (is_turned(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return shape;
+}
+
+ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read) {
+  struct Turned {
+    Turned(DType dtype, Layer weight, ReadNumbers numbers)
+        : type(dtype),
+          layer(std::move(weight)),
+          columns(static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2])),
+          read_bytes([dtype, from = std::move(numbers)](std::uint64_t offset, std::span<std::byte> out) {
+            return from(offset / storage_bytes(dtype, 1), out);
+          }),
+          rows(type, layer, columns, read_bytes) {}
+    DType type;
+    Layer layer;
+    std::uint64_t columns;
+    OriginalRows::Read read_bytes;
+    OriginalRows rows;
+    std::vector<std::byte> buffer;
+  };
+  const auto turned = std::make_shared<Turned>(type, layer, std::move(read));
+  return [turned](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
+    if (out.empty()) return {};
+    const std::uint64_t item = storage_bytes(turned->type, 1), columns = turned->columns;
+    const std::uint64_t row = first / columns, end = (first + out.size() / item + columns - 1) / columns;
+    TRY(turned->rows.read(row, end - row, turned->buffer));
+    std::memcpy(out.data(), turned->buffer.data() + (first - row * columns) * item, out.size());
+    return {};
+  };
+}
+
+std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept {
+  const auto inputs = static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2]);
+  const auto outputs = static_cast<std::uint64_t>(layer.shape.back());
+  const std::uint64_t size = inputs * outputs, matrix = size == 0 ? 0 : element / size;
+  if (size == 0) return element;
+  return matrix * size + element % size % inputs * outputs + element % size / inputs;
+}
+
+Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
+                                const ReadNumbers& read, const Execution& execution) {
+  std::vector<std::byte> buffer;
+  float largest = 0.0F;
+  for (std::uint64_t first = 0; first < count; first += window_elements) {
+    const std::uint64_t elements = std::min(window_elements, count - first);
+    buffer.resize(storage_bytes(numbers, elements));
+    TRY(read(first, buffer));
+    Result<float> part = quantizer.maximum(buffer.data(), elements, execution);
+    if (!part) {
+      if (part.error().element) *part.error().element += first;
+      return part;
+    }
+    largest = std::max(largest, *part);
+  }
+  return largest;
+}
+
+NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content,
+                         ReadNumbers read, std::function<Result<float>()> maximum, const Execution& execution)
+    : quantizer_(std::move(quantizer)),
+      numbers_(quantizing.numbers),
+      compute_(quantizing.compute == DType::undefined ? quantizing.numbers : quantizing.compute),
+      symmetric_(quantizing.symmetric),
+      content_(content),
+      read_(std::move(read)),
+      maximum_(std::move(maximum)),
+      execution_(execution),
+      rows_(content_.rows()),
+      matrix_rows_(std::max<std::uint64_t>(rows_ / std::max<std::uint64_t>(content_.matrices(), 1), 1)),
+      band_(quantizer_.band_rows()),
+      scale_bytes_(static_cast<std::uint64_t>(bit_width(content_.scales)) / 8) {
+  const std::uint64_t scales = content_.grid_rows() * content_.grid_columns();
+  if (quantizer_.layout().scales_dtype == DType::undefined) return;
+  if (scales > most_kept_bytes / (scale_bytes_ + 1)) return;
+  all_scales_.resize(scales * scale_bytes_);
+  if (!symmetric_) all_zeros_.resize(scales);
+}
+
+Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quantizing, const LayerContent& content,
+                                                         ReadNumbers read, std::function<Result<float>()> maximum,
+                                                         const Execution& execution) {
+  block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(content.shape)));
+  // A plan may lie about what is made.
+  const LayerContent made = content_of(quantizer.layout(), content.name, !quantizing.symmetric);
+  if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
+      made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
+      made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
+      !can_turn(content.rotation, quantizing, Shape(content.shape))) {
+    return of_tensor(content.name, parse_error("its plan does not fit what the scheme makes"));
+  }
+  return std::unique_ptr<NumberCodes>(
+      new NumberCodes(std::move(quantizer), quantizing, content, std::move(read), std::move(maximum), execution));
+}
+
+Result<bool> NumberCodes::all_zero() const {
+  std::vector<std::byte> buffer;
+  const std::uint64_t count = rows_ * content_.columns();
+  std::uint64_t step = std::uint64_t{1} << 12;  // nearly always, the first numbers tell
+  for (std::uint64_t first = 0; first < count; first += buffer.size() / storage_bytes(numbers_, 1)) {
+    const std::uint64_t elements = std::min(step, count - first);
+    buffer.resize(storage_bytes(numbers_, elements));
+    TRY(read_(first, buffer));
+    Result<float> part = quantizer_.maximum(buffer.data(), elements, execution_);
+    if (!part) {
+      if (part.error().element) *part.error().element += first;
+      return std::move(part).error();
+    }
+    if (*part != 0.0F) return false;
+    step = window_elements;
+  }
+  return true;
+}
+
+Result<void> NumberCodes::prepare() {
+  if (prepared_) return {};
+  if (quantizer_.needs_maximum()) {
+    quantizer_.set_maximum(TRY(maximum_()));
+    is_zero_ = quantizer_.maximum_is_zero();
+  } else if (quantizer_.has_unit_scales_of_zeros()) {
+    is_zero_ = TRY(all_zero());
+  }
+  prepared_ = true;
+  return {};
+}
+
+Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t before = first * content_.columns(), elements = count * content_.columns();
+  source_.resize(storage_bytes(numbers_, elements));
+  if (Result<void> got = read_(before, source_); !got || content_.rotation == 0) return got;
+  Result<float> largest = quantizer_.maximum(source_.data(), elements, execution_);  // NaN, before groups share it
+  if (!largest) {
+    if (largest.error().element) *largest.error().element += before;
+    return std::move(largest).error();
+  }
+  return turn_groups(numbers_, compute_, content_.rotation, source_);
+}
+
+Result<void> NumberCodes::quantize_around(std::uint64_t row) {
+  if (row >= window_begin_ && row < window_end_) return {};
+  TRY(prepare());
+  const std::uint64_t columns = content_.columns();
+  const std::uint64_t matrix = row / matrix_rows_ * matrix_rows_;
+  const std::uint64_t begin = matrix + (row - matrix) / band_ * band_;
+  const std::uint64_t most = std::max(band_, window_elements / std::max<std::uint64_t>(columns, 1) / band_ * band_);
+  // Whole blocks of rows: within a matrix if its last block is shorter.
+  const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
+  const std::uint64_t count = std::min(most, last - begin);
+  TRY(read_rows(begin, count));
+  codes_.resize(count * quantizer_.codes_row_bytes());
+  const bool has_scales = scale_bytes_ != 0 && quantizer_.layout().scales_dtype != DType::undefined;
+  const std::uint64_t scales_begin = quantizer_.scales_before(begin);
+  const std::uint64_t scales = begin + count == rows_ ? content_.grid_rows() * content_.grid_columns() - scales_begin
+                                                      : quantizer_.scales_before(begin + count) - scales_begin;
+  scales_.resize(has_scales ? std::max<std::uint64_t>(scales, 1) * scale_bytes_ : 0);
+  zeros_.resize(symmetric_ ? 0 : scales);
+  const block::QuantizedRows out{.codes = codes_.data(),
+                                 .scales = scales_.data(),
+                                 .zero_points = symmetric_ ? nullptr : reinterpret_cast<std::int8_t*>(zeros_.data())};
+  TRY(quantizer_.run(begin, count, source_.data(), out, execution_));
+  window_begin_ = begin;
+  window_end_ = begin + count;
+  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
+  if (begin == kept_rows_ && content_.block_rows != 0 && !all_scales_.empty()) {
+    std::ranges::copy(scales_, all_scales_.begin() + static_cast<std::ptrdiff_t>(scales_begin * scale_bytes_));
+    if (!symmetric_) std::ranges::copy(zeros_, all_zeros_.begin() + static_cast<std::ptrdiff_t>(scales_begin));
+    kept_rows_ = window_end_;
+  }
+  return meter_ ? measure_window() : Result<void>();
+}
+
+Result<void> NumberCodes::measure_window() {
+  const QuantizedTensor& layout = quantizer_.layout();
+  const std::uint64_t rows = window_end_ - window_begin_;
+  if (content_.block_rows == 0 && !scales_.empty()) {
+    quantizer_.put_tensor_scale(scales_);
+    if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
+  }
+  const auto size = [](std::uint64_t number) { return static_cast<std::int64_t>(number); };
+  const Shape codes{size(rows), size(codes_.size() / storage_bytes(layout.codes_dtype, 1) / rows)};
+  const Shape grid{size(scale_bytes_ == 0 ? 0 : scales_.size() / scale_bytes_)};
+  BlockTensor made{.coding = layout.coding,
+                   .shape = Shape{size(rows), size(content_.columns())},
+                   .block_rows = layout.block_rows,
+                   .block_columns = layout.block_columns,
+                   .codes = {layout.codes_dtype, codes, codes_}};
+  if (!scales_.empty()) made.scales = {layout.scales_dtype, grid, scales_};
+  if (layout.global_scale) {
+    made.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*layout.global_scale, 1))};
+  }
+  if (!zeros_.empty()) made.zero_points = {DType::int8, grid, zeros_};
+  return meter_->add(window_begin_, rows, source_, made, execution_);
+}
+
+std::optional<QuantizedLoss> NumberCodes::loss() const {
+  return meter_ && meter_->is_complete() ? std::optional(meter_->loss()) : std::nullopt;
+}
+
+Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.columns(), row_bytes = quantizer_.codes_row_bytes();
+  const bool offset = quantizer_.layout().coding.element == DType::uint8;  // stored with 8 added
+  for (std::uint64_t done = 0; done < out.size(); done += columns) {
+    const std::uint64_t row = first_row + done / columns;
+    TRY(quantize_around(row));
+    const std::span<std::uint8_t> codes(reinterpret_cast<std::uint8_t*>(out.data() + done), columns);
+    block::unpack_stream(content_.bits, codes_.data() + (row - window_begin_) * row_bytes, codes);
+    if (!offset) continue;
+    for (std::uint8_t& code : codes) code ^= 8;
+  }
+  return {};
+}
+
+Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const bool is_float = content_.element != Element::integer;
+  const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
+  const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
+  if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
+  const std::uint64_t row_bytes = quantizer_.codes_row_bytes();
+  while (!out.empty()) {
+    TRY(quantize_around(offset / row_bytes));
+    const std::uint64_t at = offset - window_begin_ * row_bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(out.size(), codes_.size() - at);
+    std::memcpy(out.data(), codes_.data() + at, bytes);
+    out = out.subspan(bytes);
+    offset += bytes;
+  }
+  return true;
+}
+
+std::uint64_t NumberCodes::row_of_grid(std::uint64_t grid_row) const noexcept {
+  const std::uint64_t bands = (matrix_rows_ + band_ - 1) / band_;
+  return grid_row / bands * matrix_rows_ + grid_row % bands * band_;
+}
+
+Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, const std::vector<std::byte>& window,
+                                    const std::vector<std::byte>& all, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), bytes = columns * item;
+  for (std::uint64_t done = 0; done < out.size(); done += bytes) {
+    const std::uint64_t grid_row = first_row + done / bytes, row = row_of_grid(grid_row);
+    if (row < kept_rows_) {
+      std::memcpy(out.data() + done, all.data() + grid_row * bytes, bytes);
+      continue;
+    }
+    TRY(quantize_around(row));
+    const std::uint64_t begin = quantizer_.scales_before(window_begin_) * item;
+    std::memcpy(out.data() + done, window.data() + (grid_row * bytes - begin), bytes);
+  }
+  return {};
+}
+
+Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
+  if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, scales_, all_scales_, out);
+  TRY(prepare());
+  quantizer_.put_tensor_scale(out);
+  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(out);
+  return {};
+}
+
+Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
+  return copy_grid(first_row, 1, zeros_, all_zeros_, out);
+}
+
+Result<std::vector<float>> NumberCodes::global_scales() {
+  TRY(prepare());
+  return std::vector<float>{quantizer_.layout().global_scale.value_or(1.0F)};
+}
+
+}  // namespace tensorcast::quantized

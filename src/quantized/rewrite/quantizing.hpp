@@ -1,0 +1,125 @@
+// Quantizes the weights of a file, range by range, as a packer asks for codes and scales.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "block/quantizer.hpp"
+#include "quantized/rewrite/importance.hpp"
+#include "quantized/rewrite/layer_packer.hpp"
+#include "quantized/rewrite/loss_meter.hpp"
+#include "tensorcast/execution.hpp"
+
+namespace tensorcast::quantized {
+
+// How the numbers of a weight become codes: quantize()'s arguments, in a plan.
+struct Quantizing {
+  std::string scheme;
+  std::string recipe;                // "": the scheme's default, in which a tensor of zeros has scale 1
+  bool gguf = false;                 // ggml's blocks, whatever else the scheme may be
+  DType numbers = DType::float32;    // the type of the numbers that are read
+  DType compute = DType::undefined;  // they are rounded to it first; undefined: their own type
+  std::int64_t group_size = 0;
+  bool symmetric = true;
+  bool power_of_two_scales = false;
+  NonFiniteWeights nonfinite = NonFiniteWeights::error;
+  Clip clip = Clip::none;
+  ImportanceEntry importance = {};
+
+  // As TensorOutcome::search.
+  [[nodiscard]] std::string search() const { return search_text(clip, !importance.file.empty()); }
+};
+
+// Reads the importance, from `importance` if it is that file and open. Errors: as quantize(), except of elements; those
+// of the importance's file.
+[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+                                                    const ImportanceFile* importance = nullptr);
+
+inline constexpr std::int64_t most_turned = 4096;  // columns that are turned together
+
+// Whether groups of `size` columns, as Coding::rotation, can be turned before a weight is quantized; true for 0.
+[[nodiscard]] bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
+
+// What a layer is that a quantizer makes; `layout` may lack the bytes.
+[[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
+
+// Whether it is experts whose weight is the transpose of what is quantized: [experts, inputs, outputs], as transformers
+// has gpt-oss. The shape of what is quantized, whose last size is that of the inputs; that of its transpose gives the
+// weight's again.
+[[nodiscard]] bool is_turned(const Layer& layer) noexcept;
+[[nodiscard]] std::vector<std::int64_t> shape_to_quantize(const Layer& layer);
+
+// LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
+[[nodiscard]] DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept;
+
+// Reads elements of a weight from `first` on, in the type Quantizing::numbers.
+using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
+
+// Reads the transpose of each matrix of a turned layer. Memory: a matrix.
+[[nodiscard]] ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read);
+// The element of a turned layer that is `element` of its transpose.
+[[nodiscard]] std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept;
+
+// The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
+[[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
+                                              const ReadNumbers& read, const Execution& execution);
+
+class NumberCodes final : public LayerCodes {
+ public:
+  // `maximum` gives the largest magnitude for the tensor's scale, and is called if there is one. Memory: 2 Mi elements
+  // or the rows of a block if these are more, and up to 32 MiB of scales.
+  [[nodiscard]] static Result<std::unique_ptr<NumberCodes>> create(const Quantizing& quantizing,
+                                                                   const LayerContent& content, ReadNumbers read,
+                                                                   std::function<Result<float>()> maximum,
+                                                                   const Execution& execution);
+  [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<std::vector<float>> global_scales() override;
+  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+
+  // Measures all rows when they are first quantized. To be called before them.
+  void measure_loss() { meter_.emplace(numbers_, rows_); }
+  // What the weight loses; nullopt: not all of its rows were measured.
+  [[nodiscard]] std::optional<QuantizedLoss> loss() const;
+
+ private:
+  NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
+              std::function<Result<float>()> maximum, const Execution& execution);
+  // Sets the tensor's scale, or finds out whether all numbers are zero, once.
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<bool> all_zero() const;
+  // Reads whole rows, and turns their groups.
+  [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
+  // Quantizes the rows around `row`, unless they are at hand.
+  [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
+  // Measures the rows at hand.
+  [[nodiscard]] Result<void> measure_window();
+  [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
+  // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
+  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item,
+                                       const std::vector<std::byte>& window, const std::vector<std::byte>& all,
+                                       std::span<std::byte> out);
+
+  block::Quantizer quantizer_;
+  DType numbers_, compute_;
+  bool symmetric_;
+  LayerContent content_;
+  ReadNumbers read_;
+  std::function<Result<float>()> maximum_;
+  Execution execution_;
+  std::uint64_t rows_, matrix_rows_, band_, scale_bytes_;
+  bool prepared_ = false, is_zero_ = false;
+  std::uint64_t window_begin_ = 0, window_end_ = 0;  // rows at hand
+  std::vector<std::byte> source_, codes_, scales_, zeros_;
+  std::uint64_t kept_rows_ = 0;  // whose scales are in the following
+  std::vector<std::byte> all_scales_, all_zeros_;
+  std::optional<LossMeter> meter_;
+};
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,258 @@
+#include "quantized/rewrite/respelled_codes.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dtype/ceil_div.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layer/model_tensors.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr int e8m0_bias = 127;
+
+GgufBlockSize gguf_block(const std::string& scheme) {
+  if (scheme == "mxfp4") return block_size(GgufBlock::mxfp4);
+  return scheme == "nvfp4" ? block_size(GgufBlock::nvfp4) : GgufBlockSize{};
+}
+
+// Scales inside of a block, and elements of each.
+std::uint64_t runs_of(const std::string& scheme) { return scheme == "nvfp4" ? 4 : 1; }
+
+std::string_view order_of(Packing packing) {
+  switch (packing) {
+    case Packing::words_down:
+    case Packing::awq:
+      return "those of the transpose";
+    case Packing::flat:
+      return "in blocks over the whole tensor";
+    default:
+      return "those of a block format that has no other spelling";
+  }
+}
+
+}  // namespace
+
+int exponent_of_e4m3(std::byte scale) noexcept {
+  const unsigned code = std::to_integer<unsigned>(scale);
+  if (code >= 8 && code < 0x78 + 8 && code % 8 == 0) return static_cast<int>(code / 8) - 7;
+  return code == 4 ? -7 : code == 2 ? -8 : code == 1 ? -9 : not_a_power;
+}
+
+std::byte e4m3_of_exponent(int exponent) noexcept {
+  constexpr int least_normal = -6;
+  exponent = std::clamp(exponent, least_e4m3_exponent, most_e4m3_exponent);
+  if (exponent >= least_normal) return static_cast<std::byte>((exponent + 7) * 8);
+  return static_cast<std::byte>(1 << (exponent - least_e4m3_exponent));
+}
+
+Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
+  const Coding& coding = layer.coding;
+  LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
+  content.element = coding.element;
+  content.bits = coding.bits;
+  content.rotation = coding.rotation;
+  content.block_rows = layer.block_rows;
+  content.block_columns = layer.block_columns;
+  // A row without columns has its scale, too.
+  if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
+  const bool gguf = coding.packing == Packing::gguf;
+  const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
+                       coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
+  const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
+                     layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
+  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
+    return of_tensor(layer.name,
+                     unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
+                                             in_rows ? "decoded with more than scales" : order_of(coding.packing))));
+  }
+  if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);
+  if (gguf) {
+    content.element = Element::e2m1;
+    content.bits = 4;
+    content.block_columns = static_cast<std::int64_t>(gguf_block(layer.scheme).elements / runs_of(layer.scheme));
+    content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+  }
+  for (std::size_t i = 0; i < layer.parts.size(); ++i) {
+    switch (layer.parts[i].role) {
+      case PartRole::scales:
+        content.scales = coding.scales == ScaleType::e8m0   ? DType::float8_e8m0fnu
+                         : coding.scales == ScaleType::e4m3 ? DType::float8_e4m3fn
+                                                            : parts[i].dtype;
+        break;
+      case PartRole::global_scale:
+        content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+        content.globals = parts[i].count;
+        break;
+      case PartRole::zero_points:
+        content.zero_points = true;
+        break;
+      default:
+        break;
+    }
+  }
+  return content;
+}
+
+Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader, LayerContent content,
+                                                               ScaleChange change) {
+  auto codes =
+      std::unique_ptr<RespelledCodes>(new RespelledCodes(std::move(reader), std::move(content), std::move(change)));
+  TRY(codes->check());
+  return codes;
+}
+
+Result<void> RespelledCodes::check() {
+  const Coding& coding = reader_.layer().coding;
+  const formats::TensorInfo& codes = reader_.info(0);
+  scales_ = reader_.find(PartRole::scales);
+  if (coding.packing == Packing::gguf) {
+    const GgufBlockSize size = gguf_block(content_.scheme);
+    if (size.bytes == 0 || content_.columns() % size.elements != 0) return reader_.wrong(0, "its blocks are not whole");
+    row_bytes_ = content_.columns() / size.elements * size.bytes;
+  } else {
+    const int word = coding.packing == Packing::stream ? bit_width(codes.dtype) : 8;
+    row_bytes_ = packed_row_bytes(coding, word, content_.columns());
+    if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
+    const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
+    const std::uint64_t wanted =
+        coding.swizzled ? ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns) * tile_bytes : rows * columns;
+    const formats::TensorInfo& scales = reader_.info(scales_);
+    if (scales.count != wanted || scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales))) {
+      return reader_.wrong(scales_, fmt::format("it has {} elements, and its weight needs {}", scales.count, wanted));
+    }
+  }
+  if (codes.bytes != row_bytes_ * content_.rows()) {
+    return reader_.wrong(
+        0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, row_bytes_ * content_.rows()));
+  }
+  if (change_.kind == ScaleChange::Kind::none) return {};
+  const std::size_t count = change_.exponents.size();
+  if (count != 1 && count != content_.matrices()) return reader_.wrong(0, "its scales change in an unknown way");
+  return {};
+}
+
+Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const Coding& own = reader_.layer().coding;
+  const auto nibbles = [](Packing packing) {
+    return packing == Packing::low_nibble_first || packing == Packing::high_nibble_first;
+  };
+  const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
+  const bool same = own.packing == coding.packing && !words && own.is_signed == coding.is_signed;
+  if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
+  TRY(reader_.bytes(0, offset, out));
+  if (own.packing == coding.packing) return true;
+  for (std::byte& pair : out) pair = pair >> 4 | pair << 4;
+  return true;
+}
+
+Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t rows) {
+  buffer_.resize(rows * row_bytes_);
+  return reader_.bytes(0, first_row * row_bytes_, buffer_);
+}
+
+Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
+  if (out.empty()) return {};
+  const Coding& coding = reader_.layer().coding;
+  const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
+  TRY(read_blocks(first_row, rows));
+  constexpr std::byte low{15};
+  if (coding.packing == Packing::bytes) {
+    std::ranges::copy(buffer_, out.begin());
+  } else if (coding.packing == Packing::gguf) {
+    const std::uint64_t runs = runs_of(content_.scheme), half = content_.scheme == "nvfp4" ? 8 : 16;
+    const std::byte* from = buffer_.data();
+    for (std::byte* to = out.data(); to != out.data() + out.size();) {
+      from += runs;
+      for (std::uint64_t run = 0; run < runs; ++run, from += half, to += 2 * half) {
+        for (std::uint64_t i = 0; i < half; ++i) {
+          to[i] = from[i] & low;
+          to[i + half] = from[i] >> 4;
+        }
+      }
+    }
+  } else if (coding.packing == Packing::stream) {
+    const auto mask = (1u << coding.bits) - 1;
+    const unsigned added =
+        coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
+    for (std::uint64_t i = 0; i < out.size(); ++i) {
+      const std::byte* row = buffer_.data() + i / columns * row_bytes_;
+      const unsigned code = code_at(row, i % columns * static_cast<std::uint64_t>(coding.bits), coding.bits);
+      out[i] = static_cast<std::byte>((code - added) & mask);
+    }
+  } else {
+    const bool high = coding.packing == Packing::high_nibble_first;
+    for (std::uint64_t i = 0; i < out.size(); ++i) {
+      const std::byte pair = buffer_[i / columns * row_bytes_ + i % columns / 2];
+      out[i] = (i % columns % 2 != 0) != high ? pair >> 4 : pair & low;
+    }
+  }
+  return {};
+}
+
+// Scales as the layer has them, in rows.
+Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<std::byte> out) {
+  const Coding& coding = reader_.layer().coding;
+  const std::uint64_t columns = content_.grid_columns();
+  if (coding.packing == Packing::gguf) {
+    const std::uint64_t runs = runs_of(content_.scheme), size = gguf_block(content_.scheme).bytes;
+    TRY(read_blocks(first_row, out.size() / columns));
+    for (std::uint64_t i = 0; i < out.size(); ++i) {
+      std::byte scale = buffer_[i / runs * size + i % runs];
+      // ggml reads no sign, and takes the code of NaN for 0.
+      if (content_.scheme == "nvfp4") scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
+      out[i] = scale;
+    }
+    return {};
+  }
+  if (coding.swizzled) return scales_of_tiles(first_row, out);
+  const auto bytes = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
+  return reader_.bytes(scales_, first_row * columns * bytes, out);
+}
+
+Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out) {
+  const std::uint64_t columns = content_.grid_columns(), across = ceil_div(columns, tile_columns);
+  const std::uint64_t rows = out.size() / columns, first_band = first_row / tile_rows;
+  const std::uint64_t bands = ceil_div(first_row + rows, tile_rows) - first_band;
+  buffer_.resize(bands * across * tile_bytes);
+  TRY(reader_.bytes(scales_, first_band * across * tile_bytes, buffer_));
+  for (std::uint64_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t row = first_row + i / columns - first_band * tile_rows, column = i % columns;
+    const std::uint64_t tile = row / tile_rows * across + column / tile_columns, inside = row % tile_rows;
+    out[i] = buffer_[tile * tile_bytes + inside % 32 * 16 + inside / 32 * tile_columns + column % tile_columns];
+  }
+  return {};
+}
+
+Result<void> RespelledCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
+  if (change_.kind == ScaleChange::Kind::none) return stored_scales(first_row, out);
+  const bool to_nvfp4 = change_.kind == ScaleChange::Kind::to_nvfp4;
+  const std::uint64_t columns = content_.grid_columns();  // of the stored scales
+  const std::uint64_t new_columns = to_nvfp4 ? 2 * columns : columns / 2;
+  const std::uint64_t rows = out.size() / new_columns, matrix_rows = content_.grid_rows() / content_.matrices();
+  stored_.resize(rows * columns);
+  TRY(stored_scales(first_row, stored_));
+  for (std::uint64_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t row = i / new_columns, column = i % new_columns;
+    const std::uint64_t matrix = change_.exponents.size() == 1 ? 0 : (first_row + row) / matrix_rows;
+    const int exponent = change_.exponents[matrix];
+    if (to_nvfp4) {
+      const std::byte scale = stored_[row * columns + column / 2];
+      const int power = std::to_integer<int>(scale) - e8m0_bias - exponent;
+      out[i] = scale == e8m0_nan ? e4m3_nan : e4m3_of_exponent(power);
+    } else {
+      const std::byte scale = stored_[row * columns + 2 * column];
+      const int power = exponent_of_e4m3(scale) + exponent + e8m0_bias;
+      out[i] = scale == e4m3_nan ? e8m0_nan : static_cast<std::byte>(std::clamp(power, 0, 254));
+    }
+  }
+  return {};
+}
+
+}  // namespace tensorcast::quantized

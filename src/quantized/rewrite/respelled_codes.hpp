@@ -1,0 +1,60 @@
+// The codes and scales of a layer that exists, for another spelling.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <vector>
+
+#include "quantized/layer/part_reader.hpp"
+#include "quantized/rewrite/layer_packer.hpp"
+
+namespace tensorcast::quantized {
+
+// How scales change although the codes stay.
+struct ScaleChange {
+  enum class Kind : std::uint8_t {
+    none,
+    to_nvfp4,  // each scale of MXFP4, 2^k, becomes two of NVFP4, 2^(k - exponent)
+    to_mxfp4,  // two equal scales of NVFP4, 2^k, become one of MXFP4, 2^(k + exponent)
+  };
+  Kind kind = Kind::none;
+  std::vector<int> exponents;  // of the tensor, or of each matrix
+};
+
+// What a layer is, whatever its spelling; `parts` are the tensors of layer.parts. Errors: unsupported (codes that lie
+// in no rows, such as those of GPTQ).
+[[nodiscard]] Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts);
+
+class RespelledCodes final : public LayerCodes {
+ public:
+  // `content` is that of the layer before the change of scales. Errors: parse (sizes that do not fit; a plan may lie).
+  [[nodiscard]] static Result<std::unique_ptr<RespelledCodes>> create(PartReader reader, LayerContent content,
+                                                                      ScaleChange change);
+  [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+
+ private:
+  RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)
+      : reader_(std::move(reader)), content_(std::move(content)), change_(std::move(change)) {}
+  [[nodiscard]] Result<void> check();
+  [[nodiscard]] Result<void> stored_scales(std::uint64_t first_row, std::span<std::byte> out);
+  [[nodiscard]] Result<void> scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_blocks(std::uint64_t first_row, std::uint64_t rows);
+
+  PartReader reader_;
+  LayerContent content_;
+  ScaleChange change_;
+  std::size_t scales_ = no_part;
+  std::uint64_t row_bytes_ = 0;  // of codes
+  std::vector<std::byte> buffer_, stored_;
+};
+
+inline constexpr int not_a_power = -10000;
+// The exponent of a scale of NVFP4 that is a power of two; not_a_power: it is none.
+[[nodiscard]] int exponent_of_e4m3(std::byte scale) noexcept;
+// The scale 2^exponent of NVFP4; exponents from -9 to 8, others become the nearest of these.
+[[nodiscard]] std::byte e4m3_of_exponent(int exponent) noexcept;
+inline constexpr int least_e4m3_exponent = -9, most_e4m3_exponent = 8;
+inline constexpr std::byte e8m0_nan{0xff}, e4m3_nan{0x7f};
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,78 @@
+// A reader whose quantized layers are also there in another spelling.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quantized/layer/part_reader.hpp"
+#include "quantized/rewrite/layer_packer.hpp"
+#include "quantized/rewrite/respelling.hpp"
+
+namespace tensorcast::quantized {
+
+// After the tensors of `inner` come written ones, in the order of add().
+class RespelledReader final : public formats::Reader {
+ public:
+  // `inner` outlives it.
+  RespelledReader(formats::Reader& inner, const Execution& execution)
+      : inner_(inner), execution_(execution), tensors_(inner.tensors()) {}
+  // Adds a written tensor of a layer; returns its index. Parts of `source` are tensors of `inner`, as are those of
+  // `siblings`, with which it shares its tensor scale.
+  std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
+                  std::size_t tensor);
+
+  // Measures what weights lose while they are quantized.
+  void measure_losses() { measures_ = true; }
+  // What the weight of these codes lost; nullopt: they are not codes of a weight that was quantized and read whole.
+  [[nodiscard]] std::optional<QuantizedLoss> loss(std::size_t index);
+
+  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
+  [[nodiscard]] bool compressed() const override { return inner_.compressed(); }
+  [[nodiscard]] std::string_view native_metadata() const override { return inner_.native_metadata(); }
+  [[nodiscard]] std::string_view other_data() const override { return inner_.other_data(); }
+  [[nodiscard]] const std::vector<std::string>& warnings() const override { return inner_.warnings(); }
+  [[nodiscard]] std::optional<formats::Magnitudes> magnitudes(std::size_t index) const override {
+    return index < inner_.tensors().size() ? inner_.magnitudes(index) : std::nullopt;
+  }
+  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
+                                                  std::size_t block_bytes) override {
+    return inner_.read_strings(index, first, block_bytes);
+  }
+
+ private:
+  struct Entry {
+    Layer source;
+    std::vector<Layer> siblings;
+    std::shared_ptr<const RespelledLayer> layer;
+    std::size_t tensor = 0;
+  };
+
+  // Makes the codes of an entry.
+  [[nodiscard]] Result<void> open(std::size_t index);
+  [[nodiscard]] Result<std::unique_ptr<LayerCodes>> quantizer(std::size_t index);
+  // Reads the numbers of a weight, or of a layer that is decoded; sets their type.
+  [[nodiscard]] Result<ReadNumbers> numbers_of(const Layer& layer, DType& type);
+  [[nodiscard]] Result<float> maximum_of(std::size_t index);
+  // Keeps what was measured of the weight at hand.
+  void keep_loss();
+
+  formats::Reader& inner_;
+  Execution execution_;
+  std::vector<formats::TensorInfo> tensors_;
+  std::vector<Entry> entries_;
+  std::size_t open_ = SIZE_MAX;              // the entry of packer_
+  std::optional<std::string> quantized_;     // the weight of codes_, if they are made of its numbers
+  std::map<std::string, float> magnitudes_;  // the largest ones of weights
+  std::unique_ptr<LayerCodes> codes_;
+  NumberCodes* measured_ = nullptr;  // codes_, if they are measured
+  bool measures_ = false;
+  std::map<std::string, QuantizedLoss> losses_;  // of weights
+  std::unique_ptr<LayerPacker> packer_;
+};
+
+}  // namespace tensorcast::quantized

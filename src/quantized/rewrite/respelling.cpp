@@ -1,0 +1,323 @@
+#include "quantized/rewrite/respelling.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/rewrite/scale_checks.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr const char* no_reciprocal = "its scale of the whole tensor is so small that its reciprocal is infinite";
+
+std::vector<std::byte> bytes_of(std::span<const float> numbers) {
+  const auto bytes = std::as_bytes(numbers);
+  return {bytes.begin(), bytes.end()};
+}
+
+// Whether a configuration asks for scales of activations while the model runs.
+bool is_dynamic(const Json& section) {
+  if (text_in(section, "activation_scheme") == "dynamic") return true;
+  const Json* groups = object_in(section, "config_groups");
+  if (groups == nullptr) return false;
+  return std::ranges::any_of(*groups, [](const Json& group) {
+    const Json* inputs = group.is_object() ? object_in(group, "input_activations") : nullptr;
+    return inputs != nullptr && is_true(*inputs, "dynamic");
+  });
+}
+
+bool stays_as_it_is(PartRole role, const std::string& name) {
+  if (role == PartRole::state) return !name.ends_with("weight_shape") && !name.ends_with("comfy_quant");
+  return role == PartRole::activations;
+}
+
+class RespellingPlanner {
+ public:
+  RespellingPlanner(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
+                    const RespellRequest& request)
+      : found_(found), texts_(texts), reader_(reader), tensors_(reader.tensors()), request_(request) {}
+
+  Result<Respelling> run() {
+    writer_ = TRY(writer_named(request_.spelling));
+    if (!found_.refusal.empty()) return unsupported(found_.refusal);
+    if (!found_.any()) return unsupported("no layer is quantized, so there is nothing to respell");
+    read_old_config();
+    plan_.spelling = request_.spelling;
+    plan_.layers.resize(found_.layers.size());
+    for (const Layer& layer : found_.layers) beside_mxfp4_ = beside_mxfp4_ || layer.scheme == "mxfp4";
+    for (std::size_t i = 0; i < found_.layers.size(); ++i) {
+      if (!request_.writes(found_.layers[i].name)) continue;
+      TRY(at_tensor(found_.layers[i].name, plan_layer(found_.layers[i], plan_.layers[i])));
+    }
+    describe_model();
+    say_inexact();
+    return std::move(plan_);
+  }
+
+ private:
+  static Error refused(std::string message, std::string tensor = {}) {
+    return of_tensor(std::move(tensor), unsupported(std::move(message), "`drop` leaves tensors out of the output"));
+  }
+
+  // What the old configuration says of activations and of its scales.
+  void read_old_config() {
+    for (const Description& description : read_descriptions(texts_)) {
+      const Json& section = description.section;
+      dynamic_ = dynamic_ || is_dynamic(section);
+      if (scale_format_.empty()) scale_format_ = text_in(section, "scale_fmt");
+    }
+  }
+
+  Result<void> plan_layer(const Layer& layer, RespelledLayer& plan) {
+    if (layer.spelling == writer_->name) return refused("it has this spelling already", layer.name);
+    if (!layer.problem.empty() && !layer.other_basis) return refused(layer.problem, layer.problem_tensor);
+    std::vector<formats::TensorInfo> parts;
+    for (const Part& part : layer.parts) parts.push_back(tensors_[part.tensor]);
+    LayerContent content = TRY(content_of(layer, parts));
+    plan.content = content;
+    plan.becomes = std::move(content);
+    plan.becomes.beside_mxfp4 = beside_mxfp4_;
+    plan.becomes.dynamic_activations = dynamic_;
+    std::vector<float> globals;
+    TRY(read_globals(layer, globals));
+    TRY(change_scales(layer, plan, globals));
+    const std::size_t input_scale = find_input_scale(layer);
+    if (input_scale != SIZE_MAX) plan.becomes.input_scale = input_kind(layer);
+    plan.written = spell(*writer_, plan.becomes);
+    if (!plan.written.ok()) return refused(plan.written.refusal, layer.name);
+    for (const Part& part : layer.parts) {
+      if (part.tensor != input_scale && stays_as_it_is(part.role, tensors_[part.tensor].name))
+        plan.kept.push_back(part.tensor);
+    }
+    return fill_constants(layer, plan, globals, input_scale);
+  }
+
+  Result<void> read_globals(const Layer& layer, std::vector<float>& globals) {
+    const std::size_t tensor = layer.find(PartRole::global_scale);
+    if (tensor == SIZE_MAX) return {};
+    return read_floats(tensor, globals);
+  }
+
+  Result<void> read_floats(std::size_t tensor, std::vector<float>& numbers) {
+    const formats::TensorInfo& info = tensors_[tensor];
+    constexpr std::uint64_t most = std::uint64_t{1} << 20;
+    if (info.dtype != DType::float32 || info.count > most) {
+      return refused("a scale of a whole tensor is float32", info.name);
+    }
+    numbers.resize(info.count);
+    return reader_.read(tensor, 0, std::as_writable_bytes(std::span(numbers)));
+  }
+
+  // MXFP4 where the spelling has NVFP4 only, and back.
+  Result<void> change_scales(const Layer& layer, RespelledLayer& plan, std::vector<float>& globals) {
+    LayerContent& becomes = plan.becomes;
+    const bool has_mxfp4 = spells("mxfp4"), has_nvfp4 = spells("nvfp4");
+    if (becomes.scheme == "mxfp4" && !has_mxfp4 && has_nvfp4) {
+      plan.change.kind = ScaleChange::Kind::to_nvfp4;
+    } else if (becomes.scheme == "nvfp4" && !has_nvfp4 && has_mxfp4) {
+      plan.change.kind = ScaleChange::Kind::to_mxfp4;
+    } else {
+      return check_ggml(layer, plan);
+    }
+    const ScaleSource source{.reader = reader_, .layer = layer, .content = plan.content};
+    if (plan.change.kind == ScaleChange::Kind::to_nvfp4) {
+      int exponent = TRY(exponent_for_nvfp4(source));
+      plan.change.exponents = {exponent};
+      globals = {std::ldexp(1.0F, exponent)};
+      becomes.scheme = "nvfp4";
+      becomes.block_columns = 16;
+      becomes.scales = DType::float8_e4m3fn;
+      becomes.global = GlobalScale::factor;
+      becomes.globals = 1;
+      return {};
+    }
+    if (globals.empty()) globals = {1.0F};
+    for (const float global : globals) {
+      const float factor = plan.content.global == GlobalScale::divisor ? 1.0F / global : global;
+      int exponent = 0;
+      if (std::frexp(factor, &exponent) != 0.5F) {
+        return refused("its scale of the whole tensor is no power of two, as MXFP4 needs", layer.name);
+      }
+      plan.change.exponents.push_back(exponent - 1);
+    }
+    becomes.scheme = "mxfp4";
+    becomes.block_columns = 32;
+    becomes.scales = DType::float8_e8m0fnu;
+    becomes.global = GlobalScale::none;
+    globals.clear();
+    return check_for_mxfp4(source, plan.change.exponents);
+  }
+
+  // ggml reads no sign of a scale, and takes NaN for 0.
+  Result<void> check_ggml(const Layer& layer, const RespelledLayer& plan) {
+    if (writer_->name != std::string_view("gguf") || plan.content.scheme != "nvfp4") return {};
+    return check_positive(ScaleSource{.reader = reader_, .layer = layer, .content = plan.content});
+  }
+
+  [[nodiscard]] bool spells(const char* scheme) const {
+    LayerContent content{
+        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = Element::e2m1, .bits = 4};
+    content.block_rows = 1;
+    content.block_columns = std::string_view(scheme) == "mxfp4" ? 32 : 16;
+    return spell(*writer_, content).ok();
+  }
+
+  // The scale of activations that both spellings have.
+  [[nodiscard]] std::size_t find_input_scale(const Layer& layer) const {
+    for (const Part& part : layer.parts) {
+      const formats::TensorInfo& info = tensors_[part.tensor];
+      const bool named = module_with(info.name, "input_scale") || module_with(info.name, "input_global_scale") ||
+                         module_with(info.name, "scale_input");
+      if (part.role == PartRole::activations && named && info.dtype == DType::float32 && info.count == 1)
+        return part.tensor;
+    }
+    return SIZE_MAX;
+  }
+
+  static GlobalScale input_kind(const Layer& layer) {
+    const bool divides = layer.scheme == "nvfp4" && layer.spelling == "compressed-tensors";
+    return divides ? GlobalScale::divisor : GlobalScale::factor;
+  }
+
+  Result<void> fill_constants(const Layer& layer, RespelledLayer& plan, const std::vector<float>& globals,
+                              std::size_t input_scale) {
+    const bool divides = plan.written.layer.coding.global == GlobalScale::divisor;
+    for (WrittenTensor& tensor : plan.written.tensors) {
+      std::size_t source = layer.find(tensor.role);
+      if (tensor.role == PartRole::global_scale) {
+        // A layer of ggml or MLX may have none.
+        std::vector<float> numbers = globals.empty() ? std::vector<float>(tensor.info.count, 1.0F) : globals;
+        const bool was = plan.change.kind == ScaleChange::Kind::none && plan.content.global == GlobalScale::divisor;
+        const bool judged = plan.change.kind == ScaleChange::Kind::none;
+        if (was != divides && !invert(numbers, layer.name, judged)) return refused(no_reciprocal, layer.name);
+        tensor.constant = bytes_of(numbers);
+      } else if (tensor.role == PartRole::activations) {
+        source = input_scale;
+        std::vector<float> numbers;
+        TRY(read_floats(input_scale, numbers));
+        const bool was = plan.becomes.input_scale == GlobalScale::divisor;
+        const bool becomes =
+            plan.written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
+        const std::string& name = tensors_[input_scale].name;
+        if (was != becomes && !invert(numbers, name, true)) return refused(no_reciprocal, name);
+        tensor.constant = bytes_of(numbers);
+      }
+      if (tensor.constant.size() != tensor.info.bytes && !tensor.constant.empty()) {
+        return refused(fmt::format("it has {} scales of whole matrices, and the spelling has {}",
+                                   tensor.constant.size() / sizeof(float), tensor.info.count),
+                       layer.name);
+      }
+      plan.sources.push_back(source == SIZE_MAX ? layer.codes() : source);
+    }
+    if (request_.exact && !inexact_.empty()) {
+      return refused(
+          "the reciprocal of its scale is not exact, so decoded numbers may differ in the last bit of float32",
+          inexact_.front());
+    }
+    return {};
+  }
+
+  // Returns false if a reciprocal overflows.
+  bool invert(std::vector<float>& numbers, const std::string& name, bool judged) {
+    for (float& number : numbers) {
+      const float inverse = reciprocal(number);
+      if (std::isinf(inverse)) return false;
+      if (judged && !is_exact_reciprocal(number, inverse) && (inexact_.empty() || inexact_.back() != name))
+        inexact_.push_back(name);
+      number = inverse;
+    }
+    return true;
+  }
+
+  void say_inexact() {
+    if (inexact_.empty()) return;
+    const std::string others = inexact_.size() > 1 ? fmt::format(" and {} more", inexact_.size() - 1) : std::string();
+    plan_.warnings.push_back(fmt::format(
+        "\"{}\"{}: the reciprocal of the tensor's scale is rounded, so decoded float32 numbers may differ in "
+        "the last bits, and respelling back may give another scale",
+        inexact_.front(), others));
+  }
+
+  void describe_model() {
+    WrittenModel model;
+    model.dynamic_activations = dynamic_;
+    model.scale_format = scale_format_;
+    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, std::move(model));
+    const Json section = Json::parse(plan_.config.section, nullptr, false);
+    if (dynamic_ || !section.is_object() || !is_dynamic(section)) return;
+    plan_.warnings.push_back(fmt::format(
+        "the configuration of {} has activations quantized while the model runs, which that of the input has not; "
+        "respelling back keeps it",
+        writer_->name));
+  }
+
+  const FoundLayers& found_;
+  std::span<const ConfigText> texts_;
+  formats::Reader& reader_;
+  const std::vector<formats::TensorInfo>& tensors_;
+  const RespellRequest& request_;
+  const SpellingWriter* writer_ = nullptr;
+  bool beside_mxfp4_ = false;
+  bool dynamic_ = false;
+  std::string scale_format_;
+  std::vector<std::string> inexact_;  // names of layers and tensors
+  Respelling plan_;
+};
+
+}  // namespace
+
+Result<const SpellingWriter*> writer_named(const std::string& spelling) {
+  if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
+  std::vector<std::string_view> names;
+  for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
+  return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
+                 fmt::format("the spellings are {}", fmt::join(names, ", ")));
+}
+
+WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+                              std::span<const formats::TensorInfo> tensors, const Respelling& plan,
+                              const std::function<bool(const std::string&)>& writes, WrittenModel model) {
+  bool has_powers = false, has_others = false;  // scales of fp8-block
+  for (const RespelledLayer& layer : plan.layers) {
+    if (layer.written.tensors.empty()) continue;
+    model.layers.push_back(&layer.written);
+    if (layer.content.scheme != "fp8-block") continue;
+    const bool has_power = layer.quantizing && layer.quantizing->power_of_two_scales;
+    has_powers = has_powers || has_power;
+    has_others = has_others || !has_power;
+  }
+  if (has_powers && !has_others) model.scale_format = "ue8m0";
+  if (model.layers.empty()) return {};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const formats::TensorInfo& tensor = tensors[i];
+    if (!writes(tensor.name)) continue;
+    if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
+    const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && module_with(tensor.name, "weight");
+    if (!plain || found.layer_of[i] != SIZE_MAX) continue;
+    const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
+    if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
+    // Loaders match parts of names: the root's, "", is a part of all.
+    if (std::string module = module_of(tensor.name); !module.empty()) model.unquantized.push_back(std::move(module));
+  }
+  // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
+  const bool has_head = std::ranges::any_of(
+      model.layers, [](const WrittenLayer* written) { return module_of(written->layer.name).ends_with("lm_head"); });
+  const bool listed = std::ranges::find(model.unquantized, "lm_head") != model.unquantized.end();
+  if (!has_head && !listed) model.unquantized.emplace_back("lm_head");
+  return describe(writer, model);
+}
+
+Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
+                                   const RespellRequest& request) {
+  return RespellingPlanner(found, texts, reader, request).run();
+}
+
+}  // namespace tensorcast::quantized
