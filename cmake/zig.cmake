@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles for an older C library, another CPU or another system, with zig's clang and libc++, linked statically.
-# scripts/zig-target prepares the folder TENSORCAST_ZIG: the compilers of one target, and its libraries in prefix/.
-set(TENSORCAST_ZIG "" CACHE PATH "build/zig/TARGET, as scripts/zig-target makes it")
+# scripts/make/zig-target prepares the folder TENSORCAST_ZIG: the compilers of one target, and its libraries in prefix/.
+set(TENSORCAST_ZIG "" CACHE PATH "build/zig/TARGET, as scripts/make/zig-target makes it")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TENSORCAST_ZIG)
 get_filename_component(zig_target ${TENSORCAST_ZIG} NAME)
 

@@ -6,7 +6,7 @@
 
 One thread, one tensor, in turns with tensorcast and with a copy of half the bytes read and written; the least processor
 time of --rounds counts. Tools and tensorcast return new memory; the copy has its own. Needs the Python package and
-tests/blocks/requirements.txt. What is not installed is left out, and said. scripts/test-blocks compiles the library of ggml.
+tests/blocks/requirements.txt. What is not installed is left out, and said. scripts/checks/blocks compiles the library of ggml.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     make_fixtures.py FOLDER      writes all of them
     make_fixtures.py --check     compares fixtures/ with what the tools make and decode now
 
-scripts/test-blocks installs the tools. Each weight is small: 40 x 128, or 130 x 96 where tiles matter.
+scripts/checks/blocks installs the tools. Each weight is small: 40 x 128, or 130 x 96 where tiles matter.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check-wheel reads binaries, not the name of the wheel alone."""
+"""scripts/checks/wheels reads binaries, not the name of the wheel alone."""
 
 import platform
 import shutil
@@ -22,7 +22,7 @@ def checked(source_dir, tmp_path):
         wheel = tmp_path / f"tensorcast-1.0-cp312-abi3-{tag}.whl"
         with zipfile.ZipFile(wheel, "w") as archive:
             archive.write(tmp_path / "x.so", name)
-        result = subprocess.run([source_dir / "scripts/check-wheel", wheel], capture_output=True, text=True)
+        result = subprocess.run([source_dir / "scripts/checks/wheels", wheel], capture_output=True, text=True)
         assert (result.returncode == 0) == (result.stderr == "")
         return result.stderr + result.stdout
 
@@ -57,5 +57,5 @@ def test_a_wheel_without_binaries_is_refused(source_dir, tmp_path):
     wheel = tmp_path / f"tensorcast-1.0-cp312-abi3-manylinux_2_17_{HERE}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tensorcast/__init__.py", "")
-    result = subprocess.run([source_dir / "scripts/check-wheel", wheel], capture_output=True, text=True)
+    result = subprocess.run([source_dir / "scripts/checks/wheels", wheel], capture_output=True, text=True)
     assert result.returncode == 1 and "it has no binaries" in result.stderr

@@ -12,10 +12,10 @@ import yaml
 WORKFLOWS = {
     "tests": ["./scripts/test --fast", "./scripts/test --sanitizers", "./scripts/lint", "./scripts/lint-python"],
     "fuzzing": ["./scripts/fuzz 600"],
-    "arm": ["./scripts/test-arm"],
-    "wheels": ["./scripts/wheel --test", "./scripts/test-reproducible", "./scripts/package", "./scripts/static"],
-    "site": ["./scripts/test-web", "./scripts/docs"],
-    "long": ["./scripts/test-crashes"],
+    "arm": ["./scripts/checks/arm"],
+    "wheels": ["./scripts/wheel --test", "./scripts/checks/reproducible", "./scripts/package", "./scripts/static"],
+    "site": ["./scripts/checks/web", "./scripts/docs"],
+    "long": ["./scripts/checks/crashes"],
 }
 USED = re.compile(r"actions/[a-z-]+@v\d+")
 
@@ -45,7 +45,7 @@ def test_there_is_one_for_each_purpose(workflows):
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_steps_call_scripts_that_exist(source_dir, workflows, name):
     for command in commands(workflows[name]):
-        assert re.fullmatch(r"\./scripts/[a-z-]+( [a-z0-9.-]+)*", command), command
+        assert re.fullmatch(r"\./scripts/(?:checks/)?[a-z-]+( [a-z0-9.-]+)*", command), command
         script, *options = command.removeprefix("./").split()
         assert os.access(source_dir / script, os.X_OK), f"{script} cannot be run"
         text = (source_dir / script).read_text()
@@ -93,7 +93,7 @@ def test_wheels_are_compared_by_their_bytes(source_dir, tmp_path):
         return tmp_path / name
 
     def compared(*wheels):
-        command = [source_dir / "scripts/test-reproducible", *wheels]
+        command = [source_dir / "scripts/checks/reproducible", *wheels]
         result = subprocess.run(command, capture_output=True, text=True)
         return result.returncode, result.stdout
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.ops.tensorcast.cast under PyTorch's own compiler. scripts/test-onnxruntime --models."""
+"""torch.ops.tensorcast.cast under PyTorch's own compiler. scripts/checks/onnxruntime --models."""
 
 import pytest
 

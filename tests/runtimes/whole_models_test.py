@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole models, exported by PyTorch, in ONNX Runtime with and without tensorcast's Cast. scripts/test-onnxruntime --models."""
+"""Whole models, exported by PyTorch, in ONNX Runtime with and without tensorcast's Cast. scripts/checks/onnxruntime --models."""
 
 import collections
 import functools

@@ -199,7 +199,7 @@ def test_other_scripts_may_ask(opened, tcast):
     assert page.evaluate("tensorcast.types.length") == 32
 
 
-@pytest.mark.skipif("TENSORCAST_PICTURES" not in os.environ, reason="scripts/test-web --pictures takes them")
+@pytest.mark.skipif("TENSORCAST_PICTURES" not in os.environ, reason="scripts/checks/web --pictures takes them")
 @pytest.mark.parametrize("name", [name for name in VIEWS if "-" not in name])
 def test_pictures(opened, name):
     page = opened(VIEWS[name], viewport={"width": 1100, "height": 760})
