@@ -1,7 +1,7 @@
 // Paths, kinds of tensors and hashes, which no file of this folder owns.
 #include <gtest/gtest.h>
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/finish.hpp"
+#include "checkpoint/run/finish.hpp"
 #include "io/test_folder.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/file.hpp"

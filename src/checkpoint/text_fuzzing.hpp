@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/checkpoint_plan.hpp"
-#include "checkpoint/config_file.hpp"
-#include "checkpoint/index_file.hpp"
-#include "checkpoint/json_text.hpp"
+#include "checkpoint/plan/checkpoint_plan.hpp"
+#include "checkpoint/plan/config_file.hpp"
+#include "checkpoint/source/index_file.hpp"
+#include "checkpoint/source/json_text.hpp"
 #include "io/written_files.hpp"
 
 namespace tensorcast::checkpoint::fuzzing {

@@ -1,0 +1,283 @@
+#include "checkpoint/compare/compare_model.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "checkpoint/source/tensor_set.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/verify.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layout/open_input.hpp"
+#include "quantized/rewrite/respelled_reader.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+Error differs(std::string message, std::string tensor) {
+  return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
+}
+
+// The tensors of another reader, without some.
+class RemainingTensors final : public formats::Reader {
+ public:
+  RemainingTensors(formats::Reader& inner, const std::set<std::string>& left_out) : inner_(inner) {
+    for (std::size_t i = 0; i < inner.tensors().size(); ++i) {
+      if (left_out.contains(inner.tensors()[i].name)) continue;
+      tensors_.push_back(inner.tensors()[i]);
+      places_.push_back(i);
+    }
+  }
+
+  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
+  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return inner_.read(places_[index], offset, out);
+  }
+  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
+                                                  std::size_t block_bytes) override {
+    return inner_.read_strings(places_[index], first, block_bytes);
+  }
+
+ private:
+  formats::Reader& inner_;
+  std::vector<formats::TensorInfo> tensors_;
+  std::vector<std::size_t> places_;  // in `inner_`
+};
+
+class Comparison {
+ public:
+  Comparison(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
+             file_conversion::OutputNames& written)
+      : request_(request), output_(output), source_(source), written_(written), quantized_(output.layers()) {}
+
+  Result<ComparedModel> run() {
+    Result<Expected> made = expected_tensors();
+    if (!made) {
+      Error& error = made.error();
+      return explained(in_file(source_.file_of(error.tensor), std::move(error)));
+    }
+    Expected expected = *std::move(made);
+    RemainingTensors unquantized(*output_.reader, take_quantized(expected));
+    Result<file_conversion::Plan> planned = plan_of(expected, unquantized);
+    if (!planned) return explained(std::move(planned).error());
+    const file_conversion::Plan plan = *std::move(planned);
+    const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
+    const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
+    file_conversion::ProgressMeter meter(run.on_progress, bytes);
+    Result<bool> same = file_conversion::verify(run, plan.in_layout(), *expected.reader, unquantized, meter);
+    if (!same) {
+      if (same.error().code == ErrorCode::internal) {
+        same.error().hint = "the file was changed, or converted with other options: give verify the same ones";
+      }
+      // What cannot be decoded has its name in the source.
+      const std::string& tensor = same.error().tensor;
+      if (output_.file_of(tensor).empty()) same = in_file(source_.file_of(tensor), std::move(same));
+      return std::move(same).error();
+    }
+    if (!*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    outcome_.tensors += plan.tensors.size();
+    outcome_.bytes_read += bytes;
+    return outcome_;
+  }
+
+ private:
+  // The tensors of the source as the output should have them: layers decoded, or in another spelling.
+  struct Expected {
+    std::unique_ptr<formats::Reader> reader;
+    std::unordered_map<std::string, std::size_t> by_name;  // in the output
+    std::size_t first_decoded = SIZE_MAX;
+  };
+
+  // Says so if a weight has another scheme than in the source, which is then the reason for whatever does not fit.
+  Error explained(Error error) const {
+    std::unordered_map<std::string, std::string> schemes;
+    for (const quantized::Layer& layer : source_.layers().layers) {
+      const Result<std::string> name = written_.new_name(layer.name);
+      if (name) schemes.emplace(*name, layer.scheme);
+    }
+    for (const quantized::Layer& layer : quantized_.layers) {
+      const auto source = schemes.find(layer.name);
+      if (source == schemes.end() || source->second == layer.scheme) continue;
+      const bool is_gguf = layer.coding.packing == quantized::Packing::gguf;
+      Error told =
+          differs(fmt::format("the weight is {}, and {} in the source", layer.scheme, source->second), layer.name);
+      told.hint = fmt::format("compare with the source as `--to {}` writes it", is_gguf ? "float32" : "bfloat16");
+      return in_file(output_.file_of(layer.name), std::move(told));
+    }
+    return error;
+  }
+
+  // Returns the spelling of the output's layers if it is another than that of the source's; else "".
+  [[nodiscard]] std::string new_spelling(const quantized::FoundLayers& layers) const {
+    if (!layers.any() || !quantized_.any()) return {};
+    const std::string_view spelling = quantized_.layers[0].spelling;
+    const bool other =
+        std::ranges::none_of(layers.layers, [&](const auto& layer) { return layer.spelling == spelling; });
+    return other && quantized::find_writer(spelling) != nullptr ? std::string(spelling) : std::string();
+  }
+
+  Result<Expected> respelled(const std::string& spelling, const quantized::FoundLayers& layers) const {
+    formats::Reader& encoded = *source_.reader;
+    const quantized::RespellRequest request{
+        .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
+    quantized::Respelling plan = TRY(quantized::plan_respelling(layers, source_.texts, encoded, request));
+    Expected expected;
+    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
+    for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
+      const std::string& name = encoded.tensors()[i].name;
+      if (layers.layer_of[i] == SIZE_MAX && written_.writes(name)) expected.by_name.emplace(name, i);
+    }
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan.layers[i]));
+      for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
+        expected.by_name.emplace(layer->written.tensors[tensor].info.name,
+                                 reader->add(layers.layers[i], {}, layer, tensor));
+      }
+    }
+    expected.reader = std::move(reader);
+    return expected;
+  }
+
+  Result<Expected> expected_tensors() const {
+    formats::Reader& encoded = *source_.reader;
+    quantized::FoundLayers layers = source_.layers();
+    const std::string spelling = new_spelling(layers);
+    if (!spelling.empty()) return respelled(spelling, layers);
+    if (layers.any()) {
+      std::set<std::string_view> names;  // of numbers, which blocks of GGUF are not
+      for (const formats::TensorInfo& tensor : output_.reader->tensors()) {
+        if (tensor.dtype != DType::undefined) names.insert(tensor.name);
+      }
+      keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
+        const Result<std::string> new_name = written_.new_name(name);
+        return new_name && names.contains(*new_name);
+      });
+    }
+    Expected expected;
+    expected.first_decoded = encoded.tensors().size();
+    expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
+    for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
+      if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
+      const std::string& name = expected.reader->tensors()[i].name;
+      if (!written_.writes(name)) continue;
+      expected.by_name.emplace(TRY(written_.new_name(name)), i);
+    }
+    return expected;
+  }
+
+  // Notes the output's layers whose weights the source has as plain numbers: recipes made them. Returns the names of
+  // their tensors, and takes the weights from `expected`.
+  std::set<std::string> take_quantized(Expected& expected) {
+    std::set<std::string> names;
+    for (const quantized::Layer& layer : quantized_.layers) {
+      const auto source = expected.by_name.find(layer.name);
+      if (source == expected.by_name.end() || source->second >= expected.first_decoded) continue;
+      const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
+      if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
+      for (const quantized::Part& part : layer.parts) names.insert(output_.reader->tensors()[part.tensor].name);
+      outcome_.quantized.insert(layer.name);
+      expected.by_name.erase(source);
+      ++outcome_.tensors;
+    }
+    return names;
+  }
+
+  // Plans to make the tensors of the output again.
+  Result<file_conversion::Plan> plan_of(Expected& expected, const formats::Reader& output) const {
+    file_conversion::Plan plan;
+    for (const formats::TensorInfo& tensor : output.tensors()) {
+      const auto found = expected.by_name.find(tensor.name);
+      if (found == expected.by_name.end()) return differs("the source does not have the tensor", tensor.name);
+      const formats::TensorInfo& of = expected.reader->tensors()[found->second];
+      if (of.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
+      if (of.foreign_dtype != tensor.foreign_dtype) {
+        return differs("the source's tensor has another type", tensor.name);
+      }
+      const bool decoded = found->second >= expected.first_decoded;
+      const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
+      plan.layout.push_back(plan.tensors.size());
+      plan.tensors.push_back({.target = tensor,
+                              .source = found->second,
+                              .from = of.dtype,
+                              .bytes_in = of.bytes,
+                              .converts = of.dtype != tensor.dtype || scaled || decoded,
+                              .scale = request_.options.scale});
+      expected.by_name.erase(found);
+    }
+    if (!expected.by_name.empty()) return differs("the tensor is missing", expected.by_name.begin()->first);
+    return plan;
+  }
+
+  const VerifyRequest& request_;
+  const OpenedModel& output_;
+  const OpenedModel& source_;
+  file_conversion::OutputNames& written_;
+  const quantized::FoundLayers quantized_;  // of the output
+  ComparedModel outcome_;
+};
+
+}  // namespace
+
+quantized::FoundLayers OpenedModel::layers() const {
+  return quantized::find_layers(reader->tensors(), texts, quantized::read_with(*reader));
+}
+
+std::string OpenedModel::file_of(const std::string& name) const {
+  const auto path_of = [this](std::size_t tensor) { return shards == nullptr ? path : shards->path_of(tensor); };
+  const std::vector<formats::TensorInfo>& tensors = reader->tensors();
+  const auto tensor = std::ranges::find(tensors, name, &formats::TensorInfo::name);
+  if (tensor != tensors.end()) return path_of(static_cast<std::size_t>(tensor - tensors.begin()));
+  for (const quantized::Layer& layer : layers().layers) {
+    if (layer.name == name) return path_of(layer.codes());
+  }
+  return {};
+}
+
+OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model) {
+  auto reader = std::make_unique<ShardReader>();
+  const ShardReader* const shards = reader.get();
+  add_model(checkpoint, model, *reader);
+  return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model), .shards = shards};
+}
+
+bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, file_conversion::OutputNames& written) {
+  bool has = false;  // `written` is told all names
+  for (const std::size_t shard : model.shards) {
+    for (const formats::TensorInfo& tensor : checkpoint.shards[shard].header.tensors) {
+      if (written.writes(tensor.name)) has = true;
+    }
+  }
+  return has;
+}
+
+Result<OpenedModel> open_model(const std::string& path) {
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  return OpenedModel{.file = std::move(input.file),
+                     .reader = std::move(input.reader),
+                     .texts = std::move(input.configs),
+                     .path = path};
+}
+
+Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
+                                    file_conversion::OutputNames& written) {
+  if (!is_checkpoint(path) && is_local(path)) return open_model(path);
+  const SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
+  std::vector<const SourceModel*> chosen;
+  for (const SourceModel& model : checkpoint.models) {
+    if (has_tensors(checkpoint, model, written)) chosen.push_back(&model);
+  }
+  return opened_model(checkpoint,
+                      *TRY(only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one")));
+}
+
+Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
+                                    file_conversion::OutputNames& written) {
+  return Comparison(request, output, source, written).run();
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,193 @@
+#include "tensorcast/detect_recipes.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "block/quantizer.hpp"
+#include "cast/conversion.hpp"
+#include "checkpoint/source/opened_layers.hpp"
+#include "convert/progress_meter.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "quantized/detect/recipe_trials.hpp"
+#include "quantized/names/joined_modules.hpp"
+#include "quantized/rewrite/importance.hpp"
+#include "quantized/rewrite/quantizing.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using checkpoint::OpenedLayers;
+using formats::TensorInfo;
+
+class Detection {
+ public:
+  // `importance`: null: none.
+  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original,
+            const quantized::ImportanceFile* importance)
+      : request_(request), input_(input), original_(original), importance_(importance) {
+    for (std::size_t i = 0; i < original.names.size(); ++i) {
+      places_.emplace(original.names[i], i);
+      const std::string key = quantized::joined_module(original.names[i]);
+      if (!key.empty()) joined_[key].push_back(i);
+    }
+  }
+
+  Result<std::vector<LayerRecipes>> run() {
+    std::vector<std::size_t> originals;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < input_.layers.size(); ++i) {
+      originals.push_back(original_of(i));
+      if (found_[i].problem.empty()) bytes += 2 * original_.stored->tensors()[originals[i]].bytes;
+    }
+    file_conversion::ProgressMeter meter(request_.on_progress, bytes);
+    for (std::size_t i = 0; i < input_.layers.size(); ++i) {
+      if (!found_[i].problem.empty()) continue;
+      TRY(in_file(request_.input, at_tensor(found_[i].name, try_layer(i, originals[i], meter))));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Returns the tensor that the layer was made of, or sets the problem.
+  std::size_t original_of(std::size_t index) {
+    const QuantizedLayer& summary = input_.summaries[index];
+    LayerRecipes& found = found_.emplace_back();
+    found.name = summary.name;
+    found.spelling = summary.spelling;
+    found.scheme = summary.scheme;
+    found.tensors = summary.tensors;
+    if (!summary.problem.empty() && !input_.layers[index].other_basis) {
+      found.problem = summary.problem;
+      return 0;
+    }
+    const auto place = places_.find(summary.name);
+    if (place == places_.end()) {
+      found.problem = "the original has no tensor of this name";
+      return 0;
+    }
+    const TensorInfo& info = original_.stored->tensors()[place->second];
+    if (info.problem) {
+      found.problem = info.problem->message;
+    } else if (!block::is_weights_type(info.dtype)) {
+      found.problem = "the original is not float32, bfloat16 or float16";
+    } else if (info.shape != summary.shape) {
+      found.problem = "the original has another shape";
+    }
+    return place->second;
+  }
+
+  Result<void> try_layer(std::size_t index, std::size_t original, file_conversion::ProgressMeter& meter) {
+    const quantized::Layer& layer = input_.layers[index];
+    quantized::LayerParts parts = quantized::parts_of(*input_.stored, layer);
+    quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
+    const std::string key = quantized::joined_module(original_.names[original]);
+    quantized::OriginalWeight weight{
+        .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
+    if (importance_ != nullptr) {
+      const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
+      weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
+    }
+    weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
+      return original_.stored->read(original, at, out);
+    };
+    if (!key.empty() && joined_[key].size() > 1) {
+      weight.joined_maximum = [this, key](DType dtype) { return joined_maximum(key, dtype); };
+    }
+    const auto advance = [&](std::uint64_t bytes) { return meter.advance(bytes, found_[index].name); };
+    return quantized::try_recipes(std::move(reader), weight, request_.execution, advance, found_[index]);
+  }
+
+  Result<std::optional<float>> joined_maximum(const std::string& key, DType dtype) {
+    const auto known = maxima_.find({key, dtype});
+    if (known != maxima_.end()) return known->second;
+    float largest = 0.0f;
+    for (const std::size_t tensor : joined_[key]) {
+      largest = std::max(largest, TRY(maximum_of(tensor, dtype)));
+    }
+    return maxima_[{key, dtype}] = largest;
+  }
+
+  // 0 for types that are no weights.
+  Result<float> maximum_of(std::size_t tensor, DType dtype) {
+    const TensorInfo& info = original_.stored->tensors()[tensor];
+    if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
+    const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
+    const block::Quantizer quantizer = TRY(block::Quantizer::make(
+        info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));
+    return quantized::largest_magnitude(
+        quantizer, info.dtype, info.count,
+        [&](std::uint64_t first, std::span<std::byte> out) {
+          return original_.stored->read(tensor, storage_bytes(info.dtype, first), out);
+        },
+        request_.execution);
+  }
+
+  const DetectRequest& request_;
+  OpenedLayers& input_;
+  OpenedLayers& original_;
+  const quantized::ImportanceFile* importance_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of the original
+  std::map<std::pair<std::string, DType>, float> maxima_;
+  std::vector<LayerRecipes> found_;
+};
+
+Result<std::optional<quantized::ImportanceFile>> importance_for(const std::string& path, const OpenedLayers& input) {
+  if (path.empty()) return std::optional<quantized::ImportanceFile>();
+  quantized::ImportanceFile opened = TRY(quantized::ImportanceFile::open(path));
+  const bool is_used = std::ranges::any_of(
+      input.summaries, [&](const QuantizedLayer& layer) { return !opened.find(layer.name).file.empty(); });
+  if (!is_used) return quantized::no_importance(path, input.summaries[0].name);
+  return std::optional(std::move(opened));
+}
+
+}  // namespace
+
+std::string RecipeTrial::search() const { return quantized::search_text(clip, uses_importance); }
+
+std::vector<std::string> LayerRecipes::ways() const {
+  std::vector<std::string> ways;
+  for (const RecipeTrial& trial : trials) {
+    if (!trial.fits()) continue;
+    const std::string search = trial.search();
+    std::string way(trial.recipe);
+    if (!search.empty()) way += " with " + search;
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  }
+  return ways;
+}
+
+std::vector<std::string_view> LayerRecipes::recipes() const {
+  std::vector<std::string_view> names;
+  for (const RecipeTrial& trial : trials) {
+    if (trial.fits() && std::ranges::find(names, trial.recipe) == names.end()) names.push_back(trial.recipe);
+  }
+  return names;
+}
+
+Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
+  return guarded(request.input, [&]() -> Result<std::vector<LayerRecipes>> {
+    TRY(check_execution(request.execution));
+    OpenedLayers input = TRY(checkpoint::open_layers(request.input));
+    if (input.layers.empty()) {
+      const bool known = !input.refusal.empty();
+      return in_file(request.input,
+                     invalid(known ? input.refusal : "there are no quantized layers whose recipe could be found"));
+    }
+    OpenedLayers original = TRY(checkpoint::open_layers(request.original, request.skip_files));
+    const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
+    return Detection(request, input, original, importance ? &*importance : nullptr).run();
+  });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

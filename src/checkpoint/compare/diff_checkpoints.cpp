@@ -1,0 +1,350 @@
+// Lists the tensors of a checkpoint, and compares those of two.
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <unordered_map>
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/tensor_set.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "convert/element_blocks.hpp"
+#include "convert/number_difference.hpp"
+#include "convert/output_names.hpp"
+#include "convert/pattern_list.hpp"
+#include "convert/progress_meter.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "io/memory_budget.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "quantized/layout/open_input.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using namespace checkpoint;
+using formats::TensorInfo;
+
+// The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names.
+struct TensorSet {
+  std::string path;
+  std::unique_ptr<io::InputFile> file = {};       // of a file; the reader refers to it
+  std::unique_ptr<formats::Reader> encoded = {};  // what `reader` decodes, if it has quantized layers
+  std::unique_ptr<formats::Reader> reader = {};
+  std::vector<std::string> names = {};
+  std::vector<bool> written = {};  // false: a conversion would leave the tensor out, so it is not compared
+
+  std::vector<quantized::Layer> layers = {};  // their weights are the last tensors
+
+  [[nodiscard]] std::size_t encoded_count() const { return names.size() - layers.size(); }
+  [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader->tensors()[index]; }
+  [[nodiscard]] bool is_one_array() const { return names.size() == 1 && names.front().empty(); }
+};
+
+// Names tensor `name` of the model with `prefix` as a conversion would write it.
+Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
+                      file_conversion::OutputNames& output) {
+  set.written.push_back(output.writes(name));
+  set.names.push_back(prefix + TRY(set.written.back() ? output.new_name(name) : name));
+  return {};
+}
+
+// Adds the layers that can be decoded. `first`: the place of their model's first tensor.
+void add_layers(TensorSet& set, std::vector<std::string>& prefixes, quantized::FoundLayers found, std::size_t first,
+                const std::string& prefix) {
+  for (quantized::Layer& layer : found.layers) {
+    if (!layer.problem.empty()) continue;
+    for (quantized::Part& part : layer.parts) part.tensor += first;
+    set.layers.push_back(std::move(layer));
+    prefixes.push_back(prefix);
+  }
+}
+
+// Lets the weights of layers be read after the stored tensors.
+Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefixes,
+                           file_conversion::OutputNames& output) {
+  if (set.layers.empty()) return {};
+  for (std::size_t i = 0; i < set.layers.size(); ++i) TRY(add_name(set, prefixes[i], set.layers[i].name, output));
+  set.encoded = std::move(set.reader);
+  set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
+  return {};
+}
+
+Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
+                                  file_conversion::OutputNames& output) {
+  SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
+  TensorSet set{.path = path};
+  auto reader = std::make_unique<ShardReader>();
+  std::vector<std::string> prefixes;  // of layers
+  for (const SourceModel& model : checkpoint.models) {
+    const std::size_t first = reader->tensors().size();
+    add_model(checkpoint, model, *reader);
+    const std::string prefix = name_prefix(model);
+    for (std::size_t i = first; i < reader->tensors().size(); ++i) {
+      TRY(add_name(set, prefix, reader->tensors()[i].name, output));
+    }
+    ShardReader alone;
+    add_model(checkpoint, model, alone);
+    add_layers(set, prefixes, layers_of(Claims(checkpoint), model, alone), first, prefix);
+  }
+  set.reader = std::move(reader);
+  TRY(decode_layers(set, prefixes, output));
+  return set;
+}
+
+Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  quantized::FoundLayers found = file_conversion::layers_of(input);
+  TensorSet set{.path = path, .file = std::move(input.file), .reader = std::move(input.reader)};
+  for (const TensorInfo& tensor : set.reader->tensors()) TRY(add_name(set, "", tensor.name, output));
+  if (!input.format->many_tensors) return set;
+  std::vector<std::string> prefixes;
+  add_layers(set, prefixes, std::move(found), 0, "");
+  TRY(decode_layers(set, prefixes, output));
+  return set;
+}
+
+// Opens a checkpoint or a file as a conversion with this filter would write it.
+Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
+  file_conversion::OutputNames output = TRY(file_conversion::OutputNames::compile(filter));
+  const bool folder = is_checkpoint(path) || !is_local(path);
+  TensorSet set = TRY(folder ? open_checkpoint(path, filter, output) : open_file_set(path, output));
+  TRY(output.check_all_matched());
+  return set;
+}
+
+// Chooses what is compared of each layer: its weight if the other set has that and no scales of it, or has it in
+// another spelling or, with the scales inside, in another scheme; else its tensors.
+void choose_layers(TensorSet& set, const TensorSet& other) {
+  const std::set<std::string_view> there(other.names.begin(),
+                                         other.names.begin() + static_cast<std::ptrdiff_t>(other.encoded_count()));
+  std::map<std::string_view, const quantized::Layer*> layers;  // of the other
+  for (std::size_t i = 0; i < other.layers.size(); ++i) {
+    layers.emplace(other.names[other.encoded_count() + i], &other.layers[i]);
+  }
+  const std::size_t count = set.encoded_count();
+  for (std::size_t i = 0; i < set.layers.size(); ++i) {
+    const quantized::Layer& layer = set.layers[i];
+    const auto same = layers.find(set.names[count + i]);
+    const std::size_t scales = layer.find(quantized::PartRole::scales);
+    const bool inside = scales == SIZE_MAX;
+    const bool respelled = same != layers.end() && (same->second->spelling != layer.spelling ||
+                                                    (inside && same->second->scheme != layer.scheme));
+    const bool scaled = inside ? same != layers.end() : there.contains(set.names[scales]);
+    if (!respelled && (scaled || !there.contains(set.names[count + i]))) {
+      set.written[count + i] = false;
+      continue;
+    }
+    for (const quantized::Part& part : layer.parts) set.written[part.tensor] = false;
+  }
+}
+
+// Gives an array without a name that of the only tensor of the other file, or of its own file.
+void name_array(TensorSet& set, const TensorSet& other) {
+  if (!set.is_one_array() || other.is_one_array()) return;
+  set.names.front() = other.names.size() == 1 ? other.names.front() : std::filesystem::path(set.path).stem().string();
+}
+
+bool has_numbers(const TensorInfo& tensor) {
+  return is_castable(tensor.dtype) && tensor.dtype != DType::string && tensor.count != 0;
+}
+
+class TensorComparison {
+ public:
+  TensorComparison(TensorSet& a, TensorSet& b, file_conversion::ProgressMeter& meter)
+      : a_(a), b_(b), meter_(meter), raw_(block), values_a_(block), values_b_(block) {}
+
+  // Returns false when cancelled.
+  Result<bool> run(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const TensorInfo& a = a_.info(in_a);
+    const TensorInfo& b = b_.info(in_b);
+    for (const TensorInfo* tensor : {&a, &b}) {
+      if (tensor->problem) return *tensor->problem;
+    }
+    const bool numbers = has_numbers(a) && has_numbers(b);
+    result.count = a.count;
+    result.equal = a.dtype == b.dtype && a.foreign_dtype == b.foreign_dtype && a.shape == b.shape;
+    if (a.shape != b.shape || (!numbers && !result.equal)) return true;
+    if (a.dtype == DType::string) return compare_strings(in_a, in_b, result);
+    if (!numbers) return compare_bytes(in_a, in_b, result);
+    file_conversion::NumberDifference found;
+    const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
+    for (std::uint64_t first = 0; first < a.count; first += per_block) {
+      const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
+      TRY(load(*a_.reader, in_a, first, count, values_a_));
+      const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
+      TRY(load(*b_.reader, in_b, first, count, values_b_));
+      const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
+      for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
+      const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
+      if (!meter_.advance(moved, a.name)) return false;
+    }
+    found.fill(result);
+    result.equal = result.equal && found.different == 0;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t block = std::size_t{1} << 20;
+
+  // Loads elements as float64.
+  Result<void> load(formats::Reader& reader, std::size_t index, std::uint64_t first, std::size_t count,
+                    const file_conversion::AlignedBuffer& values) {
+    const DType dtype = reader.tensors()[index].dtype;
+    const auto source = raw_.span().first(storage_bytes(dtype, count));
+    TRY(reader.read(index, storage_bytes(dtype, first), source));
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+    return cast({dtype, shape, source}, {DType::float64, shape, values.span().first(count * sizeof(double))});
+  }
+
+  Result<bool> compare_strings(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const auto read = [&](TensorSet& set, std::size_t index) {
+      return formats::read_all_strings(*set.reader, index, io::MemoryBudget(set.info(index).bytes));
+    };
+    const StringBuffer a = TRY(read(a_, in_a));
+    const StringBuffer b = TRY(read(b_, in_b));
+    result.equal = a.offsets == b.offsets && a.data == b.data;
+    return meter_.advance(a_.info(in_a).bytes + b_.info(in_b).bytes, result.name);
+  }
+
+  Result<bool> compare_bytes(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
+    const std::uint64_t total = a_.info(in_a).bytes;
+    for (std::uint64_t offset = 0; offset < total; offset += block) {
+      const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block, total - offset));
+      TRY(a_.reader->read(in_a, offset, values_a_.span().first(bytes)));
+      TRY(b_.reader->read(in_b, offset, values_b_.span().first(bytes)));
+      if (std::memcmp(values_a_.span().data(), values_b_.span().data(), bytes) != 0) result.equal = false;
+      if (!meter_.advance(2 * bytes, result.name)) return false;
+    }
+    return true;
+  }
+
+  TensorSet& a_;
+  TensorSet& b_;
+  file_conversion::ProgressMeter& meter_;
+  file_conversion::AlignedBuffer raw_;
+  file_conversion::AlignedBuffer values_a_;
+  file_conversion::AlignedBuffer values_b_;
+};
+
+Result<DiffOutcome> diff(const DiffRequest& request) {
+  file_conversion::PatternList include = TRY(file_conversion::PatternList::compile(request.include));
+  TensorSet a = TRY(open_set(request.a, request.filter));
+  TensorSet b = TRY(open_set(request.b));
+  name_array(a, b);
+  name_array(b, a);
+  choose_layers(a, b);
+  choose_layers(b, a);
+  std::unordered_map<std::string_view, std::size_t> in_b;
+  for (std::size_t i = 0; i < b.names.size(); ++i) {
+    if (b.written[i]) in_b.emplace(b.names[i], i);
+  }
+  const auto chosen = [&](const std::string& name) {
+    return request.include.empty() || include.first_match(name) < include.size();
+  };
+
+  DiffOutcome outcome;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < a.names.size(); ++i) {
+    const TensorInfo& info = a.reader->tensors()[i];
+    const auto found = a.written[i] ? in_b.find(a.names[i]) : in_b.end();
+    const bool wanted = a.written[i] && chosen(a.names[i]);
+    const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
+    if (found != in_b.end()) in_b.erase(found);
+    if (!wanted) continue;
+    TensorDifference& tensor = outcome.tensors.emplace_back();
+    tensor.name = a.names[i];
+    tensor.from = info.dtype;
+    tensor.from_shape = info.shape;
+    tensor.in_b = other != SIZE_MAX;
+    pairs.emplace_back(i, other);
+    if (!tensor.in_b) continue;
+    tensor.to = b.reader->tensors()[other].dtype;
+    tensor.to_shape = b.reader->tensors()[other].shape;
+    const TensorInfo& compared = b.reader->tensors()[other];
+    tensor.equal =
+        info.dtype == compared.dtype && info.foreign_dtype == compared.foreign_dtype && info.shape == compared.shape;
+    bytes += info.bytes + b.reader->tensors()[other].bytes;
+  }
+  const std::size_t common = outcome.tensors.size();
+  for (std::size_t i = 0; i < b.names.size(); ++i) {
+    const auto found = in_b.find(b.names[i]);
+    if (found == in_b.end() || found->second != i || !chosen(b.names[i])) continue;
+    TensorDifference& tensor = outcome.tensors.emplace_back();
+    tensor.name = b.names[i];
+    tensor.to = b.reader->tensors()[i].dtype;
+    tensor.to_shape = b.reader->tensors()[i].shape;
+    tensor.in_a = false;
+  }
+  TRY(include.check_all_matched("include"));
+  if (request.headers_only) return outcome;
+  file_conversion::ProgressMeter meter(request.on_progress, bytes);
+  TensorComparison comparison(a, b, meter);
+  for (std::size_t i = 0; i < common; ++i) {
+    if (!outcome.tensors[i].in_b) continue;
+    const bool compared =
+        TRY(at_tensor(outcome.tensors[i].name, comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i])));
+    if (!compared) return Error{.code = ErrorCode::cancelled, .message = "cancelled", .file = request.a};
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
+  return guarded(path, [&]() -> Result<CheckpointSummary> {
+    SourceCheckpoint checkpoint = TRY(read_source(path));
+    CheckpointSummary summary;
+    // In the root of a model of Hugging Face's cache, files are in a snapshot.
+    const Result<std::string> real = real_path(path);
+    const bool below = real && is_folder(*real) && checkpoint.folder.starts_with(*real + "/");
+    const std::string prefix = below ? checkpoint.folder.substr(real->size() + 1) + "/" : std::string();
+    for (const SourceModel& model : checkpoint.models) {
+      if (!model.index.empty()) summary.indexes.push_back(prefix + model.index);
+      for (const std::size_t index : model.shards) {
+        const SourceShard& shard = checkpoint.shards[index];
+        summary.shards.push_back({.name = prefix + shard.name,
+                                  .bytes = shard.bytes,
+                                  .tensors = shard.header.tensors.size(),
+                                  .metadata = shard.header.metadata});
+        for (const TensorInfo& tensor : shard.header.tensors) {
+          summary.tensors.push_back({.summary = {.name = tensor.name,
+                                                 .dtype = tensor.dtype,
+                                                 .shape = tensor.shape,
+                                                 .bytes = tensor.bytes,
+                                                 .foreign_dtype = tensor.foreign_dtype},
+                                     .file = prefix + shard.name,
+                                     .full_name = name_prefix(model) + tensor.name,
+                                     .kind = tensor_kind(tensor.name, tensor.shape.size())});
+        }
+      }
+    }
+    Claims claims(checkpoint);
+    for (const SourceModel& model : checkpoint.models) {
+      ShardReader reader;
+      add_model(checkpoint, model, reader);
+      const quantized::FoundLayers found = layers_of(claims, model, reader);
+      for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
+        summary.layers.push_back(std::move(layer));
+      }
+      for (std::string& warning : quantized::scale_warnings(found, reader)) {
+        summary.warnings.push_back(name_prefix(model) + std::move(warning));
+      }
+    }
+    for (const ListedFile& file : checkpoint.others) {
+      summary.other_files.push_back({.name = prefix + file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});
+    }
+    return summary;
+  });
+}
+
+Result<DiffOutcome> diff_checkpoints(const DiffRequest& request) {
+  return guarded(request.a, [&] { return diff(request); });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

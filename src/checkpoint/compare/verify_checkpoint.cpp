@@ -1,0 +1,271 @@
+// Reads a converted checkpoint again: hashes, and every tensor against its source.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "checkpoint/compare/compare_model.hpp"
+#include "checkpoint/compare/verify_quantized.hpp"
+#include "checkpoint/source/tensor_set.hpp"
+#include "checkpoint/store/file_name.hpp"
+#include "convert/output_names.hpp"
+#include "convert/progress_meter.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "io/sha256.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using namespace checkpoint;
+
+constexpr std::uint64_t max_sums_bytes = std::uint64_t{256} << 20;
+
+struct Sum {
+  std::string sha256;
+  std::string name;
+};
+
+// Parses SHA256SUMS as sha256sum writes it.
+Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& path) {
+  constexpr std::size_t digits = 64;
+  std::vector<Sum> sums;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    const bool escaped = line.starts_with('\\');
+    if (escaped) line.remove_prefix(1);
+    const bool valid =
+        line.size() > digits + 2 && line[digits] == ' ' && (line[digits + 1] == ' ' || line[digits + 1] == '*');
+    if (!valid) return in_file(path, parse_error(fmt::format("line {} is not a hash and a name", sums.size() + 1)));
+    Sum sum{.sha256 = std::string(line.substr(0, digits)), .name = {}};
+    const std::string_view name = line.substr(digits + 2);
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool pair = escaped && name[i] == '\\' && i + 1 < name.size();
+      if (pair) ++i;
+      sum.name += !pair ? name[i] : name[i] == 'n' ? '\n' : name[i] == 'r' ? '\r' : name[i];
+    }
+    TRY(check_file_name(sum.name, path));
+    sums.push_back(std::move(sum));
+  }
+  return sums;
+}
+
+// Returns the names of all files but SHA256SUMS and hidden ones, such as .gitattributes.
+std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
+  for (const SourceModel& model : checkpoint.models) {
+    if (!model.index.empty()) names.push_back(model.index);
+  }
+  for (const ListedFile& file : checkpoint.others) {
+    if (file.name != "SHA256SUMS" && !last_component(file.name).starts_with('.')) names.push_back(file.name);
+  }
+  return names;
+}
+
+class Verification {
+ public:
+  explicit Verification(const VerifyRequest& request) : request_(request) {}
+
+  Result<VerifyOutcome> run() {
+    output_ = TRY(read_source(request_.checkpoint));
+    const std::string sums_path = output_.folder + "/SHA256SUMS";
+    const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
+    if (!has_sums && request_.against.empty()) {
+      return in_file(output_.folder,
+                     invalid("the folder has no SHA256SUMS to compare with",
+                             "`against` compares its tensors with the checkpoint that it was converted from"));
+    }
+    if (has_sums) TRY(check_hashes(sums_path));
+    if (!request_.against.empty()) TRY(check_tensors());
+    for (const SourceModel& model : output_.models) {
+      OpenedModel opened = opened_model(output_, model);
+      add_warnings(opened, name_prefix(model));
+    }
+    return outcome_;
+  }
+
+  // A GGUF file, whose original is a file or a model of a checkpoint.
+  Result<VerifyOutcome> run_file() {
+    if (request_.against.empty()) {
+      return in_file(request_.checkpoint,
+                     invalid("a GGUF file has no hashes to compare with",
+                             "`against` compares its tensors with those that it was converted from"));
+    }
+    OpenedModel output = TRY(open_model(request_.checkpoint));
+    file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
+    OpenedModel source = TRY(open_only_model(request_.against, request_.filter, written));
+    Result<ComparedModel> compared = compare_model(request_, output, source, written);
+    if (!compared) return at_file(std::move(compared).error());
+    count(*compared, "");
+    if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
+    add_warnings(output, "");
+    return outcome_;
+  }
+
+ private:
+  // Scales that loaders stumble over, of what is quantized in the output.
+  void add_warnings(OpenedModel& output, const std::string& prefix) {
+    const quantized::FoundLayers found = output.layers();
+    if (!found.any() && !found.refusal.empty()) return;
+    if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
+      outcome_.warnings.push_back(prefix + problem);
+    }
+    for (std::string& warning : quantized::scale_warnings(found, *output.reader)) {
+      outcome_.warnings.push_back(prefix + std::move(warning));
+    }
+  }
+
+  Result<void> check_hashes(const std::string& path) {
+    const std::string text = TRY(read_text(*TRY(open_source(output_.folder, "SHA256SUMS")), max_sums_bytes));
+    const std::vector<Sum> sums = TRY(parse_sums(text, path));
+    std::uint64_t total = 0;
+    std::map<std::string_view, bool> listed;
+    for (const Sum& sum : sums) {
+      const std::uint64_t bytes = file_bytes(output_.folder + "/" + sum.name);
+      if (bytes != UINT64_MAX) total += bytes;
+      listed.emplace(sum.name, true);
+    }
+    for (const std::string& name : files_of(output_)) {
+      if (listed.contains(name)) continue;
+      return in_file(output_.folder + "/" + name,
+                     parse_error("SHA256SUMS does not have this file",
+                                 "the conversion did not write it: remove it, or add what `sha256sum` prints for it"));
+    }
+    file_conversion::ProgressMeter meter(request_.on_progress, total);
+    for (const Sum& sum : sums) TRY(check_hash(sum, meter));
+    return {};
+  }
+
+  Result<void> check_hash(const Sum& sum, file_conversion::ProgressMeter& meter) {
+    const std::unique_ptr<StoredFile> source = TRY(open_source(output_.folder, sum.name));
+    io::Sha256 hash;
+    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
+      hash.update(bytes);
+      return meter.advance(bytes.size(), sum.name) ? Result<void>() : cancelled();
+    }));
+    outcome_.bytes_read += source->size();
+    if (hash.digest() != sum.sha256) {
+      return in_file(source->path(),
+                     internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed"));
+    }
+    ++outcome_.files;
+    return {};
+  }
+
+  Result<void> check_tensors() {
+    source_ = TRY(read_source(request_.against, request_.filter.skip_files));
+    file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
+    for (const SourceModel& model : source_.models) {
+      const bool wanted = is_empty(model) || has_tensors(source_, model, written);
+      if (wanted && find_model(output_, model) == nullptr) {
+        return in_file(output_.folder, internal_error(fmt::format("the model \"{}{}\" of \"{}\" is not there",
+                                                                  model.folder, model.stem, source_.folder)));
+      }
+    }
+    for (const SourceModel& model : output_.models) {
+      const SourceModel* of = find_model(source_, model);
+      if (of == nullptr) {
+        return in_file(output_.folder, internal_error(fmt::format("\"{}\" has no model \"{}{}\"", source_.folder,
+                                                                  model.folder, model.stem)));
+      }
+      TRY(check_model(model, *of, written));
+    }
+    return find_recipes(written);
+  }
+
+  Result<void> find_recipes(const file_conversion::OutputNames& written) {
+    if (!quantized_.empty()) {
+      Result<std::vector<std::string>> recipes = verify_quantized(request_, quantized_);
+      if (!recipes) {
+        Error& error = recipes.error();
+        if (error.file.empty() || error.file == request_.checkpoint) error.file = file_of_weight(error.tensor);
+        return std::move(error);
+      }
+      outcome_.recipes = *std::move(recipes);
+    }
+    return written.check_all_matched();
+  }
+
+  [[nodiscard]] bool is_empty(const SourceModel& model) const {
+    return std::ranges::all_of(model.shards,
+                               [&](const std::size_t shard) { return source_.shards[shard].header.tensors.empty(); });
+  }
+
+  // Returns the model with the folder and stem of `wanted`, or else the only one of both folders.
+  static const SourceModel* find_model(const SourceCheckpoint& checkpoint, const SourceModel& wanted) {
+    const SourceModel* only = nullptr;
+    for (const SourceModel& model : checkpoint.models) {
+      if (model.folder != wanted.folder) continue;
+      if (model.stem == wanted.stem) return &model;
+      if (only != nullptr) return nullptr;
+      only = &model;
+    }
+    return only;
+  }
+
+  Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
+                           file_conversion::OutputNames& written) {
+    OpenedModel output = opened_model(output_, model);
+    OpenedModel source = opened_model(source_, source_model);
+    Result<ComparedModel> compared = compare_model(request_, output, source, written);
+    if (!compared) {
+      Error& error = compared.error();
+      if (error.file.empty()) error.file = output.file_of(error.tensor);
+      return in_file(output_.folder, std::move(error));  // of a tensor that is missing
+    }
+    count(*compared, name_prefix(model));
+    return {};
+  }
+
+  void count(const ComparedModel& compared, const std::string& prefix) {
+    outcome_.tensors += compared.tensors;
+    outcome_.bytes_read += compared.bytes_read;
+    for (const std::string& weight : compared.quantized) quantized_.insert(prefix + weight);
+  }
+
+  Error at_file(Error error) const {
+    if (error.file.empty()) error.file = request_.checkpoint;
+    return error;
+  }
+
+  Error cancelled() const { return {.code = ErrorCode::cancelled, .message = "cancelled", .file = output_.folder}; }
+
+  // Returns the file of a weight's codes. `weight`: with the name of its model, as errors of recipes have it.
+  std::string file_of_weight(const std::string& weight) const {
+    for (const SourceModel& model : output_.models) {
+      const std::string prefix = name_prefix(model);
+      if (!weight.starts_with(prefix)) continue;
+      if (std::string file = opened_model(output_, model).file_of(weight.substr(prefix.size())); !file.empty()) {
+        return file;
+      }
+    }
+    return request_.checkpoint;
+  }
+
+  const VerifyRequest& request_;
+  SourceCheckpoint output_;
+  SourceCheckpoint source_;
+  std::set<std::string> quantized_;  // weights of the output, with their models
+  VerifyOutcome outcome_;
+};
+
+}  // namespace
+
+Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
+  return guarded(request.checkpoint, [&]() -> Result<VerifyOutcome> {
+    Verification verification(request);
+    return request.checkpoint.ends_with(".gguf") ? verification.run_file() : verification.run();
+  });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

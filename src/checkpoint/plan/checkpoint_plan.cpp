@@ -1,0 +1,544 @@
+#include "checkpoint/plan/checkpoint_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "checkpoint/plan/config_file.hpp"
+#include "checkpoint/plan/placement.hpp"
+#include "checkpoint/plan/respelled_sources.hpp"
+#include "checkpoint/plan/work_folder.hpp"
+#include "checkpoint/source/tensor_set.hpp"
+#include "checkpoint/store/file_name.hpp"
+#include "convert/scale_record.hpp"
+#include "convert/tensor_selection.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "formats/format_list.hpp"
+#include "io/path_name.hpp"
+#include "io/sha256.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/names/module_name.hpp"
+#include "tensorcast/whole_file.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+// Cuts tensors into shards in their order, as transformers does.
+std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
+  std::vector<std::vector<ShardTensor>> shards(1);
+  std::uint64_t bytes = 0;
+  for (ShardTensor& tensor : tensors) {
+    const std::uint64_t more = tensor.planned.target.bytes;
+    if (max_bytes != 0 && !shards.back().empty() && bytes + more > max_bytes) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    bytes += more;
+    shards.back().push_back(std::move(tensor));
+  }
+  return shards;
+}
+
+class Planning {
+ public:
+  Planning(const ConvertRequest& request, SourceCheckpoint source, file_conversion::TensorPlanner planner,
+           std::vector<file_conversion::MadeChoice> known)
+      : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
+    memory_.known = std::move(known);
+    planner_.use_memory(memory_);
+    plan_.source = source_.folder;
+    plan_.settings = request;
+    plan_.overwrite = request.overwrite;
+    for (const SourceShard& shard : source_.shards) {
+      plan_.inputs.push_back({.name = shard.name,
+                              .bytes = shard.bytes,
+                              .version = shard.version,
+                              .header_sha256 = shard.header_sha256,
+                              .data_begin = shard.data_begin});
+    }
+  }
+
+  Result<CheckpointPlan> run() {
+    plan_.warnings = source_.warnings;
+    for (const SourceModel& model : source_.models) TRY(plan_model(model));
+    if (request_.raw_codes && !claimed_.empty()) {
+      plan_.warnings.push_back(
+          "codes become plain numbers, and the configuration stays: a loader that applies it gets "
+          "wrong weights");
+    }
+    TRY(planner_.check_all_matched());
+    TRY(check_claims());
+    if (plan_.shards.empty()) {
+      return in_file(source_.folder,
+                     invalid("no tensor is left to write",
+                             "`drop` and `only` choose tensors by their names, which `tcast inspect` lists"));
+    }
+    for (PlannedShard& shard : plan_.shards) {
+      TRY(lay_out(shard));
+      set_fingerprint(plan_, shard);
+    }
+    plan_others();
+    TRY(check_names_differ());
+    TRY(check_others());
+    plan_.choices = std::move(memory_.made);
+    return std::move(plan_);
+  }
+
+ private:
+  Result<void> plan_model(const SourceModel& model) {
+    std::vector<formats::TensorInfo> infos;
+    std::vector<std::pair<std::size_t, std::uint64_t>> places;  // input, first byte
+    for (const std::size_t index : model.shards) {
+      const SourceShard& shard = source_.shards[index];
+      for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
+        infos.push_back(shard.header.tensors[i]);
+        places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
+      }
+    }
+    memory_.source.clear();
+    for (const std::size_t index : model.shards) memory_.source += input_text(plan_.inputs[index]) + "\n";
+    const std::string claim = claims_.of(model);
+    ShardReader reader;
+    add_model(source_, model, reader);
+    quantized::FoundLayers layers = layers_of(claims_, model, reader);
+    Result<quantized::Respelling> respelling = planner_.new_spelling(layers, claims_.texts_of(model), reader);
+    if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
+    Result<std::vector<file_conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
+    if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    note_quantized(model, *planned, claim);
+    std::vector<ShardTensor> tensors;
+    tensors.reserve(planned->size());
+    RespelledSources sources(layers, *respelling, infos, places);
+    for (file_conversion::PlannedTensor& tensor : *planned) {
+      if (tensor.written != SIZE_MAX) {
+        tensors.push_back(sources.shard_tensor(std::move(tensor)));
+        continue;
+      }
+      const auto [input, begin] = places[tensor.source];
+      std::shared_ptr<DecodedLayer> decoded;
+      if (tensor.decodes()) {
+        decoded = std::make_shared<DecodedLayer>(decoded_layer(layers.layers[tensor.layer], infos, places));
+        tensor.bytes_in = decoded->bytes();
+      }
+      tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin, .decoded = std::move(decoded)});
+    }
+    if (respelling->any()) note_respelling(model, *std::move(respelling));
+    TRY(note_layers(model, layers, tensors));
+    if (tensors.empty() && !infos.empty()) return {};  // all are dropped
+    note_types(model, tensors);
+    return add_shards(model, std::move(tensors));
+  }
+
+  // Remembers the configuration of the new spelling, and what is to be said.
+  void note_respelling(const SourceModel& model, quantized::Respelling respelling) {
+    for (std::string& warning : respelling.warnings) plan_.warnings.push_back(std::move(warning));
+    if (!respelling.config.own_file.empty()) {
+      plan_.texts.push_back({.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file});
+    }
+    respelled_.insert_or_assign(model.folder, std::move(respelling.config));
+  }
+
+  // Remembers which layers of a folder are decoded, and whether others stay as they are.
+  Result<void> note_layers(const SourceModel& model, const quantized::FoundLayers& layers,
+                           const std::vector<ShardTensor>& tensors) {
+    QuantizedFolder& folder = quantized_[model.folder];
+    std::vector<std::string> beside;  // such as scales of a cache
+    for (const ShardTensor& tensor : tensors) {
+      if (tensor.decoded != nullptr) {
+        folder.decoded.push_back(quantized::module_of(tensor.decoded->layer.name));
+      } else {
+        folder.stays = folder.stays || tensor.planned.layer != SIZE_MAX;
+        if (tensor.planned.quantized && tensor.planned.layer == SIZE_MAX) beside.push_back(tensor.planned.name());
+      }
+    }
+    if (!folder.decoded.empty() && !beside.empty()) {
+      plan_.warnings.push_back(fmt::format("\"{}\"{} stay as they are: they belong to no weight that is decoded",
+                                           beside[0],
+                                           beside.size() > 1 ? fmt::format(" and {} more", beside.size() - 1) : ""));
+    }
+    if (folder.decoded.empty() || !folder.stays || layers.method.empty() || names_modules(layers.method)) return {};
+    return in_file(source_.folder,
+                   unsupported(fmt::format("some layers would be decoded and some not, and the configuration of \"{}\" "
+                                           "cannot name the ones that are",
+                                           layers.method),
+                               "decode all of them, or none"));
+  }
+
+  // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
+  void note_quantized(const SourceModel& model, const std::vector<file_conversion::PlannedTensor>& tensors,
+                      const std::string& claim) {
+    if (claim.empty()) return;
+    ClaimedFolder& folder = claimed_[model.folder];
+    folder.claim = claim;
+    for (const file_conversion::PlannedTensor& tensor : tensors) {
+      folder.found = folder.found || tensor.quantized;
+      folder.converts = folder.converts || tensor.converts;
+    }
+  }
+
+  // Quantized tensors that are not recognized could not be left alone.
+  [[nodiscard]] Result<void> check_claims() const {
+    for (const auto& [name, folder] : claimed_) {
+      if (folder.found || !folder.converts) continue;
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{}, and none of the tensors is known to be quantized", folder.claim),
+                   .hint =
+                       "`exclude` . leaves all tensors as they are; if none is quantized, remove "
+                       "quantization_config from the configuration",
+                   .file = source_.folder + (name.empty() ? "" : "/" + name.substr(0, name.size() - 1))};
+    }
+    return {};
+  }
+
+  // Names the file of the tensor at fault.
+  Error at_shard(Error error, const std::vector<formats::TensorInfo>& infos,
+                 const std::vector<std::pair<std::size_t, std::uint64_t>>& places) const {
+    for (std::size_t i = 0; i < infos.size() && error.file.empty() && !error.tensor.empty(); ++i) {
+      if (infos[i].name == error.tensor) error.file = source_.folder + "/" + source_.shards[places[i].first].name;
+    }
+    return error;
+  }
+
+  // Remembers which type most bytes of a folder's floating-point tensors have.
+  void note_types(const SourceModel& model, const std::vector<ShardTensor>& tensors) {
+    for (const ShardTensor& tensor : tensors) {
+      const formats::TensorInfo& target = tensor.planned.target;
+      if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) continue;
+      if (tensor.planned.quantized && !tensor.planned.converts) continue;
+      FolderTypes& types = types_[model.folder];
+      types.bytes[target.dtype] += target.bytes;
+      types.converts = types.converts || tensor.planned.converts;
+      types.uses_to = types.uses_to || (tensor.planned.converts && target.dtype == request_.to);
+    }
+  }
+
+  Result<void> add_shards(const SourceModel& model, std::vector<ShardTensor> tensors) {
+    PlannedModel planned;
+    std::vector<std::vector<ShardTensor>> shards;
+    bool anew = request_.single_file || request_.max_shard_bytes != 0;
+    if (anew) {
+      shards = cut(std::move(tensors), request_.single_file ? 0 : request_.max_shard_bytes);
+    } else {
+      shards = shards_of_inputs(model, std::move(tensors));
+      anew = shards.size() < model.shards.size();  // a loader may count them by their names
+    }
+    const std::size_t count = shards.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string name = model.folder + shard_name(model.stem, i + 1, count);
+      if (!anew) {
+        const std::string& source_name = source_.shards[model.shards[i]].name;
+        name = safetensors_name(source_name);
+        planned.new_map = planned.new_map || name != source_name;
+      }
+      TRY(add_shard(planned, std::move(name), std::move(shards[i]), model));
+    }
+    planned.index = model.output_index;
+    if (count > 1 && model.index.empty()) planned.index = model.folder + index_name(model.stem);
+    if (count == 1 && anew) planned.index.clear();
+    planned.new_map = planned.new_map || anew || names_change() || planned.index != model.index;
+    if (!model.index.empty()) {
+      planned.source_index = model.index;
+      planned.source_index_sha256 = io::sha256_of(model.index_text);
+    }
+    plan_.models.push_back(std::move(planned));
+    return {};
+  }
+
+  // Whether shards may lack tensors of their inputs, or have others.
+  [[nodiscard]] bool names_change() const noexcept {
+    const OutputFilter& filter = request_.filter;
+    const auto decodes = [](const auto& folder) { return !folder.second.decoded.empty(); };
+    return !respelled_.empty() || std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() ||
+           !filter.only.empty() || !filter.rename.empty();
+  }
+
+  // Returns the tensors of each input, without the inputs whose tensors are all dropped.
+  std::vector<std::vector<ShardTensor>> shards_of_inputs(const SourceModel& model,
+                                                         std::vector<ShardTensor> tensors) const {
+    std::map<std::size_t, std::vector<ShardTensor>> by_input;
+    for (ShardTensor& tensor : tensors) by_input[tensor.input].push_back(std::move(tensor));
+    std::vector<std::vector<ShardTensor>> shards;
+    for (const std::size_t input : model.shards) {
+      const auto found = by_input.find(input);
+      const bool was_empty = source_.shards[input].header.tensors.empty();
+      if (found != by_input.end()) {
+        shards.push_back(std::move(found->second));
+      } else if (was_empty) {
+        shards.emplace_back();
+      }
+    }
+    return shards;
+  }
+
+  Result<void> add_shard(PlannedModel& model, std::string name, std::vector<ShardTensor> tensors,
+                         const SourceModel& source) {
+    PlannedShard shard{
+        .name = std::move(name), .metadata = {}, .tensors = std::move(tensors), .bytes = 0, .fingerprint = {}};
+    // Metadata of all inputs of the shard; of an empty one, of the model's only file.
+    std::set<std::size_t> inputs;
+    const QuantizedFolder& folder = quantized_[source.folder];
+    const bool decodes = !folder.decoded.empty() && !folder.stays;
+    for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
+    if (inputs.empty() && source.shards.size() == 1) inputs.insert(source.shards.front());
+    std::set<std::string_view> keys;
+    for (const std::size_t input : inputs) {
+      for (const auto& entry : source_.shards[input].header.metadata) {
+        if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
+      }
+    }
+    shard.metadata = TRY(planner_.metadata_of(shard.metadata));
+    if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
+    if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
+      // Without a config.json beside them, the files themselves say how they are quantized.
+      const bool config =
+          std::ranges::find(source_.others, source.folder + "config.json", &ListedFile::name) != source_.others.end();
+      if (!config || !found->second.metadata_key.empty())
+        file_conversion::add_config_text(found->second, shard.metadata);
+    }
+    std::vector<const file_conversion::PlannedTensor*> written;
+    for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
+    file_conversion::record_scale(written, shard.metadata);
+    model.shards.push_back(plan_.shards.size());
+    plan_.shards.push_back(std::move(shard));
+    return {};
+  }
+
+  Result<void> lay_out(PlannedShard& shard) const {
+    std::vector<file_conversion::PlannedTensor> planned;
+    for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
+    const std::vector<std::size_t> layout = TRY(file_conversion::layout_of(formats::safetensors_format, planned));
+    std::vector<ShardTensor> ordered;
+    std::vector<formats::TensorInfo> targets;
+    for (const std::size_t index : layout) {
+      targets.push_back(shard.tensors[index].planned.target);
+      ordered.push_back(std::move(shard.tensors[index]));
+    }
+    shard.tensors = std::move(ordered);
+    const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
+    if (!header) return in_file(shard.name, header.error());
+    shard.bytes = header->size() + shard.tensor_bytes();
+    return {};
+  }
+
+  // Chooses the type that the config of a folder names; undefined: it stays.
+  [[nodiscard]] DType config_dtype(const std::string& folder) const {
+    const auto found = types_.find(folder);
+    if (found == types_.end() || !found->second.converts) return DType::undefined;
+    if (request_.to != DType::undefined && (found->second.uses_to || !is_loadable(request_.to))) {
+      return is_loadable(request_.to) ? request_.to : DType::undefined;
+    }
+    const auto& bytes = found->second.bytes;
+    const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+    return is_loadable(most->first) ? most->first : DType::undefined;
+  }
+
+  void plan_others() {
+    plan_.empty_folders = std::move(source_.empty_folders);
+    plan_.left_out = std::move(source_.left_out);
+    for (ListedFile& file : source_.others) {
+      if (file.name == sums_name || file.name == record_name) continue;  // of the source's files
+      const std::string last = last_component(file.name);
+      const std::string folder = folder_of(file.name);
+      PlannedConfig config{.name = file.name};
+      if (last == "config.json") config.dtype = config_dtype(folder);
+      const auto found = quantized_.find(folder);
+      const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
+      if (const auto respelled = respelled_.find(folder);
+          respelled != respelled_.end() && file_conversion::may_claim_quantization(last)) {
+        if (last != "config.json") {
+          plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
+          continue;
+        }
+        config.section = respelled->second.section;
+        config.unquantized = config.section.empty();
+      }
+      if (decodes && file_conversion::may_claim_quantization(last)) {
+        config.unquantized = !found->second.stays;
+        if (!config.unquantized) config.decoded = found->second.decoded;
+        if (config.unquantized && last != "config.json") {
+          plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // it says nothing else
+          continue;
+        }
+      }
+      if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty() ||
+          !config.section.empty()) {
+        plan_.configs.push_back(std::move(config));
+      } else {
+        plan_.copies.push_back(std::move(file));
+      }
+    }
+  }
+
+  // Checks that all names of the output can be in one folder: none is there twice, or the folder of another.
+  [[nodiscard]] Result<void> check_names_differ() const {
+    std::vector<std::string> names = output_names(plan_);
+    names.emplace_back(record_name);
+    const std::set<std::string_view> all(names.begin(), names.end());
+    const auto fail = [](std::string message) {
+      return unsupported(std::move(message), "convert the models of the folder one by one, by their indexes or files");
+    };
+    std::set<std::string_view> seen;
+    for (const std::string_view name : names) {
+      if (!seen.insert(name).second) return fail(fmt::format("two files of the output would be \"{}\"", name));
+      for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+        if (!all.contains(name.substr(0, slash))) continue;
+        return fail(fmt::format("the output would have \"{}\" as a file and as a folder", name.substr(0, slash)));
+      }
+    }
+    for (const std::string& folder : plan_.empty_folders) {
+      if (!all.contains(folder)) continue;
+      Error error = fail(fmt::format("the output would have \"{}\" as a file and as a folder", folder));
+      error.hint = "remove the empty folder from the input";
+      return error;
+    }
+    return {};
+  }
+
+  // Opens what finish will read, so that a damaged config or a link that leads out is known before the work.
+  [[nodiscard]] Result<void> check_others() const {
+    for (const ListedFile& file : plan_.copies) TRY(check_source(plan_.source, file.name));
+    for (const PlannedConfig& config : plan_.configs) {
+      const auto source = TRY(open_source(plan_.source, config.name));
+      const std::string text = TRY(read_text(*source, max_config_bytes));
+      TRY(in_file(source->path(), rewritten_config(text, config)));
+    }
+    return {};
+  }
+
+  struct FolderTypes {
+    std::map<DType, std::uint64_t> bytes;
+    bool converts = false;
+    bool uses_to = false;
+  };
+
+  struct QuantizedFolder {
+    std::vector<std::string> decoded;  // modules
+    bool stays = false;                // something is quantized in the output, too
+  };
+
+  struct ClaimedFolder {
+    std::string claim;
+    bool found = false;     // a quantized tensor
+    bool converts = false;  // some tensor is converted
+  };
+
+  const ConvertRequest& request_;
+  SourceCheckpoint source_;
+  Claims claims_{source_};
+  file_conversion::BudgetMemory memory_;
+  file_conversion::TensorPlanner planner_;
+  CheckpointPlan plan_;
+  std::map<std::string, FolderTypes> types_;
+  std::map<std::string, ClaimedFolder> claimed_;
+  std::map<std::string, QuantizedFolder> quantized_;
+  std::map<std::string, quantized::WrittenConfig> respelled_;  // by folder
+};
+
+Result<void> check_request(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint = {}) {
+    return invalid(std::move(message), std::move(hint));
+  };
+  if (request.raw) return fail("a checkpoint is not raw bytes");
+  if (!request.output_format.empty() && request.output_format != "safetensors") {
+    return fail(fmt::format("checkpoints are written as safetensors, not {}", request.output_format));
+  }
+  if (request.single_file && request.max_shard_bytes != 0) {
+    return fail("a single file has no shards", "choose `single_file` or `max_shard_size`");
+  }
+  const OutputFilter& filter = request.filter;
+  const bool filters = !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
+  const bool cuts = request.single_file || request.max_shard_bytes != 0;
+  if (!file_conversion::has_target(request) && !cuts && !filters && request.respell.empty()) {
+    return fail("there is no type to convert to",
+                "`to` names one; `max_shard_size`, `only`, `drop` and `rename` work without");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t PlannedShard::bytes_in() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) sum += tensor.planned.bytes_in;
+  return sum;
+}
+
+std::uint64_t PlannedShard::source_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) {
+    sum += tensor.planned.becomes.empty() ? tensor.planned.bytes_in : tensor.planned.weight_bytes;
+  }
+  return sum;
+}
+
+std::uint64_t PlannedShard::tensor_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardTensor& tensor : tensors) sum += tensor.planned.target.bytes;
+  return sum;
+}
+
+std::uint64_t CheckpointPlan::disk_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PlannedShard& shard : shards) sum += shard.bytes;
+  for (const ListedFile& file : copies) sum += file.bytes;
+  return sum;
+}
+
+std::vector<std::string> CheckpointPlan::folders() const {
+  std::set<std::string> folders = {""};
+  for (const PlannedShard& shard : shards) folders.insert(folder_of(shard.name));
+  for (const PlannedConfig& config : configs) folders.insert(folder_of(config.name));
+  for (const ListedFile& file : copies) folders.insert(folder_of(file.name));
+  return {folders.begin(), folders.end()};
+}
+
+Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
+                                            std::vector<file_conversion::MadeChoice> known) {
+  TRY(check_request(request));
+  TRY(io::check_path(request.output));
+  if (!is_folder(request.input) && !is_file(request.input)) TRY(read_source(request.input));
+  const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
+  TRY(check_apart({.path = request.output, .noun = "output", .folder = true}, input));
+  if (!is_utf8(request.input)) {
+    return in_file(request.input,
+                   unsupported("the path of the folder is not UTF-8, so no plan can name it", "rename the folder"));
+  }
+  // Patterns are checked first, so that a typing error costs nothing.
+  file_conversion::TensorPlanner planner =
+      TRY(file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format));
+  SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  Result<CheckpointPlan> plan = Planning(request, std::move(source), std::move(planner), std::move(known)).run();
+  if (!plan) return with_given_path(std::move(plan).error(), request.input);
+  return plan;
+}
+
+ConvertOutcome outcome_of(const CheckpointPlan& plan) {
+  ConvertOutcome outcome;
+  const bool is_torch = !plan.inputs.empty() && safetensors_name(plan.inputs[0].name) != plan.inputs[0].name;
+  outcome.input_format = is_torch ? "pytorch" : "safetensors";
+  outcome.output_format = "safetensors";
+  for (const PlannedShard& shard : plan.shards) {
+    outcome.shards.push_back({.file = shard.name,
+                              .bytes_in = shard.source_bytes(),
+                              .bytes_out = shard.bytes,
+                              .tensors = shard.tensors.size()});
+    for (const ShardTensor& tensor : shard.tensors) {
+      outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
+      outcome.tensors.back().file = shard.name;
+    }
+  }
+  outcome.left_out = plan.left_out;
+  for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);
+  for (const PlannedConfig& config : plan.configs) outcome.rewritten_files.push_back(config.name);
+  for (const PlannedModel& model : plan.models) {
+    if (!model.index.empty()) outcome.rewritten_files.push_back(model.index);
+  }
+  return outcome;
+}
+
+}  // namespace tensorcast::checkpoint

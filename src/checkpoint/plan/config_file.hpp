@@ -1,0 +1,38 @@
+// The type that a model's config.json names.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/plan/checkpoint_plan.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Reports whether frameworks load models in this type, so that a config can name it.
+[[nodiscard]] bool is_loadable(DType dtype) noexcept;
+
+// Returns `text` with the values of `torch_dtype` and `dtype` replaced that name a floating-point type, at the top and
+// in configs inside (text_config, vision_config, encoder, ...), but not in quantization_config. Everything else stays
+// byte for byte. Precondition: is_loadable(dtype). Errors: parse.
+[[nodiscard]] Result<std::string> with_dtype(std::string_view text, DType dtype);
+
+// Returns `text` without quantization_config and the like, at the top and in configs inside. Errors: parse.
+[[nodiscard]] Result<std::string> without_quantization(std::string_view text);
+
+// Returns `text`, which must be an object, with another quantization_config at the top in the place of all that it has.
+// Precondition: `section` is JSON. Errors: parse.
+[[nodiscard]] Result<std::string> with_section(std::string_view text, std::string_view section);
+
+// Reports whether the configuration of a method has a list of the modules that are not quantized.
+[[nodiscard]] bool names_modules(std::string_view method);
+
+// Adds modules to that list of each description in `text`. Errors: parse.
+[[nodiscard]] Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules);
+
+// Carries out what is planned for a configuration. Errors: parse.
+[[nodiscard]] Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config);
+
+}  // namespace tensorcast::checkpoint

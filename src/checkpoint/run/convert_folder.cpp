@@ -1,0 +1,352 @@
+// The steps of a conversion, one by one or all together.
+#include <fmt/format.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "checkpoint/plan/checkpoint_plan.hpp"
+#include "checkpoint/plan/placement.hpp"
+#include "checkpoint/plan/work_folder.hpp"
+#include "checkpoint/run/finish.hpp"
+#include "checkpoint/run/moves.hpp"
+#include "checkpoint/run/requirements.hpp"
+#include "checkpoint/run/run_shards.hpp"
+#include "checkpoint/run/to_file.hpp"
+#include "checkpoint/store/file_name.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using checkpoint::CheckpointPlan;
+using checkpoint::DoneShard;
+using checkpoint::PlannedShard;
+using checkpoint::WorkFolder;
+
+// A run that was killed at its end may have completed the output without saying so.
+Error exists_already(const checkpoint::Folder& output) {
+  const auto record = output.find(checkpoint::record_name);
+  const bool is_complete = record && record->has_value();
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = is_complete ? "the output exists already: a conversion into it was completed"
+                                      : "the output exists already",
+               .hint = is_complete ? "use it, name another output, or `overwrite` replaces what tensorcast wrote there"
+                                   : "name another output, or `overwrite` replaces what tensorcast wrote there",
+               .file = output.path(),
+               .system_error = EEXIST};
+}
+
+Result<void> check_place(const ConvertRequest& request, const std::string& output) {
+  if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output) != UINT64_MAX) {
+    return in_file(output, invalid("a checkpoint is written to a folder, and this is a file"));
+  }
+  if (!request.parents && !checkpoint::has_folder_above(output)) {
+    return Error{.code = ErrorCode::io,
+                 .message = "the folder of the output does not exist",
+                 .hint = "`parents` creates it",
+                 .file = output,
+                 .system_error = ENOENT};
+  }
+  return {};
+}
+
+Result<void> check_free(std::uint64_t needed, const std::string& output) {
+  const std::uint64_t free = checkpoint::free_bytes(output);
+  if (needed <= free) return {};
+  return Error{.code = ErrorCode::io,
+               .message = fmt::format("the output needs {} bytes, and the disk has {} left", needed, free),
+               .hint = "free some space, or write to another disk",
+               .file = output,
+               .system_error = ENOSPC};
+}
+
+// Checks the space, and the files of an output folder that exists and has no state: before anything is written, and in
+// a dry run.
+Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& plan, const std::string& output) {
+  TRY(check_place(request, output));
+  if (!checkpoint::is_folder(output)) {
+    return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
+  }
+  const std::unique_ptr<checkpoint::Folder> opened = TRY(checkpoint::Folder::open(output));
+  const checkpoint::Folder& folder = *opened;
+  TRY(WorkFolder::check_state(folder));
+  const bool stateless = TRY(WorkFolder::has_no_state(folder));
+  if (!stateless && !request.dry_run) return {};  // begin() does, behind the lock
+  const auto moving = TRY(folder.find(checkpoint::moving_name));
+  if (moving.has_value()) return {};
+  // A crash may have left it beside a complete checkpoint.
+  if (!request.dry_run) TRY(WorkFolder::remove_finished(folder));
+  if (stateless && !TRY(WorkFolder::is_empty(folder)) && !request.overwrite) return exists_already(folder);
+  TRY(checkpoint::check_old_files(plan, folder));
+  return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
+}
+
+Result<void> check_space(const CheckpointPlan& plan, const WorkFolder& folder) {
+  std::uint64_t needed = plan.disk_bytes();
+  for (const PlannedShard& shard : plan.shards) {
+    const auto staged = TRY(folder.files().find(WorkFolder::staged(shard)));
+    if (staged.has_value() && staged->bytes == shard.bytes) needed -= shard.bytes;
+  }
+  return check_free(needed, folder.output());
+}
+
+// A folder that is locked for this process and has the plan, and whether an earlier run wrote it.
+struct Begun {
+  WorkFolder folder;
+  bool resumed = false;
+};
+
+// Whoever asks for a report goes on with the plan of somebody who did not.
+bool is_same_plan(const CheckpointPlan& old, CheckpointPlan plan) {
+  plan.settings.report_casts_only = old.settings.report_casts_only;
+  return plan_text(old) == plan_text(plan);
+}
+
+// Writes the plan into a locked folder, unless the same one is there already. Returns whether it is.
+Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& plan, WorkFolder& folder) {
+  const std::string output = folder.output();
+  Result<std::optional<CheckpointPlan>> old = folder.find_plan();
+  if (!old && !request.overwrite) return std::move(old).error();
+  const bool has_plan = old && old->has_value();
+  const bool same = has_plan && is_same_plan(**old, plan);
+  const bool moving = TRY(folder.is_moving());
+  if (same && moving) return true;
+  if (has_plan && moving) {
+    // Another conversion is complete but for its last step, which is done first.
+    TRY(checkpoint::carry_out(folder));
+    if (!request.overwrite) return exists_already(folder.files());
+    folder = TRY(WorkFolder::create(output));
+  } else if (has_plan && !same && !request.overwrite) {
+    return in_file(output,
+                   invalid("the folder has an unfinished conversion of another source or with other options",
+                           "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit"));
+  }
+  if (!has_plan && !request.overwrite && !TRY(WorkFolder::is_empty(folder.files())))
+    return exists_already(folder.files());
+  TRY(checkpoint::check_old_files(plan, folder.files()));
+  TRY(check_space(plan, folder));
+  if (!same) TRY(folder.begin(plan));
+  return same;
+}
+
+Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
+  const std::string output = WorkFolder::folder_of_output(request.output);
+  TRY(check_folder(request, plan, output));
+  WorkFolder folder = TRY(WorkFolder::create(output));
+  const Result<bool> resumed = write_plan(request, plan, folder);
+  if (!resumed) {
+    folder.remove_unused();
+    return resumed.error();
+  }
+  return Begun{.folder = std::move(folder), .resumed = *resumed};
+}
+
+void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {
+  outcome.shards[shard].sha256 = std::move(done.sha256);
+  for (std::size_t i = 0; i < done.tensors.size(); ++i) {
+    TensorOutcome& tensor = outcome.tensors[first_tensor + i];
+    tensor.report = done.tensors[i].report;
+    tensor.damage = std::move(done.tensors[i].damage);
+    tensor.remedy = std::move(done.tensors[i].remedy);
+  }
+  outcome.bytes_read += outcome.shards[shard].bytes_in;
+  outcome.bytes_written += outcome.shards[shard].bytes_out;
+}
+
+// The plan's outcome with what the records of its shards say.
+Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFolder& folder) {
+  ConvertOutcome outcome = outcome_of(plan);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    std::optional<DoneShard> done = TRY(folder.done(plan.shards[i]));
+    outcome.shards[i].done_before = done.has_value();
+    if (done.has_value()) add_done(outcome, i, first, *std::move(done));
+    first += plan.shards[i].tensors.size();
+  }
+  return outcome;
+}
+
+// Converts those of `chosen` that are not done. `outcome` has the tensors of the whole plan.
+Result<void> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen,
+                        ConvertOutcome& outcome) {
+  std::vector<std::size_t> first_tensors;
+  std::size_t tensors = 0;
+  for (const PlannedShard& shard : job.plan.shards) {
+    first_tensors.push_back(tensors);
+    tensors += shard.tensors.size();
+  }
+  const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
+  return checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {
+    outcome.shards[index].done_before = was_done_before;
+    add_done(outcome, index, first_tensors[index], std::move(done));
+  });
+}
+
+std::string missing_shards(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > most ? text + ", ..." : text;
+}
+
+// Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
+Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
+  std::vector<DoneShard> all;
+  std::vector<std::string> missing;
+  for (const PlannedShard& shard : plan.shards) {
+    std::optional<DoneShard> done = TRY(folder.done(shard));
+    if (done.has_value()) {
+      all.push_back(*std::move(done));
+    } else {
+      missing.push_back(shard.name);
+    }
+  }
+  if (!missing.empty()) {
+    return in_file(folder.output(), invalid(fmt::format("{} of {} shards are not converted yet: {}", missing.size(),
+                                                        plan.shards.size(), missing_shards(missing)),
+                                            "`tcast run-shard` converts them"));
+  }
+  return checkpoint::finish(plan, all, folder);
+}
+
+std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
+  std::vector<std::size_t> all(plan.shards.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  return all;
+}
+
+// Plans, with what an unfinished conversion into the same folder has chosen within the same budget.
+Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
+  if (request.budget == 0.0) return checkpoint::make_checkpoint_plan(request);
+  Result<WorkFolder> folder = WorkFolder::open(request.output, std::nullopt);
+  Result<CheckpointPlan> before = folder ? folder->load_plan() : Result<CheckpointPlan>(folder.error());
+  if (!before) return checkpoint::make_checkpoint_plan(request);
+  return checkpoint::make_checkpoint_plan(request, std::move(before->choices));
+}
+
+Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
+  CheckpointPlan plan = TRY(plan_for(request));
+  ConvertOutcome outcome = outcome_of(plan);
+  outcome.warnings = plan.warnings;
+  if (request.dry_run) {
+    const std::string output = WorkFolder::folder_of_output(request.output);
+    TRY(check_folder(request, plan, output));
+    outcome.requirements = checkpoint::measure_requirements(plan, request.output, request.execution);
+    return outcome;
+  }
+  Begun begun = TRY(begin(request, plan));
+  outcome.resumed = begun.resumed;
+  TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all_shards(plan), outcome));
+  TRY(finish_plan(plan, begun.folder));
+  outcome.verified = request.verify;
+  return outcome;
+}
+
+// Keeps the chosen shards and their tensors.
+void keep_shards(ConvertOutcome& outcome, const std::vector<std::size_t>& chosen) {
+  std::vector<ShardOutcome> shards;
+  std::vector<TensorOutcome> tensors;
+  std::size_t first = 0;
+  for (std::size_t index = 0; index < outcome.shards.size(); ++index) {
+    const std::size_t count = outcome.shards[index].tensors;
+    if (std::ranges::find(chosen, index) != chosen.end()) {
+      shards.push_back(std::move(outcome.shards[index]));
+      for (std::size_t i = first; i < first + count; ++i) tensors.push_back(std::move(outcome.tensors[i]));
+    }
+    first += count;
+  }
+  outcome.shards = std::move(shards);
+  outcome.tensors = std::move(tensors);
+}
+
+Result<std::vector<std::size_t>> choose_shards(const ShardRequest& request, const CheckpointPlan& plan) {
+  const auto fail = [&](std::string message) { return in_file(request.output, invalid(std::move(message))); };
+  if (request.step == 0 || request.first >= request.step) {
+    return fail(fmt::format("there is no part {} of {}; parts are counted from 0", request.first, request.step));
+  }
+  std::vector<std::size_t> chosen = request.shards.empty() ? all_shards(plan) : request.shards;
+  for (const std::size_t index : chosen) {
+    if (index >= plan.shards.size()) {
+      return fail(fmt::format("there is no shard {}: the plan has {}, counted from 0", index, plan.shards.size()));
+    }
+  }
+  std::vector<std::size_t> part;
+  for (std::size_t i = request.first; i < chosen.size(); i += request.step) part.push_back(chosen[i]);
+  return part;
+}
+
+}  // namespace
+
+bool is_checkpoint(const std::string& path) {
+  const std::string name = checkpoint::last_component(path);
+  return checkpoint::is_folder(path) || !checkpoint::stem_of_index(name).empty() ||
+         !checkpoint::stem_of_torch_index(name).empty();
+}
+
+Result<ConvertOutcome> convert(const ConvertRequest& request) {
+  return is_checkpoint(request.input) ? convert_folder(request) : convert_file(request);
+}
+
+Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
+  return guarded(request.input, [&] {
+    return checkpoint::is_file_output(request) ? checkpoint::convert_to_file(request) : convert_to_folder(request);
+  });
+}
+
+Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
+  return guarded(request.input, [&]() -> Result<ConvertOutcome> {
+    if (checkpoint::is_file_output(request)) {
+      return in_file(request.output, unsupported("a plan is for a folder, and this is the name of a file",
+                                                 "a name that ends in / is a folder's"));
+    }
+    CheckpointPlan plan = TRY(plan_for(request));
+    ConvertOutcome outcome = outcome_of(plan);
+    outcome.warnings = plan.warnings;
+    outcome.resumed = TRY(begin(request, plan)).resumed;
+    return outcome;
+  });
+}
+
+Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
+  return guarded(request.output, [&]() -> Result<ConvertOutcome> {
+    WorkFolder folder = TRY(WorkFolder::open(request.output, io::LockKind::shared));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    const std::vector<std::size_t> chosen = TRY(choose_shards(request, plan));
+    ConvertOutcome outcome = outcome_of(plan);
+    TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen, outcome));
+    outcome.verified = plan.settings.verify;
+    keep_shards(outcome, chosen);
+    return outcome;
+  });
+}
+
+Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
+  return guarded(output, [&]() -> Result<ConvertOutcome> {
+    WorkFolder folder = TRY(WorkFolder::open(output, std::nullopt));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    return outcome_so_far(plan, folder);
+  });
+}
+
+Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
+  return guarded(output, [&]() -> Result<ConvertOutcome> {
+    const std::unique_ptr<checkpoint::Folder> files =
+        TRY(checkpoint::Folder::open(WorkFolder::folder_of_output(output)));
+    TRY(WorkFolder::remove_finished(*files));
+    WorkFolder folder = TRY(WorkFolder::open(output, io::LockKind::exclusive));
+    const CheckpointPlan plan = TRY(folder.load_plan());
+    ConvertOutcome outcome = TRY(outcome_so_far(plan, folder));
+    TRY(finish_plan(plan, folder));
+    outcome.verified = plan.settings.verify;
+    return outcome;
+  });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

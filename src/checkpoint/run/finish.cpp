@@ -1,0 +1,167 @@
+#include "checkpoint/run/finish.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "checkpoint/plan/config_file.hpp"
+#include "checkpoint/plan/placement.hpp"
+#include "checkpoint/run/moves.hpp"
+#include "checkpoint/store/file_name.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "io/sha256.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+class Finishing {
+ public:
+  Finishing(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder)
+      : plan_(plan), done_(done), folder_(folder) {}
+
+  Result<void> run() {
+    if (!TRY(folder_.is_moving())) TRY(stage_all());
+    return carry_out(folder_);
+  }
+
+ private:
+  Result<void> stage_all() {
+    TRY(folder_.check_identity());
+    for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
+      if (!io::is_sha256(done_[i].sha256)) return no_record(plan_.shards[i]);
+      moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),
+                              .name = plan_.shards[i].name,
+                              .bytes = done_[i].bytes,
+                              .sha256 = done_[i].sha256});
+    }
+    for (const ListedFile& file : plan_.copies) TRY(copy(file.name));
+    for (const PlannedConfig& config : plan_.configs) TRY(write_config(config));
+    for (const PlannedText& file : plan_.texts) TRY(stage(file.name, file.text));
+    for (const PlannedModel& model : plan_.models) {
+      if (model.index.empty()) continue;
+      TRY(write_index(model));
+    }
+    std::map<std::string, std::string> sorted;
+    for (const Move& move : moves_.moves) sorted.emplace(move.name, move.sha256);
+    std::string sums;
+    for (const auto& [name, sha256] : sorted) sums += sums_line(sha256, name);
+    TRY(stage(sums_name, sums));
+    // The order in which files get their places: SHA256SUMS after the shards; what makes the folder loadable last.
+    std::rotate(moves_.moves.begin() + static_cast<std::ptrdiff_t>(plan_.shards.size()), moves_.moves.end() - 1,
+                moves_.moves.end());
+    // Again, as somebody may have written to the folder since the plan was made.
+    moves_.old = TRY(check_old_files(plan_, folder_.files()));
+    for (const std::string& synced : synced_) TRY(folder_.files().sync_folder(synced));
+    for (const std::string& empty : plan_.empty_folders) TRY(folder_.files().create_folder(empty));
+    return begin_moves(moves_, folder_);
+  }
+
+  [[nodiscard]] Error no_record(const PlannedShard& shard) const {
+    return in_file(folder_.files().path_of(shard.name),
+                   io_failure("the record of this shard is missing", "the same conversion again converts the shard"));
+  }
+
+  void add(const std::string& name, std::uint64_t bytes, std::string sha256) {
+    moves_.moves.push_back({.from = folder_.staged(name), .name = name, .bytes = bytes, .sha256 = std::move(sha256)});
+  }
+
+  // Creates a file that waits for its place.
+  Result<std::unique_ptr<NewFile>> create(const std::string& name, std::uint64_t bytes) {
+    const std::string staged = folder_.staged(name);
+    std::string inside = folder_of(staged);
+    inside.pop_back();
+    if (synced_.insert(inside).second) TRY(folder_.files().create_folder(inside));
+    return folder_.files().create_file(staged, bytes);
+  }
+
+  Result<void> stage(const std::string& name, const std::string& text, unsigned mode = 0) {
+    std::unique_ptr<NewFile> sink = TRY(create(name, text.size()));
+    sink->set_mode(mode);
+    TRY(sink->append(std::as_bytes(std::span(text))));
+    add(name, text.size(), io::sha256_of(text));
+    return sink->commit();
+  }
+
+  Result<void> copy(const std::string& name) {
+    std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
+    std::unique_ptr<NewFile> sink = TRY(create(name, source->size()));
+    sink->set_mode(source->mode());
+    io::Sha256 hash;
+    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
+      hash.update(bytes);
+      return sink->append(bytes);
+    }));
+    add(name, source->size(), hash.digest());
+    return sink->commit();
+  }
+
+  // Reads a file of the source, and its permissions.
+  Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes, unsigned& mode) const {
+    const std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
+    mode = source->mode();
+    return read_text(*source, max_bytes);
+  }
+
+  Result<void> write_config(const PlannedConfig& config) {
+    unsigned mode = 0;
+    const std::string text = TRY(read_source_text(config.name, max_config_bytes, mode));
+    return stage(config.name, TRY(in_file(plan_.source + "/" + config.name, rewritten_config(text, config))), mode);
+  }
+
+  Result<void> write_index(const PlannedModel& model) {
+    std::string old;
+    unsigned mode = 0;
+    if (!model.source_index.empty()) {
+      std::string text = TRY(read_source_text(model.source_index, max_index_bytes, mode));
+      if (io::sha256_of(text) != model.source_index_sha256) {
+        return changed_since_planned(plan_.source + "/" + model.source_index, "index");
+      }
+      old = std::move(text);
+    }
+    std::uint64_t total_size = 0;
+    std::map<std::string, std::string> map;
+    for (const std::size_t index : model.shards) {
+      const PlannedShard& shard = plan_.shards[index];
+      total_size += shard.tensor_bytes();
+      if (!model.new_map) continue;
+      for (const ShardTensor& tensor : shard.tensors) {
+        map.emplace(tensor.planned.target.name, last_component(shard.name));
+      }
+    }
+    return stage(model.index, TRY(rewritten_index(old, total_size, map)), mode);
+  }
+
+  const CheckpointPlan& plan_;
+  const std::vector<DoneShard>& done_;
+  WorkFolder& folder_;
+  Moves moves_;                   // shards first, indexes last
+  std::set<std::string> synced_;  // folders of the state
+};
+
+}  // namespace
+
+std::string sums_line(const std::string& sha256, const std::string& name) {
+  if (name.find_first_of("\\\n\r") == std::string::npos) return fmt::format("{}  {}\n", sha256, name);
+  std::string escaped;
+  for (const char c : name) {
+    if (c == '\\')
+      escaped += "\\\\";
+    else if (c == '\n')
+      escaped += "\\n";
+    else if (c == '\r')
+      escaped += "\\r";
+    else
+      escaped += c;
+  }
+  return fmt::format("\\{}  {}\n", sha256, escaped);
+}
+
+Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder) {
+  return Finishing(plan, done, folder).run();
+}
+
+}  // namespace tensorcast::checkpoint

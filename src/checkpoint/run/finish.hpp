@@ -1,0 +1,18 @@
+// The step that makes a folder of converted shards a checkpoint.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "checkpoint/plan/checkpoint_plan.hpp"
+#include "checkpoint/plan/work_folder.hpp"
+
+namespace tensorcast::checkpoint {
+
+// `done` are the records of all shards, `folder` is locked for this process alone. Goes on from wherever a crash
+// stopped. Errors: io, parse; invalid_argument: files of somebody else are in the way.
+[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder);
+
+// Returns the names of a line of SHA256SUMS, as sha256sum writes it.
+[[nodiscard]] std::string sums_line(const std::string& sha256, const std::string& name);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,231 @@
+#include "checkpoint/run/run_shard.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "checkpoint/source/shard_reader.hpp"
+#include "convert/progress_meter.hpp"
+#include "convert/quantized_losses.hpp"
+#include "convert/transfer.hpp"
+#include "convert/verify.hpp"
+#include "dtype/try.hpp"
+#include "io/sha256.hpp"
+#include "quantized/rewrite/respelled_reader.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+class ShardWriter final : public formats::Writer {
+ public:
+  explicit ShardWriter(NewFile& sink) : sink_(sink) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override { return sink_.append(bytes); }
+  Result<void> finish() override { return {}; }
+
+ private:
+  NewFile& sink_;
+};
+
+class ShardRun {
+ public:
+  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
+           const std::function<bool(const Progress&)>& on_progress)
+      : plan_(plan), shard_(shard), folder_(folder), run_{plan.settings, execution, on_progress} {
+    for (const ShardTensor& tensor : shard.tensors) work_.push_back(tensor.planned);
+    for (const file_conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
+  }
+
+  Result<std::optional<DoneShard>> run() {
+    TRY(open_inputs());
+    Result<std::unique_ptr<NewFile>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
+    if (!sink) return at_output(std::move(sink).error());
+    (*sink)->set_mode(mode_);
+    ShardWriter writer(**sink);
+    io::Sha256 hash;
+    std::vector<formats::TensorInfo> targets;
+    for (const ShardTensor& tensor : shard_.tensors) targets.push_back(tensor.planned.target);
+    const Result<std::string> header = formats::safetensors::format_header(targets, shard_.metadata);
+    if (!header) return at_output(header.error());
+    if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
+      return at_output(std::move(put).error());
+    }
+    hash.update(*header);
+    file_conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
+    Result<file_conversion::TransferOutcome> moved =
+        file_conversion::transfer(run_, tensors_, source(), writer, meter, &hash);
+    if (!moved) return at_source(std::move(moved).error());
+    if (moved->cancelled) return std::optional<DoneShard>();
+    if (respelled_ != nullptr) {
+      Result<void> measured = file_conversion::add_quantized_losses(run_, tensors_, *respelled_, *moved);
+      if (!measured) return at_source(std::move(measured).error());
+    }
+    if (plan_.settings.verify) {
+      Result<bool> verified = verify(**sink, header->size(), meter);
+      if (!verified) return at_output(std::move(verified).error());
+      if (!*verified) return std::optional<DoneShard>();
+    }
+    TRY(check_inputs());
+    TRY(folder_.check_identity());
+    if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
+    DoneShard done{.sha256 = hash.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      done.tensors.push_back({.name = tensors_[i]->name()});
+      moved->move_to(done.tensors.back(), i);
+    }
+    TRY(folder_.set_done(shard_, done));
+    return std::optional(std::move(done));
+  }
+
+ private:
+  // Opens the files of the shard's tensors, which must be those that were planned.
+  Result<void> open_inputs() {
+    std::vector<quantized::Layer> decoded;
+    std::vector<std::pair<std::size_t, std::vector<quantized::Layer>>> written;  // of which tensor of the shard
+    for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
+      const ShardTensor& tensor = shard_.tensors[i];
+      if (tensor.layer() != nullptr) {
+        std::vector<quantized::Layer> layers;
+        for (const DecodedLayer* read : tensor.layers()) {
+          quantized::Layer& layer = layers.emplace_back(read->layer);
+          for (quantized::Part& part : layer.parts) {
+            const LayerPart& place = read->parts[part.tensor];
+            part.tensor = reader_.tensors().size();
+            TRY(add_range(place.info, place.input, place.begin));
+          }
+        }
+        if (tensor.written != nullptr) {
+          written.emplace_back(i, std::move(layers));
+        } else {
+          decoded.push_back(std::move(layers.front()));
+        }
+        continue;
+      }
+      formats::TensorInfo info = tensor.planned.target;
+      if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
+      info.bytes = tensor.planned.bytes_in;
+      work_[i].source = reader_.tensors().size();
+      TRY(add_range(std::move(info), tensor.input, tensor.begin));
+    }
+    if (!decoded.empty()) {
+      std::size_t source = reader_.tensors().size();
+      decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(decoded));
+      for (std::size_t i = 0, layer = 0; i < shard_.tensors.size(); ++i) {
+        if (shard_.tensors[i].decoded == nullptr) continue;
+        work_[i].source = source++;
+        add_rounded_source(work_[i], layer++, *decoded_);
+      }
+    }
+    if (written.empty()) return {};
+    respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);
+    if (file_conversion::measures_losses(run_)) respelled_->measure_losses();
+    for (auto& [i, layers] : written) {
+      const WrittenPart& part = *shard_.tensors[i].written;
+      quantized::Layer own = std::move(layers.front());
+      layers.erase(layers.begin());
+      work_[i].source = respelled_->add(std::move(own), std::move(layers), part.layer, part.tensor);
+    }
+    return {};
+  }
+
+  Result<void> add_range(formats::TensorInfo info, std::size_t input, std::uint64_t begin) {
+    if (!files_.contains(input)) {
+      files_.emplace(input, TRY(open_input(plan_.inputs[input])));
+    }
+    reader_.add_tensor(std::move(info), files_.at(input), begin);
+    return {};
+  }
+
+  formats::Reader& source() noexcept {
+    if (respelled_ != nullptr) return *respelled_;
+    return decoded_ != nullptr ? *decoded_ : static_cast<formats::Reader&>(reader_);
+  }
+
+  Result<std::size_t> open_input(const PlannedInput& input) {
+    std::unique_ptr<StoredFile> source = TRY(reopen(plan_.source, input.name, input.bytes, input.version));
+    const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
+        source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
+    if (!header || io::sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
+      return changed_since_planned(source->path());
+    }
+    const unsigned mode = source->mode();
+    mode_ = files_.empty() ? mode : mode_ & mode;  // nobody may read who could not read all of it before
+    return reader_.add_file(
+        {.folder = plan_.source, .name = input.name, .bytes = input.bytes, .version = input.version});
+  }
+
+  // Checks that no input was written meanwhile.
+  Result<void> check_inputs() const {
+    for (const auto& [input, file] : files_) {
+      const PlannedInput& planned = plan_.inputs[input];
+      const auto source = TRY(reopen(plan_.source, planned.name, planned.bytes, planned.version));
+    }
+    return {};
+  }
+
+  Result<bool> verify(NewFile& sink, std::uint64_t header_bytes, file_conversion::ProgressMeter& meter) {
+    std::unique_ptr<StoredFile> written = TRY(sink.read_back());
+    ShardReader output;
+    const std::size_t file = output.add_open_file(std::move(written));
+    std::uint64_t begin = header_bytes;
+    for (const ShardTensor& tensor : shard_.tensors) {
+      output.add_tensor(tensor.planned.target, file, begin);
+      begin += tensor.planned.target.bytes;
+    }
+    return file_conversion::verify(run_, tensors_, source(), output, meter);
+  }
+
+  [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
+
+  [[nodiscard]] Error at_output(Error error) const {
+    if (error.file.empty() || error.file == staged_path()) error.file = folder_.files().path_of(shard_.name);
+    return error;
+  }
+
+  [[nodiscard]] Error at_source(Error error) const {
+    if (error.file == staged_path()) return at_output(std::move(error));
+    for (const ShardTensor& tensor : shard_.tensors) {
+      if (!error.file.empty()) break;
+      if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
+      for (const DecodedLayer* layer : tensor.layers()) {
+        for (std::size_t i = 0; i < layer->parts.size(); ++i) {
+          const LayerPart& part = layer->parts[i];
+          const bool has_codes = layer->layer.name == error.tensor && i == layer->layer.codes();
+          if (has_codes || part.info.name == error.tensor)
+            error.file = plan_.source + "/" + plan_.inputs[part.input].name;
+        }
+      }
+    }
+    return error;
+  }
+
+  const CheckpointPlan& plan_;
+  const PlannedShard& shard_;
+  const WorkFolder& folder_;
+  ConversionRun run_;
+  std::vector<file_conversion::PlannedTensor> work_;  // of the shard, in its order; `source` is that of source()
+  std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
+  ShardReader reader_;
+  std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded
+  std::unique_ptr<quantized::RespelledReader> respelled_;  // of these, if layers get another spelling or scheme
+  unsigned mode_ = 0;                                      // of the output
+  std::map<std::size_t, std::size_t> files_;               // input of the plan, file of the reader
+};
+
+}  // namespace
+
+std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) noexcept {
+  const std::uint64_t bytes = shard.bytes_in() + shard.tensor_bytes();
+  return plan.settings.verify ? 2 * bytes : bytes;
+}
+
+Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index, const WorkFolder& folder,
+                                           const Execution& execution,
+                                           const std::function<bool(const Progress&)>& on_progress) {
+  return ShardRun(plan, plan.shards[index], folder, execution, on_progress).run();
+}
+
+}  // namespace tensorcast::checkpoint

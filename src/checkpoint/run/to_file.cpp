@@ -1,0 +1,110 @@
+#include "checkpoint/run/to_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "checkpoint/source/source.hpp"
+#include "checkpoint/source/tensor_set.hpp"
+#include "convert/convert_reader.hpp"
+#include "convert/file_plan.hpp"
+#include "convert/tensor_selection.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
+#include "dtype/try.hpp"
+#include "formats/format_list.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "tensorcast/whole_file.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using formats::Format;
+using formats::safetensors_format;
+
+Result<const Format*> format_of(const ConvertRequest& request) {
+  return request.output_format.empty() ? formats::format_for_output(request.output)
+                                       : file_conversion::output_format(request.output, request.output_format);
+}
+
+Result<void> check_request(const ConvertRequest& request, const Format& format) {
+  const auto fail = [&](std::string message, std::string hint) {
+    return in_file(request.output, unsupported(std::move(message), std::move(hint)));
+  };
+  if (!is_local(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
+  if (request.max_shard_bytes != 0) return fail("a file has no shards", "a name that ends in / is a folder's");
+  const bool gguf = is_same_name(request.respell, "gguf") && format.name == std::string_view("gguf");
+  if (format.many_tensors && &format != &safetensors_format && !gguf) {
+    return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
+                file_conversion::quantizes(request)
+                    ? "a folder's names of tensors are not GGUF's: make a GGUF of the model with llama.cpp first"
+                    : "a file of one array, such as .npy, takes one tensor out");
+  }
+  if (format.many_tensors && !request.single_file && !gguf) {
+    return fail("a checkpoint is written to a folder, and this is the name of a file",
+                "`single_file` writes one file; a name that ends in / is a folder's");
+  }
+  if (!format.many_tensors && request.include.empty() && request.filter.only.empty()) {
+    return fail(fmt::format("{} holds exactly one array, and the input is a checkpoint", format.name),
+                "`only` names the tensor to take out: '^lm_head.weight$'");
+  }
+  const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};
+  return check_apart({.path = request.output, .noun = "output"}, input);
+}
+
+// Returns the models that have a tensor to write.
+Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
+                                                      Claims& claims, const Format& format) {
+  ConvertRequest named = request;
+  if (request.budget != 0.0) {  // the names of tensors are the same without measuring weights
+    static_cast<QuantizeTargets&>(named) = {};
+    named.to = DType::bfloat16;
+    named.preset = Preset::weights_only;
+  }
+  file_conversion::TensorPlanner planner =
+      TRY(file_conversion::TensorPlanner::create(named, safetensors_format, format));
+  std::vector<const SourceModel*> chosen;
+  for (const SourceModel& model : source.models) {
+    ShardReader reader;
+    add_model(source, model, reader);
+    quantized::FoundLayers layers = layers_of(claims, model, reader);
+    const Result<quantized::Respelling> respelling = planner.new_spelling(layers, claims.texts_of(model), reader);
+    if (!respelling) return in_file(request.input, respelling.error());
+    const Result<std::vector<file_conversion::PlannedTensor>> planned =
+        planner.plan(reader.tensors(), claims.of(model), layers, *respelling);
+    if (!planned) return in_file(request.input, planned.error());
+    if (!planned->empty()) chosen.push_back(&model);
+  }
+  TRY(planner.check_all_matched());
+  return chosen;
+}
+
+}  // namespace
+
+bool is_file_output(const ConvertRequest& request) {
+  if (request.output.ends_with('/') || is_folder(request.output)) return false;
+  if (!request.output_format.empty() && request.output_format != safetensors_format.name) return true;
+  return formats::has_extension(request.output);
+}
+
+Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
+  const Format* format = TRY(format_of(request));
+  TRY(check_request(request, *format));
+  const SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  Claims claims(source);
+  const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, claims, *format));
+  const SourceModel& model =
+      *TRY(only_model(chosen, request.input, "name the index or the file of one model as the input"));
+  auto reader = std::make_unique<ShardReader>();
+  add_model(source, model, *reader);
+  file_conversion::OpenedInput input{.file = nullptr,
+                                     .format = &safetensors_format,
+                                     .reader = std::move(reader),
+                                     .claim = claims.of(model),
+                                     .configs = claims.texts_of(model)};
+  return file_conversion::convert_reader(request, input);
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,122 @@
+#include "checkpoint/source/opened_layers.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "checkpoint/source/shard_reader.hpp"
+#include "checkpoint/source/tensor_set.hpp"
+#include "checkpoint/store/folder.hpp"
+#include "dtype/try.hpp"
+#include "quantized/detect/layer_summary.hpp"
+#include "quantized/layout/open_input.hpp"
+#include "tensorcast/checkpoint.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using formats::TensorInfo;
+using quantized::PartRole;
+
+std::string_view role_name(PartRole role) {
+  switch (role) {
+    case PartRole::codes:
+      return "codes";
+    case PartRole::scales:
+      return "scales";
+    case PartRole::global_scale:
+      return "global_scale";
+    case PartRole::zero_points:
+      return "zero_points";
+    case PartRole::biases:
+      return "biases";
+    case PartRole::group_index:
+      return "group_index";
+    case PartRole::table:
+      return "table";
+    case PartRole::nested_scales:
+      return "nested_scales";
+    case PartRole::nested_table:
+      return "nested_table";
+    case PartRole::state:
+      return "state";
+    case PartRole::activations:
+      break;
+  }
+  return "activations";
+}
+
+// Tensors of types without a DType are read as rows of bytes.
+TensorInfo readable(const TensorInfo& stored) {
+  if (stored.dtype != DType::undefined) return stored;
+  TensorInfo info = stored;
+  info.dtype = DType::uint8;
+  info.count = info.bytes;
+  std::uint64_t rows = 1;
+  if (!info.shape.empty()) info.shape.pop_back();
+  for (const std::int64_t size : info.shape) rows *= static_cast<std::uint64_t>(size);
+  if (rows == 0 || info.bytes % rows != 0) rows = 1, info.shape.clear();
+  info.shape.push_back(static_cast<std::int64_t>(info.bytes / rows));
+  return info;
+}
+
+// Adds the layers of a model whose tensors begin at `first`.
+void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, const std::string& prefix) {
+  const std::span<const TensorInfo> tensors = std::span(opened.stored->tensors()).subspan(first);
+  for (const TensorInfo& tensor : tensors) opened.names.push_back(prefix + tensor.name);
+  for (QuantizedLayer& summary : quantized::summary_of(found, tensors, prefix)) {
+    opened.summaries.push_back(std::move(summary));
+  }
+  for (quantized::Layer& layer : found.layers) {
+    std::vector<QuantizedPart>& stored_parts = opened.parts.emplace_back();
+    for (quantized::Part& part : layer.parts) {
+      const TensorInfo info = readable(tensors[part.tensor]);
+      stored_parts.push_back({.role = role_name(part.role),
+                              .name = prefix + info.name,
+                              .dtype = info.dtype,
+                              .shape = info.shape,
+                              .bytes = info.bytes});
+      part.tensor += first;
+    }
+    opened.layers.push_back(std::move(layer));
+  }
+  if (opened.refusal.empty()) opened.refusal = std::move(found.refusal);
+}
+
+Result<OpenedLayers> open_checkpoint(const std::string& path, const std::vector<std::string>& skip_files) {
+  SourceCheckpoint source = TRY(read_source(path, skip_files));
+  OpenedLayers opened;
+  auto reader = std::make_unique<ShardReader>();
+  ShardReader& all = *reader;
+  opened.stored = std::move(reader);
+  const Claims claims(source);
+  for (const SourceModel& model : source.models) {
+    const std::size_t first = all.tensors().size();
+    add_model(source, model, all);
+    ShardReader alone;
+    add_model(source, model, alone);
+    add(opened, layers_of(claims, model, alone), first, name_prefix(model));
+  }
+  return opened;
+}
+
+Result<OpenedLayers> open_one_file(const std::string& path) {
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  quantized::FoundLayers found = file_conversion::layers_of(input);
+  OpenedLayers opened;
+  opened.file = std::move(input.file);
+  opened.stored = std::move(input.reader);
+  if (!input.format->many_tensors) {
+    for (const TensorInfo& tensor : opened.stored->tensors()) opened.names.push_back(tensor.name);
+    return opened;
+  }
+  add(opened, std::move(found), 0, "");
+  return opened;
+}
+
+}  // namespace
+
+Result<OpenedLayers> open_layers(const std::string& path, const std::vector<std::string>& skip_files) {
+  const bool folder = is_checkpoint(path) || !is_local(path);
+  return folder ? open_checkpoint(path, skip_files) : open_one_file(path);
+}
+
+}  // namespace tensorcast::checkpoint

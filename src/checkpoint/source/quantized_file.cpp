@@ -1,0 +1,161 @@
+#include "tensorcast/quantized_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/source/opened_layers.hpp"
+#include "convert/aligned_buffer.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "quantized/layer/decoded_reader.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+struct QuantizedFile::State {
+  State(std::string given, checkpoint::OpenedLayers found)
+      : path(std::move(given)), opened(std::move(found)), decoded(*opened.stored, opened.layers) {}
+
+  Error at(Error error, const std::string& tensor) const {
+    if (error.file.empty()) error.file = path;
+    if (error.tensor.empty()) error.tensor = tensor;
+    return error;
+  }
+
+  Result<void> check_layer(std::size_t layer) const {
+    if (layer < opened.layers.size()) return {};
+    return in_file(path, invalid(fmt::format("there are {} quantized layers, and so none of index {}",
+                                             opened.layers.size(), layer)));
+  }
+
+  Result<void> check_range(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype) const {
+    const QuantizedLayer& summary = opened.summaries[layer];
+    if (!summary.problem.empty()) {
+      return at({.code = ErrorCode::unsupported, .message = summary.problem}, summary.problem_tensor);
+    }
+    if (!is_castable(dtype) || family(dtype) != Family::floating || bit_width(dtype) < 8) {
+      return at({.code = ErrorCode::invalid_argument,
+                 .message =
+                     fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}", name(dtype))},
+                summary.name);
+    }
+    const std::uint64_t all = quantized::decoded_info(opened.layers[layer]).count;
+    if (first <= all && count <= all - first) return {};
+    return at({.code = ErrorCode::invalid_argument,
+               .message = fmt::format("elements {} to {} of {}", first, first + count, all)},
+              summary.name);
+  }
+
+  // Decodes and rounds in pieces that stay in the cache.
+  Result<void> decode(std::size_t layer, std::uint64_t first, DType dtype, std::span<std::byte> out,
+                      std::uint64_t count, const CastOptions& options, const Execution& execution) {
+    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
+    file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
+    const std::size_t index = opened.stored->tensors().size() + layer;
+    for (std::uint64_t done = 0; done < count; done += piece) {
+      const std::uint64_t n = std::min(piece, count - done);
+      const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
+      TRY(decoded.read(index, (first + done) * sizeof(float), bytes));
+      const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
+      const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
+      Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, options, execution);
+      if (rounded) continue;
+      if (rounded.error().element) *rounded.error().element += first + done;
+      return rounded;
+    }
+    return {};
+  }
+
+  Result<void> dequantize(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype,
+                          std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+    TRY(check_range(layer, first, count, dtype));
+    Result<void> done = decode(layer, first, dtype, out, count, options, execution);
+    if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
+    return done;
+  }
+
+  Result<Tensor> dequantize(std::size_t layer, DType dtype, const CastOptions& options, const Execution& execution) {
+    const std::uint64_t count = quantized::decoded_info(opened.layers[layer]).count;
+    TRY(check_range(layer, 0, count, dtype));
+    // Checks the sizes of all parts before memory is taken for a shape that may lie.
+    if (auto fits = decoded.read(opened.stored->tensors().size() + layer, 0, {}); !fits) {
+      return at(std::move(fits).error(), opened.summaries[layer].name);
+    }
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
+    TRY(dequantize(layer, 0, count, dtype, buffer->span(), options, execution));
+    return Tensor::share({dtype, opened.layers[layer].shape, buffer->span()}, buffer);
+  }
+
+  std::string path;
+  checkpoint::OpenedLayers opened;
+  quantized::DecodedReader decoded;
+};
+
+QuantizedFile::QuantizedFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+QuantizedFile::QuantizedFile(QuantizedFile&&) noexcept = default;
+QuantizedFile& QuantizedFile::operator=(QuantizedFile&&) noexcept = default;
+QuantizedFile::~QuantizedFile() = default;
+
+Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
+  return guarded(path, [&]() -> Result<QuantizedFile> {
+    return QuantizedFile(std::make_unique<State>(path, TRY(checkpoint::open_layers(path))));
+  });
+}
+
+const std::vector<QuantizedLayer>& QuantizedFile::layers() const noexcept { return state_->opened.summaries; }
+const std::string& QuantizedFile::refusal() const noexcept { return state_->opened.refusal; }
+
+const std::vector<QuantizedPart>& QuantizedFile::parts(std::size_t layer) const noexcept {
+  return state_->opened.parts[layer];
+}
+
+Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
+  return guarded(state_->path, [&]() -> Result<Tensor> {
+    TRY(state_->check_layer(layer));
+    const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
+    if (part >= parts.size()) {
+      return state_->at(
+          {.code = ErrorCode::invalid_argument,
+           .message = fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)},
+          state_->opened.summaries[layer].name);
+    }
+    const std::size_t index = state_->opened.layers[layer].parts[part].tensor;
+    if (const auto& problem = state_->opened.stored->tensors()[index].problem) {
+      return state_->at(*problem, parts[part].name);
+    }
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(parts[part].bytes);
+    if (Result<void> got = state_->opened.stored->read(index, 0, buffer->span()); !got) {
+      return state_->at(std::move(got).error(), parts[part].name);
+    }
+    return Tensor::share({parts[part].dtype, parts[part].shape, buffer->span()}, buffer);
+  });
+}
+
+Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const CastOptions& options,
+                                         const Execution& execution) {
+  return guarded(state_->path, [&]() -> Result<Tensor> {
+    TRY(state_->check_layer(layer));
+    return state_->dequantize(layer, dtype, options, execution);
+  });
+}
+
+Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, const MutableTensorView& out,
+                                       const CastOptions& options, const Execution& execution) {
+  return guarded(state_->path, [&]() -> Result<void> {
+    TRY(state_->check_layer(layer));
+    const std::size_t count = TRY(element_count(out.shape));
+    TRY(state_->check_range(layer, first, count, out.dtype));
+    if (storage_bytes(out.dtype, count) != out.bytes.size()) {
+      return in_file(state_->path, invalid(fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype),
+                                                       out.bytes.size())));
+    }
+    return state_->dequantize(layer, first, count, out.dtype, out.bytes, options, execution);
+  });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

@@ -1,0 +1,191 @@
+#include "checkpoint/source/shard_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/source/distributed_reader.hpp"
+#include "checkpoint/store/file_name.hpp"
+#include "checkpoint/store/local_folder.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "formats/format_list.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+// The tensors of a reader in the layout of a safetensors file.
+class SafetensorsView final : public StoredFile {
+ public:
+  SafetensorsView(std::string path, std::string version, std::unique_ptr<formats::Reader> reader)
+      : path_(std::move(path)), version_(std::move(version)), reader_(std::move(reader)) {}
+
+  // Makes the header. Errors: unsupported.
+  Result<void> open(const std::string& lone_name) {
+    std::vector<formats::TensorInfo> tensors = reader_->tensors();
+    for (formats::TensorInfo& tensor : tensors) {
+      if (tensor.name.empty()) tensor.name = lone_name;
+      TRY(check(tensor));
+    }
+    if (Result<void> holds = formats::safetensors_format.check(tensors); !holds)
+      return at_file(std::move(holds).error());
+    Result<std::string> header = formats::safetensors::format_header(tensors, reader_->metadata());
+    if (!header) return at_file(std::move(header).error());
+    header_ = *std::move(header);
+    std::uint64_t end = header_.size();
+    for (const formats::TensorInfo& tensor : tensors) {
+      if (__builtin_add_overflow(end, tensor.bytes, &end)) {
+        return in_file(path_, parse_error("the tensors have more bytes than can be counted"));
+      }
+      ends_.push_back(end);
+    }
+    return {};
+  }
+
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size() || out.size() > size() - offset) {
+      return in_file(path_, parse_error("the file ends before its data does"));
+    }
+    const std::lock_guard guard(lock_);  // a reader has a position
+    if (offset < header_.size()) {
+      const auto text = std::as_bytes(std::span(header_)).subspan(offset);
+      const auto count = std::min(out.size(), text.size());
+      std::copy_n(text.begin(), count, out.begin());
+      offset += count;
+      out = out.subspan(count);
+    }
+    while (!out.empty()) {
+      const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+      const std::uint64_t begin = index == 0 ? header_.size() : ends_[index - 1];
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[index] - offset));
+      if (Result<void> got = reader_->read(index, offset - begin, out.first(count)); !got) {
+        return at_file(std::move(got).error());
+      }
+      offset += count;
+      out = out.subspan(count);
+    }
+    return {};
+  }
+  std::uint64_t size() const noexcept override { return ends_.empty() ? header_.size() : ends_.back(); }
+  std::string version() const override { return version_; }
+  const std::string& path() const noexcept override { return path_; }
+
+ private:
+  Result<void> check(const formats::TensorInfo& tensor) const {
+    const bool held = tensor.dtype == DType::undefined
+                          ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
+                          : formats::safetensors_format.can_hold(tensor.dtype);
+    if (held) return {};
+    return in_file(path_, of_tensor(tensor.name, unsupported(fmt::format("safetensors cannot hold {}",
+                                                                         tensor.dtype == DType::undefined
+                                                                             ? tensor.foreign_dtype
+                                                                             : std::string(name(tensor.dtype))),
+                                                             "save the checkpoint without this tensor")));
+  }
+  // Readers know the real path; messages have the one that was given.
+  Error at_file(Error error) const {
+    error.file = path_;
+    return error;
+  }
+
+  std::string path_;
+  std::string version_;
+  std::unique_ptr<formats::Reader> reader_;
+  std::string header_;
+  std::vector<std::uint64_t> ends_;  // of each tensor, in the file
+  mutable std::mutex lock_;
+};
+
+// A reader and the file that it reads.
+class TorchReader final : public formats::Reader {
+ public:
+  static Result<std::unique_ptr<formats::Reader>> open(io::InputFile file) {
+    auto reader = std::make_unique<TorchReader>(std::move(file));
+    reader->reader_ = TRY(formats::pytorch_format.open(reader->file_, {}));
+    return std::unique_ptr<formats::Reader>(std::move(reader));
+  }
+  explicit TorchReader(io::InputFile file) : file_(std::move(file)) {}
+
+  const std::vector<formats::TensorInfo>& tensors() const override { return reader_->tensors(); }
+  const formats::Metadata& metadata() const override { return reader_->metadata(); }
+  std::string_view other_data() const override { return reader_->other_data(); }
+  const std::vector<std::string>& warnings() const override { return reader_->warnings(); }
+  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return reader_->read(index, offset, out);
+  }
+
+ private:
+  io::InputFile file_;
+  std::unique_ptr<formats::Reader> reader_;
+};
+
+// Names the data that a folder of safetensors files has no place for. A state_dict's versions are none of them.
+void warn_of_data(const std::string& file, const formats::Reader& reader, std::vector<std::string>& warnings) {
+  constexpr std::size_t most = 5;
+  for (const std::string& warning : reader.warnings()) warnings.push_back(file + ": " + warning);
+  const nlohmann::json data = nlohmann::json::parse(reader.other_data(), nullptr, false);
+  if (data.is_discarded() || !data.is_object()) return;
+  std::string names;
+  std::size_t count = 0;
+  for (const auto& [key, value] : data.items()) {
+    const bool skipped = value.is_object() && value.contains("object");  // has a warning of its own
+    if (key == "_metadata" || skipped) continue;
+    if (value.is_object() && value.size() == 1 && value.contains("_metadata")) continue;
+    if (++count <= most) names += fmt::format("{}\"{}\"", count == 1 ? "" : ", ", key.substr(0, 100));
+  }
+  if (count == 0) return;
+  warnings.push_back(fmt::format("{}: the plain data {}{} are not written", file, names, count > most ? " ..." : ""));
+}
+
+// A reader of a file of PyTorch, and what tells whether it was written again.
+struct OpenedReader {
+  std::unique_ptr<formats::Reader> reader;
+  std::string version;
+};
+
+Result<OpenedReader> open_reader(const std::string& folder, const std::string& name, bool check_all) {
+  if (last_component(name) == distributed_metadata) {
+    DistributedCheckpoint opened = TRY(open_distributed(folder, name, check_all));
+    return OpenedReader{.reader = std::move(opened.reader), .version = std::move(opened.version)};
+  }
+  io::InputFile file = TRY(open_local(folder, name));
+  std::string version = fmt::format("{} {}", file.size(), file.modified_ns());
+  std::unique_ptr<formats::Reader> reader = TRY(TorchReader::open(std::move(file)));
+  return OpenedReader{.reader = std::move(reader), .version = std::move(version)};
+}
+
+Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
+  ShardFile shard;
+  const std::string last = last_component(name);
+  if (!is_torch_name(name) && last != distributed_metadata) {
+    shard.source = TRY(open_source(folder, name));
+    return shard;
+  }
+  const std::string path = folder + "/" + name;
+  Result<OpenedReader> opened = open_reader(folder, name, check_all);
+  if (!opened) {
+    if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;
+    return std::move(opened).error();
+  }
+  warn_of_data(name, *opened->reader, shard.warnings);
+  auto view = std::make_unique<SafetensorsView>(path, std::move(opened->version), std::move(opened->reader));
+  TRY(view->open(last.substr(0, last.rfind('.'))));
+  shard.source = std::move(view);
+  return shard;
+}
+
+}  // namespace
+
+Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name) {
+  return open_any(folder, name, true);
+}
+
+Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name) {
+  return std::move(TRY(open_any(folder, name, false)).source);
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,25 @@
+// Files of weights in any format, read as if they were safetensors files.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/store/stored_file.hpp"
+#include "formats/format.hpp"
+
+namespace tensorcast::checkpoint {
+
+struct ShardFile {
+  std::unique_ptr<StoredFile> source;
+  std::vector<std::string> warnings;  // what the file has beside tensors that can be written, as sentences
+};
+
+// Opens a file of weights in `folder`: a safetensors file, a file of torch.save, or the .metadata of a distributed
+// checkpoint. Those of PyTorch appear as a safetensors file that is made while it is read: its header first, then
+// each tensor in C order. Errors: io, parse; unsupported, for tensors that safetensors cannot hold.
+[[nodiscard]] Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name);
+// The same for a file that was opened before: a chunk of a distributed checkpoint is checked when it is read.
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name);
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,18 @@
+// Folders of the store behind URLs: what folder.hpp chooses for them.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "checkpoint/store/folder.hpp"
+
+namespace tensorcast::checkpoint::remote {
+
+[[nodiscard]] Result<std::unique_ptr<Folder>> open_folder(const std::string& url);
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_file(const std::string& url);
+[[nodiscard]] bool is_folder(const std::string& url) noexcept;
+[[nodiscard]] std::uint64_t file_bytes(const std::string& url) noexcept;  // UINT64_MAX if there is none
+[[nodiscard]] Result<Listing> list_folder(const std::string& folder, FileGlobs* skip);
+
+}  // namespace tensorcast::checkpoint::remote
