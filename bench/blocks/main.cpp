@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "beside_copy.hpp"
-#include "convert/aligned_buffer.hpp"
+#include "convert/run/aligned_buffer.hpp"
 #include "tensorcast/block.hpp"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "checkpoint/source/tensor_set.hpp"
-#include "convert/progress_meter.hpp"
-#include "convert/verify.hpp"
+#include "convert/run/progress_meter.hpp"
+#include "convert/run/verify.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/open_input.hpp"

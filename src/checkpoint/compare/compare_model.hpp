@@ -9,7 +9,7 @@
 
 #include "checkpoint/source/shard_reader.hpp"
 #include "checkpoint/source/source.hpp"
-#include "convert/output_names.hpp"
+#include "convert/select/output_names.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 #include "quantized/layout/config_text.hpp"

@@ -11,7 +11,7 @@
 #include "block/quantizer.hpp"
 #include "cast/conversion.hpp"
 #include "checkpoint/source/opened_layers.hpp"
-#include "convert/progress_meter.hpp"
+#include "convert/run/progress_meter.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"

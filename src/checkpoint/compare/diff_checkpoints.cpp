@@ -6,12 +6,12 @@
 #include <unordered_map>
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/source/tensor_set.hpp"
-#include "convert/aligned_buffer.hpp"
-#include "convert/element_blocks.hpp"
-#include "convert/number_difference.hpp"
-#include "convert/output_names.hpp"
-#include "convert/pattern_list.hpp"
-#include "convert/progress_meter.hpp"
+#include "convert/run/aligned_buffer.hpp"
+#include "convert/run/element_blocks.hpp"
+#include "convert/run/number_difference.hpp"
+#include "convert/run/progress_meter.hpp"
+#include "convert/select/output_names.hpp"
+#include "convert/select/pattern_list.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"

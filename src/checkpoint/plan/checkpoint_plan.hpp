@@ -9,7 +9,7 @@
 #include "checkpoint/plan/decoded_layer.hpp"
 #include "checkpoint/plan/written_part.hpp"
 #include "checkpoint/source/source.hpp"
-#include "convert/file_plan.hpp"
+#include "convert/plan/file_plan.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {

@@ -6,8 +6,8 @@
 #include "checkpoint/run/run_shards.hpp"
 #include "checkpoint/source/shard_file.hpp"
 #include "checkpoint/store/file_name.hpp"
-#include "convert/aligned_buffer.hpp"
-#include "convert/element_blocks.hpp"
+#include "convert/run/aligned_buffer.hpp"
+#include "convert/run/element_blocks.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {

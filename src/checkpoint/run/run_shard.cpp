@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "checkpoint/source/shard_reader.hpp"
-#include "convert/progress_meter.hpp"
-#include "convert/quantized_losses.hpp"
-#include "convert/transfer.hpp"
-#include "convert/verify.hpp"
+#include "convert/run/progress_meter.hpp"
+#include "convert/run/quantized_losses.hpp"
+#include "convert/run/transfer.hpp"
+#include "convert/run/verify.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"

@@ -7,9 +7,9 @@
 
 #include "checkpoint/source/source.hpp"
 #include "checkpoint/source/tensor_set.hpp"
-#include "convert/convert_reader.hpp"
-#include "convert/file_plan.hpp"
-#include "convert/tensor_selection.hpp"
+#include "convert/plan/file_plan.hpp"
+#include "convert/run/convert_reader.hpp"
+#include "convert/select/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "checkpoint/source/opened_layers.hpp"
-#include "convert/aligned_buffer.hpp"
+#include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"

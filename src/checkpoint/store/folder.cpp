@@ -8,7 +8,7 @@
 #include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/local_folder.hpp"
 #include "checkpoint/store/remote_folder.hpp"
-#include "convert/aligned_buffer.hpp"
+#include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"

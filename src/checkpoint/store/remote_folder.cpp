@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "checkpoint/store/file_name.hpp"
-#include "convert/aligned_buffer.hpp"
+#include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "convert/number_difference.hpp"
+#include "convert/run/number_difference.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/guarded_for_file.hpp"

@@ -1,0 +1,567 @@
+#include "convert/plan/file_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "convert/plan/respelled_plan.hpp"
+#include "convert/select/optimizer_state.hpp"
+#include "convert/select/output_names.hpp"
+#include "convert/select/pattern_list.hpp"
+#include "convert/select/tensor_selection.hpp"
+#include "dtype/dtype_table.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
+#include "dtype/try.hpp"
+#include "io/system_calls.hpp"
+#include "quantized/layer/layer_decoder.hpp"
+#include "quantized/layer/quantized_tensors.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/rewrite/quantizing_plan.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using formats::Format;
+using formats::TensorInfo;
+
+std::string formats_holding(DType dtype) {
+  const std::vector<std::string_view> names = file_formats_for(dtype);
+  return names.empty() ? "no format can" : fmt::format("{} can", fmt::join(names, ", "));
+}
+
+// Checks the options for the pair of types by converting no elements.
+Result<void> check_pair(DType from, DType to, const CastOptions& options) {
+  const std::int64_t none[] = {0};
+  const std::int64_t no_offsets[] = {0};
+  if (from == DType::string && to == DType::string) return {};
+  if (from == DType::string) return cast_from_strings({.data = {}, .offsets = no_offsets}, {to, none, {}}, options);
+  if (to == DType::string) {
+    Result<StringBuffer> strings = cast_to_strings({from, none, {}}, options);
+    return strings ? Result<void>() : std::move(strings).error();
+  }
+  return cast({from, none, {}}, {to, none, {}}, options);
+}
+
+Result<void> check_holds(const Format& output, const Format& input, const TensorInfo& tensor) {
+  if (!tensor.foreign_dtype.empty()) {
+    if (&input == &output) return {};
+    if (output.can_hold_foreign != nullptr && output.can_hold_foreign(tensor.foreign_dtype)) return {};
+    return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, tensor.foreign_dtype),
+                                              input.create == nullptr ? "`include` takes other tensors out, one by one"
+                                                                      : fmt::format("only {} can", input.name)));
+  }
+  if (output.can_hold(tensor.dtype)) return {};
+  return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, name(tensor.dtype)),
+                                            formats_holding(tensor.dtype)));
+}
+
+// Returns the name of an unnamed array: that of its file.
+std::string name_from_path(const std::string& path) {
+  if (io::names_descriptor(path)) return "array";  // a file without a name
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return file.substr(0, std::max<std::size_t>(file.find('.', 1), 1));
+}
+
+// Reports whether `include` extracts one tensor of many.
+bool extracts(const ConvertRequest& request, const Format& input, const Format& output) {
+  return input.many_tensors && !output.many_tensors && !request.include.empty();
+}
+
+Error not_quantized(const std::string& tensor) {
+  return of_tensor(tensor, unsupported("it cannot be quantized here, only in files and folders of tensors with names"));
+}
+
+// `tensors` is the number of tensors to write.
+Result<void> check_count(const Format& output, std::size_t tensors, bool extracting) {
+  if (output.many_tensors || tensors == 1) return {};
+  if (extracting) {
+    return unsupported(fmt::format("{} holds exactly one array, and `include` matches {}", output.name, tensors),
+                       "`tcast inspect` lists the names; a pattern such as '^name$' matches one");
+  }
+  std::vector<std::string_view> names;
+  for (const Format* format : formats::all_formats()) {
+    if (format->many_tensors && format->create != nullptr) names.push_back(format->name);
+  }
+  return unsupported(fmt::format("{} holds exactly one array, and the input has {}", output.name, tensors),
+                     fmt::format("{} can; `include` takes one out", fmt::join(names, ", ")));
+}
+
+Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
+  PlannedTensor planned{
+      .target = source,
+      .from = source.dtype,
+      .bytes_in = source.bytes,
+      .converts = decision.to != DType::undefined && (decision.to != source.dtype || decision.scale != 1.0),
+      .reason = std::move(decision.reason),
+      .left = decision.left};
+  if (!planned.converts) return planned;
+  planned.scale = decision.scale;
+  planned.target.dtype = decision.to;
+  planned.target.bytes = decision.to == DType::string ? 0 : storage_bytes(decision.to, source.count);
+  if (planned.target.bytes == std::numeric_limits<std::size_t>::max()) {
+    return of_tensor(source.name, out_of_range(fmt::format("{} elements of {} have more bytes than can be counted",
+                                                           source.count, name(decision.to))));
+  }
+  return planned;
+}
+
+}  // namespace
+
+std::vector<const PlannedTensor*> Plan::in_layout() const {
+  std::vector<const PlannedTensor*> ordered;
+  for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
+  return ordered;
+}
+
+std::uint64_t Plan::bytes_in() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : tensors) bytes += tensor.bytes_in;
+  return bytes;
+}
+
+std::uint64_t Plan::bytes_out() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : tensors) bytes += tensor.target.bytes;
+  return bytes;
+}
+
+class TensorPlanner::Implementation {
+ public:
+  Implementation(const ConvertRequest& request, const Format& input_format, const Format& output_format,
+                 Selection selection, OutputNames written)
+      : request_(request),
+        input_(input_format),
+        output_(output_format),
+        extracting_(extracts(request, input_format, output_format)),
+        selection_(std::move(selection)),
+        written_(std::move(written)) {}
+
+  [[nodiscard]] Result<void> check_request() const {
+    TRY(check_respelling(request_));
+    TRY(check_quantizing(request_));
+    const bool has_type = has_target(request_);
+    const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
+    if (!has_type && has_patterns && !extracting_) {
+      return invalid("there is no type to convert to",
+                     "`to` names one for floating-point tensors, rules name one for tensors whose name matches");
+    }
+    if (!(request_.zero_limit >= 0.0 && request_.zero_limit <= 1.0)) {
+      return invalid(fmt::format("`zero_limit` is a share from 0 to 1, not {}", request_.zero_limit));
+    }
+    return {};
+  }
+
+  void use_memory(BudgetMemory& memory) noexcept { memory_ = &memory; }
+
+  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim,
+                                          const quantized::FoundLayers& layers,
+                                          const quantized::Respelling& respelling) {
+    names_.clear();
+    if (!written_.keeps_all()) {
+      for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
+    }
+    const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
+    std::vector<PlannedTensor> plan;
+    Decisions decisions = TRY(decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers));
+    for (std::size_t index = 0; index < tensors.size(); ++index) {
+      const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
+      // Layers that do not change are as if nothing was respelled.
+      if (layer != SIZE_MAX && respelling.any() && !respelling.layers[layer].written.tensors.empty()) {
+        if (!written_.writes(layers.layers[layer].name)) continue;
+        TRY(plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan));
+        continue;
+      }
+      if (const Decision* of_layer = decisions.of_layer(layer)) {
+        if (of_layer->quantizes()) return not_quantized(layers.layers[layer].name);
+        TRY(plan_layer(tensors, index, layers.layers[layer], layer, *of_layer, plan));
+        continue;
+      }
+      if (!written_.writes(tensors[index].name)) continue;
+      Decision decision = TRY(std::move(*decisions.tensors[index]));
+      if (decision.quantizes()) return not_quantized(tensors[index].name);
+      if (extracting_ && !decision.included) continue;
+      PlannedTensor planned = TRY(plan_one(tensors[index], std::move(decision)));
+      planned.source = index;
+      planned.quantized = quantized[index].role != QuantizedRole::none;
+      TRY(leave_quantized(planned, tensors, quantized, claim, layers));
+      plan.push_back(std::move(planned));
+    }
+    TRY(rename(plan));
+    return plan;
+  }
+
+  Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                             std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
+    const auto writes = [this](const std::string& name) { return written_.writes(name); };
+    if (!request_.respell.empty()) {
+      return quantized::plan_respelling(layers, texts, reader,
+                                        {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
+    }
+    if (!quantizes(request_)) return quantized::Respelling{};
+    decided_.reset();
+    Result<Decisions> decisions = decide_all(reader.tensors(), layers);
+    if (!decisions) return std::move(decisions).error();
+    std::vector<quantized::ChosenWeight> chosen = TRY(choose_weights(reader.tensors(), *decisions, layers));
+    decided_ = std::move(decisions);
+    quantized::QuantizeRequest wanted{.targets = request_, .to_gguf = to_gguf(), .writes = writes};
+    TRY(wanted.open_importance(layers, chosen));
+    if (request_.budget != 0.0) {
+      if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
+      TRY(choose_within_budget(chosen, layers, reader, wanted, request_, memory_));
+    }
+    return quantized::plan_quantizing(layers, chosen, reader.tensors(), wanted);
+  }
+
+  [[nodiscard]] Result<void> check_all_matched() const {
+    TRY(selection_.check_all_matched());
+    return written_.check_all_matched();
+  }
+
+  Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) {
+    return written_.metadata_of(metadata, names_);
+  }
+
+ private:
+  [[nodiscard]] bool to_gguf() const noexcept { return output_.name == std::string_view("gguf"); }
+
+  // What the request asks for each layer, and each tensor that is of none.
+  struct Decisions {
+    std::vector<std::optional<Decision>> layers;
+    std::vector<std::optional<Result<Decision>>> tensors;  // an error matters if the tensor is written
+
+    // Null: there is none.
+    [[nodiscard]] const Decision* of_layer(std::size_t layer) const {
+      return layer < layers.size() && layers[layer] ? &*layers[layer] : nullptr;
+    }
+  };
+
+  Result<Decisions> decide_all(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers) {
+    std::vector<std::optional<Decision>> of_layers = TRY(decide_layers(tensors, layers));
+    Decisions all{.layers = std::move(of_layers), .tensors = {}};
+    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const bool is_decided = layers.any() && all.of_layer(layers.layer_of[i]) != nullptr;
+      all.tensors.emplace_back();
+      if (!is_decided) all.tensors.back() = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
+    }
+    if (is_same_name(request_.spelling, "gpt-oss")) leave_all_but_experts(tensors, all);
+    return all;
+  }
+
+  // Loaders of gpt-oss take MXFP4 for its experts alone.
+  static void leave_all_but_experts(std::span<const TensorInfo> tensors, Decisions& decisions) {
+    std::vector<bool> experts(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) experts[i] = quantized::are_turned_experts(tensors[i], tensors);
+    if (std::ranges::find(experts, true) == experts.end()) return;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      std::optional<Result<Decision>>& decision = decisions.tensors[i];
+      if (experts[i] || !decision || !*decision || !(*decision)->quantizes()) continue;
+      if ((*decision)->reason.why != TypeReason::to) continue;  // a rule names it
+      const TensorKind kind = tensor_kind(tensors[i].name, tensors[i].shape.size());
+      decision = Decision{.reason = {TypeReason::kind, 0, std::string(name(kind))}};
+    }
+  }
+
+  // Chooses the weights that are quantized, and makes plain ones layers.
+  Result<std::vector<quantized::ChosenWeight>> choose_weights(std::span<const TensorInfo> tensors,
+                                                              const Decisions& decisions,
+                                                              quantized::FoundLayers& layers) {
+    std::vector<quantized::ChosenWeight> chosen;
+    std::string kept;  // a layer that stays in its spelling
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      const Decision* decision = decisions.of_layer(i);
+      if (decision == nullptr || !written_.writes(layers.layers[i].name)) continue;
+      if (decision->quantizes()) chosen.push_back({i, decision->scheme, decision->recipe});
+      if (!decision->changes()) kept = layers.layers[i].name;
+    }
+    layers.layer_of.resize(tensors.size(), SIZE_MAX);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (layers.layer_of[i] != SIZE_MAX || !written_.writes(tensors[i].name)) continue;
+      const Result<Decision>& decision = *decisions.tensors[i];
+      if (!decision) return decision.error();
+      if (decision->quantizes()) {
+        chosen.push_back({add_weight(layers, tensors, i), decision->scheme, decision->recipe});
+      }
+    }
+    if (!chosen.empty() && !kept.empty() && !to_gguf()) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message =
+                       "it is quantized and would stay as it is, while others get another scheme, and a model's "
+                       "configuration has one spelling",
+                   .hint = "a rule can make it bfloat16; `drop` leaves it out",
+                   .tensor = kept};
+    }
+    if (chosen.empty()) {
+      return invalid("no tensor is a weight that can be quantized",
+                     "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them");
+    }
+    return chosen;
+  }
+
+  // Decides for the weight of each layer, whose tensors then follow it. Layers are left to their names and types if
+  // codes are converted as numbers, or nothing is.
+  Result<std::vector<std::optional<Decision>>> decide_layers(std::span<const TensorInfo> tensors,
+                                                             const quantized::FoundLayers& layers) {
+    std::vector<std::optional<Decision>> decisions(layers.layers.size());
+    if (request_.raw_codes || !has_target(request_) || extracting_) return decisions;
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      const quantized::Layer& layer = layers.layers[i];
+      if (!layer.is_quantized()) continue;  // a weight that was chosen
+      TensorInfo weight = quantized::decoded_info(layer);
+      Decision decision = TRY(selection_.decide(request_, weight, input_, false));
+      // A pattern may name the tensors that are there.
+      for (const quantized::Part& part : layer.parts) {
+        if (selection_.excludes(tensors[part.tensor].name))
+          decision = {.reason = {TypeReason::excluded}, .included = false};
+      }
+      if (decision.changes() && !layer.problem.empty()) {
+        return of_tensor(layer.problem_tensor,
+                         unsupported(layer.problem, fmt::format("`exclude` '{}' leaves this kind of layer as it is",
+                                                                pattern_of_layer(layer.name))));
+      }
+      decisions[i] = std::move(decision);
+    }
+    return decisions;
+  }
+
+  // Plans one tensor of a layer: at its codes, the weight; or each of its tensors as it is.
+  Result<void> plan_layer(std::span<const TensorInfo> tensors, std::size_t index, const quantized::Layer& layer,
+                          std::size_t place, const Decision& decision, std::vector<PlannedTensor>& plan) {
+    if (!written_.writes(layer.name)) return {};
+    if (decision.to != DType::undefined) {
+      if (index != layer.codes()) return {};
+      PlannedTensor planned = TRY(plan_one(quantized::decoded_info(layer), decision));
+      if (!planned.left) {
+        planned.converts = true;
+        planned.source = index;
+        planned.quantized = true;
+        planned.layer = place;
+        planned.scheme = fmt::format("{} {}", layer.spelling, layer.scheme);
+        planned.bytes_in = 0;
+        for (const quantized::Part& part : layer.parts) planned.bytes_in += tensors[part.tensor].bytes;
+        plan.push_back(std::move(planned));
+        return {};
+      }
+      return of_tensor(layer.name, unsupported(planned.reason.text()));
+    }
+    PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
+    planned.source = index;
+    planned.quantized = true;
+    planned.layer = place;
+    plan.push_back(std::move(planned));
+    return {};
+  }
+
+  Result<void> rename(std::vector<PlannedTensor>& plan) {
+    if (request_.filter.rename.empty()) return {};
+    std::vector<std::string> old_names;
+    std::vector<std::string> new_names;
+    for (PlannedTensor& tensor : plan) {
+      std::string name = TRY(written_.new_name(tensor.target.name));
+      old_names.push_back(tensor.target.name);
+      new_names.push_back(name);
+      if (name == tensor.target.name || !output_.named_tensors) continue;
+      tensor.source_name = std::exchange(tensor.target.name, std::move(name));
+    }
+    return check_names_differ(old_names, new_names);
+  }
+
+  Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
+    if (source.problem) return *source.problem;
+    if (output_.demanded_type != nullptr && decision.reason.why == TypeReason::to && output_.can_hold(request_.to)) {
+      if (const DType demanded = output_.demanded_type(source); demanded != DType::undefined) {
+        decision.reason = {TypeReason::demanded, 0, fmt::format("{} in {}", name(demanded), output_.name)};
+        decision.to = demanded;
+      }
+    }
+    PlannedTensor planned = TRY(plan_tensor(source, std::move(decision)));
+    TensorInfo& target = planned.target;
+    if (planned.converts) TRY(check_options(source, planned));
+    if (planned.converts && output_.objection != nullptr && !request_.allow_odd) {
+      if (std::string objection = output_.objection(target); !objection.empty()) {
+        target = source;
+        planned.converts = false;
+        planned.scale = 1.0;
+        planned.left = true;
+        planned.reason = {TypeReason::unaligned, 0, std::move(objection)};
+      }
+    }
+    TRY(check_holds(output_, input_, target));
+    if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
+    return planned;
+  }
+
+  // Scales are not applied, so codes and what decodes them must stay as they are. With `raw_codes` the codes alone are
+  // converted, unless a configuration would then be wrong.
+  Result<void> leave_quantized(PlannedTensor& planned, std::span<const TensorInfo> tensors,
+                               std::span<const QuantizedPart> parts, const std::string& claim,
+                               const quantized::FoundLayers& layers) const {
+    const TensorInfo& source = tensors[planned.source];
+    const QuantizedPart& part = parts[planned.source];
+    const bool in_layer = layers.any() && layers.layer_of[planned.source] != SIZE_MAX;
+    if (planned.reason.why == TypeReason::not_floating && !claim.empty() && !in_layer && layers.refusal.empty() &&
+        !request_.raw_codes && is_weight_of_integers(source)) {
+      return of_tensor(
+          source.name,
+          parse_error(fmt::format("{}, and these codes have no scales", claim),
+                      "the scales are missing or are of another type; `exclude` leaves the codes as they are"));
+    }
+    if (!planned.converts || part.role == QuantizedRole::none) return {};
+    if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
+    // Such as the scales of a cache of keys and values, which belong to no weight.
+    const bool beside = layers.any() && !in_layer;
+    if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason.why == TypeReason::to) {
+      planned.target = source;
+      planned.converts = false;
+      planned.scale = 1.0;
+      planned.reason = {TypeReason::decodes_codes};
+      return {};
+    }
+    std::string message;
+    if (part.role == QuantizedRole::decoder) {
+      const std::string codes = part.partner.empty() ? "quantized weights" : fmt::format("\"{}\"", part.partner);
+      message = fmt::format("it decodes the codes of {}, and rounding it would damage them", codes);
+    } else if (part.partner.empty()) {
+      message = fmt::format("its values are codes{}, and quantized tensors are not decoded",
+                            claim.empty() ? std::string() : ": " + claim);
+    } else {
+      message = fmt::format("its values are codes that \"{}\" scales, and scales are not applied", part.partner);
+    }
+    std::string hint =
+        fmt::format("`exclude` '{}' leaves what is quantized as it is", pattern_of_quantized(tensors, parts));
+    if (!layers.refusal.empty()) message = layers.refusal;
+    hint += "; `raw_codes` converts the codes alone";
+    return of_tensor(source.name, unsupported(std::move(message), std::move(hint)));
+  }
+
+  Result<void> check_options(const TensorInfo& source, const PlannedTensor& planned) {
+    const DType to = planned.target.dtype;
+    if (!checked_.emplace(source.dtype, to, planned.scale).second) return {};
+    return of_tensor(source.name, check_pair(source.dtype, to, options_of(request_, planned)));
+  }
+
+  const ConvertRequest& request_;
+  const Format& input_;
+  const Format& output_;
+  bool extracting_;
+  Selection selection_;
+  OutputNames written_;
+  std::optional<Result<Decisions>> decided_;  // of the model whose new_spelling() was asked for last
+  BudgetMemory* memory_ = nullptr;
+  std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
+  std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
+};
+
+TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
+    : implementation_(std::move(implementation)) {}
+TensorPlanner::TensorPlanner(TensorPlanner&& other) noexcept = default;
+TensorPlanner& TensorPlanner::operator=(TensorPlanner&& other) noexcept = default;
+TensorPlanner::~TensorPlanner() = default;
+
+Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
+                                            const Format& output_format) {
+  if (request.to != DType::undefined) TRY(check_castable(request.to));
+  Selection selection = TRY(Selection::compile(request));
+  OutputNames written = TRY(OutputNames::compile(request.filter));
+  auto implementation =
+      std::make_unique<Implementation>(request, input_format, output_format, std::move(selection), std::move(written));
+  TRY(implementation->check_request());
+  return TensorPlanner(std::move(implementation));
+}
+
+void TensorPlanner::use_memory(BudgetMemory& memory) noexcept { implementation_->use_memory(memory); }
+
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
+                                                       const quantized::FoundLayers& layers,
+                                                       const quantized::Respelling& respelling) {
+  return implementation_->plan(tensors, claim, layers, respelling);
+}
+
+Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers& layers,
+                                                          std::span<const quantized::ConfigText> texts,
+                                                          formats::Reader& reader) {
+  return implementation_->new_spelling(layers, texts, reader);
+}
+
+Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
+
+Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
+  return implementation_->metadata_of(metadata);
+}
+
+Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
+  std::vector<TensorInfo> targets;
+  targets.reserve(tensors.size());
+  for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
+  if (output.check != nullptr) TRY(output.check(targets));
+  if (output.layout != nullptr) return output.layout(targets);
+  std::vector<std::size_t> layout(targets.size());
+  std::iota(layout.begin(), layout.end(), std::size_t{0});
+  return layout;
+}
+
+Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
+                       const Format& output_format, std::string claim, quantized::FoundLayers layers,
+                       std::span<const quantized::ConfigText> texts) {
+  TensorPlanner planner = TRY(TensorPlanner::create(request, input_format, output_format));
+  if (claim.empty()) claim = claim_of_metadata(input.metadata());
+  if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
+  quantized::Respelling respelling = TRY(planner.new_spelling(layers, texts, input));
+  std::vector<PlannedTensor> tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling));
+  for (PlannedTensor& tensor : tensors) {
+    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
+  }
+  Plan plan{.tensors = std::move(tensors), .layout = {}};
+  TRY(planner.check_all_matched());
+  const bool extracting = extracts(request, input_format, output_format);
+  TRY(check_count(output_format, plan.tensors.size(), extracting));
+  plan.layout = TRY(layout_of(output_format, plan.tensors));
+  plan.metadata = TRY(planner.metadata_of(input.metadata()));
+  if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
+    remove_config_texts(plan.metadata);
+  if (respelling.any()) add_config_text(respelling.config, plan.metadata);
+  plan.respelling = std::move(respelling);
+  plan.layers = std::move(layers.layers);
+  return plan;
+}
+
+CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
+  CastOptions options = settings.options;
+  options.scale = tensor.scale;
+  return options;
+}
+
+TensorOutcome planned_outcome(const PlannedTensor& tensor) {
+  const bool quantizes = !tensor.becomes.empty();
+  return {.name = tensor.name(),
+          .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
+          .from = quantizes ? tensor.weight_type : tensor.from,
+          .to = tensor.target.dtype,
+          .shape = tensor.target.shape,
+          .bytes_in = quantizes ? tensor.weight_bytes : tensor.bytes_in,
+          .bytes_out = tensor.target.bytes,
+          .why = tensor.reason.why,
+          .number = tensor.reason.number,
+          .reason = tensor.reason.text(),
+          .left = tensor.left,
+          .scale = tensor.scale,
+          .scheme = quantizes ? tensor.weight_scheme : tensor.scheme,
+          .becomes = tensor.becomes,
+          .recipe = tensor.recipe,
+          .search = tensor.search,
+          .elements = tensor.weight_elements,
+          .bits = tensor.weight_bits,
+          .choice = tensor.choice,
+          .passes = tensor.passes};
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,130 @@
+// Each tensor's target type and the reason; checked before anything is written.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "convert/select/reason.hpp"
+#include "formats/format.hpp"
+#include "quantized/choose/weight_budget.hpp"
+#include "quantized/layout/spelling.hpp"
+#include "quantized/rewrite/respelling.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::file_conversion {
+
+struct PlannedTensor {
+  formats::TensorInfo target;  // name, type and shape in the output
+  std::size_t source = 0;      // its index in the input
+  DType from = DType::undefined;
+  std::uint64_t bytes_in = 0;
+  bool converts = false;  // false: copied byte for byte
+  double scale = 1.0;     // what its elements are multiplied by
+  Reason reason = {};
+  bool left = false;             // a conversion was requested and is not done
+  bool quantized = false;        // codes, or what decodes them
+  std::string source_name = {};  // its name in the input; empty: that of `target`
+  // The quantized layer that it is of, an index into FoundLayers::layers; SIZE_MAX: of none. If the layer is decoded,
+  // `source` is that of its codes, and `from` float32.
+  std::size_t layer = SIZE_MAX;
+  std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
+  // The source of its numbers rounded to the target's type, of a layer that is decoded; SIZE_MAX: there is none.
+  std::size_t rounded = SIZE_MAX;
+  // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
+  std::size_t written = SIZE_MAX;
+  // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and, at its codes, its bytes, its new
+  // scheme, and the rest as TensorOutcome.
+  std::string becomes = {};
+  DType weight_type = DType::undefined;
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t weight_elements = 0;  // as TensorOutcome's elements, bits and choice
+  double weight_bits = 0.0;
+  std::string choice = {};
+  std::string weight_scheme = {};  // and its recipe
+  std::string recipe = {};
+  std::string search = {};  // as TensorOutcome
+  int passes = 0;
+
+  [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
+
+  // The name for messages, which is that of the input.
+  [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
+};
+
+// Returns the options, with the scale of the tensor.
+[[nodiscard]] CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor);
+
+// Returns what the plan says of a tensor; the conversion adds its report and damage.
+[[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
+
+// Sets what the plan says of the weight. `bytes`: of all tensors that it is.
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes);
+
+struct Plan {
+  std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
+  std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
+  formats::Metadata metadata = {};     // of the output
+  quantized::Respelling respelling = {};
+  std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
+
+  [[nodiscard]] std::vector<const PlannedTensor*> in_layout() const;
+  [[nodiscard]] std::uint64_t bytes_in() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_out() const noexcept;
+};
+
+// Plans tensors of one or several files against the same patterns, each of which must match a tensor of some file.
+class TensorPlanner {
+ public:
+  // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert
+  // to).
+  [[nodiscard]] static Result<TensorPlanner> create(const ConvertRequest& request, const formats::Format& input_format,
+                                                    const formats::Format& output_format);
+  TensorPlanner(TensorPlanner&& other) noexcept;
+  TensorPlanner& operator=(TensorPlanner&& other) noexcept;
+  ~TensorPlanner();
+
+  // Plans the layers that get another spelling, or are quantized; weights that are quantized become layers. `texts`:
+  // what the model's files say. Errors: as plan_respelling() and plan_quantizing().
+  [[nodiscard]] Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                                           std::span<const quantized::ConfigText> texts,
+                                                           formats::Reader& reader);
+  // Budgets keep their choices in `memory`, which outlives this.
+  void use_memory(BudgetMemory& memory) noexcept;
+  // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
+  // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
+  // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
+  // `tensors`. Layers of `respelling` become its tensors. Errors: those of make_plan().
+  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
+                                                        const std::string& claim, const quantized::FoundLayers& layers,
+                                                        const quantized::Respelling& respelling = {});
+  // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
+  [[nodiscard]] Result<void> check_all_matched() const;
+  // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
+  [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
+
+ private:
+  class Implementation;
+  explicit TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept;
+
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
+// (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
+// input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
+// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
+// Plan::respelling is SIZE_MAX. `texts`: what the model's files say.
+[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
+                                     const formats::Format& input_format, const formats::Format& output_format,
+                                     std::string claim = {}, quantized::FoundLayers layers = {},
+                                     std::span<const quantized::ConfigText> texts = {});
+
+// Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
+// Errors: unsupported, invalid_argument (the format cannot hold them together).
+[[nodiscard]] Result<std::vector<std::size_t>> layout_of(const formats::Format& output,
+                                                         std::span<const PlannedTensor> tensors);
+
+}  // namespace tensorcast::file_conversion

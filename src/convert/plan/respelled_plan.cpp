@@ -1,0 +1,140 @@
+#include "convert/plan/respelled_plan.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "convert/select/output_names.hpp"
+#include "convert/select/tensor_selection.hpp"
+#include "dtype/errors.hpp"
+
+namespace tensorcast::file_conversion {
+
+Result<void> check_respelling(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint) { return invalid(std::move(message), std::move(hint)); };
+  if (request.respell.empty()) {
+    return request.exact ? fail("`exact` is of use with `respell` only", "") : Result<void>();
+  }
+  if (has_target(request) || request.raw_codes) {
+    return fail("`respell` changes no numbers, so it has no type to convert to", "convert what it writes");
+  }
+  if (!request.include.empty() || !request.exclude.empty() || !request.filter.rename.empty()) {
+    return fail("`respell` is for all quantized layers, under their names", "`drop` and `only` choose what is written");
+  }
+  return {};
+}
+
+Result<void> check_quantizing(const ConvertRequest& request) {
+  const auto fail = [](std::string message, std::string hint = {}) {
+    return invalid(std::move(message), std::move(hint));
+  };
+  if (request.budget == 0.0 && !request.candidates.empty()) return fail("`candidates` is of use with `budget` only");
+  if (request.budget != 0.0) {
+    if (!(request.budget >= 1.0 && request.budget <= 32.0)) {
+      return fail(fmt::format("`budget` is from 1 to 32 bits, not {}", request.budget));
+    }
+    if (request.to != DType::undefined || !request.scheme.empty()) {
+      return fail("`budget` chooses schemes, so there is none to convert to", "`candidates` are what it chooses from");
+    }
+    if (request.convrot != 0) return fail("`convrot` is of int8-channel, and `budget` chooses schemes");
+  }
+  if (!quantizes(request)) {
+    const QuantizeTargets none;
+    const char* option = !request.recipe.empty()                       ? "recipe"
+                         : !request.spelling.empty()                   ? "spelling"
+                         : request.compute_dtype != none.compute_dtype ? "compute_dtype"
+                         : request.group_size != none.group_size       ? "group_size"
+                         : request.symmetric != none.symmetric         ? "symmetric"
+                         : request.power_of_two_scales                 ? "power_of_two_scales"
+                         : request.fuse != none.fuse                   ? "fuse"
+                         : request.nonfinite != none.nonfinite         ? "nonfinite"
+                         : request.clip != none.clip                   ? "clip"
+                         : request.convrot != none.convrot             ? "convrot"
+                         : !request.importance.empty()                 ? "importance"
+                                                                       : nullptr;
+    if (option == nullptr) return {};
+    return fail(fmt::format("`{}` is of use with a scheme only", option), "`to` names one, such as nvfp4");
+  }
+  if (request.to != DType::undefined && !request.scheme.empty()) {
+    return fail("there are a type and a scheme to convert to", "rules name types for some of the tensors");
+  }
+  if (request.options.scale != 1.0) return fail("schemes have scales of their own, and `scale` is another");
+  if (request.raw_codes) return fail("`raw_codes` converts codes as plain numbers, which are then not quantized");
+  if (!request.filter.rename.empty()) {
+    return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");
+  }
+  return {};
+}
+
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
+  if (!layer.quantizing) return;
+  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
+  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
+  tensor.weight_type = layer.quantizing->numbers;
+  if (written.role != quantized::PartRole::codes) return;
+  tensor.weight_bytes = bytes;
+  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
+  std::uint64_t sum = 0;
+  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
+  tensor.weight_bits =
+      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
+  tensor.choice = layer.choice;
+  tensor.weight_scheme = layer.becomes.scheme;
+  tensor.recipe = layer.recipe;
+  tensor.search = layer.quantizing->search();
+  tensor.passes = layer.passes;
+}
+
+Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
+                            const quantized::Layer& layer, std::size_t place, const quantized::Respelling& respelling,
+                            const formats::Format& output, std::vector<PlannedTensor>& plan) {
+  const quantized::RespelledLayer& respelled = respelling.layers[place];
+  const formats::TensorInfo& own = tensors[index];
+  if (std::ranges::find(respelled.kept, index) != respelled.kept.end()) {
+    PlannedTensor& kept = plan.emplace_back();
+    kept.target = own;
+    kept.source = index;
+    kept.from = own.dtype;
+    kept.bytes_in = own.bytes;
+    kept.reason = {TypeReason::decodes_codes};
+    kept.quantized = true;
+    kept.layer = place;
+  }
+  if (index != layer.codes()) return {};
+  const bool quantizes = respelled.quantizing.has_value();
+  const char* within = respelled.choice.empty() ? "" : ", within `budget`";
+  const std::string search = quantizes ? respelled.quantizing->search() : std::string();
+  const std::string words = quantizes ? fmt::format("{} by {}{}{} as {}{}", respelled.becomes.scheme, respelled.recipe,
+                                                    search.empty() ? "" : ", ", search, respelling.spelling, within)
+                                      : fmt::format("{} {}", layer.spelling, layer.scheme);
+  for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
+    const formats::TensorInfo& target = respelled.written.tensors[i].info;
+    const bool held = target.dtype == DType::undefined
+                          ? output.can_hold_foreign != nullptr && output.can_hold_foreign(target.foreign_dtype)
+                          : output.can_hold(target.dtype);
+    if (!held || !output.many_tensors) {
+      return Error{.code = ErrorCode::unsupported,
+                   .message = fmt::format("{} cannot hold the tensors of \"{}\"", output.name, respelling.spelling),
+                   .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
+                   .tensor = target.name};
+    }
+    const std::string& source = tensors[respelled.sources[i]].name;
+    PlannedTensor& planned = plan.emplace_back();
+    planned.target = target;
+    planned.source = SIZE_MAX;
+    planned.from = target.dtype;
+    planned.bytes_in = target.bytes;
+    planned.reason = {quantizes ? TypeReason::quantized : TypeReason::respelled, 0, words};
+    planned.quantized = true;
+    if (source != target.name) planned.source_name = source;
+    planned.layer = place;
+    planned.written = i;
+    std::uint64_t bytes = 0;
+    for (const quantized::Part& part : layer.parts) bytes += tensors[part.tensor].bytes;
+    set_weight(planned, respelled, bytes);
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,24 @@
+// What the tensors of layers become in another spelling or scheme.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <vector>
+
+#include "convert/plan/file_plan.hpp"
+
+namespace tensorcast::file_conversion {
+
+// Checks that a request respells and asks for nothing that contradicts it. Errors: invalid_argument.
+[[nodiscard]] Result<void> check_respelling(const ConvertRequest& request);
+
+// Checks that options of schemes go with one, and with nothing that contradicts it. Errors: invalid_argument.
+[[nodiscard]] Result<void> check_quantizing(const ConvertRequest& request);
+
+// Plans tensor `index`, one of the layer `place`: at its codes, all tensors that the layer becomes. Errors: unsupported
+// (a type that the output cannot hold).
+[[nodiscard]] Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
+                                          const quantized::Layer& layer, std::size_t place,
+                                          const quantized::Respelling& respelling, const formats::Format& output,
+                                          std::vector<PlannedTensor>& plan);
+
+}  // namespace tensorcast::file_conversion

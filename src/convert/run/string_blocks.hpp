@@ -1,0 +1,81 @@
+// Converts tensors to and from strings block by block: memory is bounded, whatever their size.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "convert/plan/file_plan.hpp"
+#include "formats/format.hpp"
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::file_conversion {
+
+// The strings that a tensor of the input becomes; it has strings or numbers.
+class StringBlocks {
+ public:
+  // All references but the options outlive this. `block_bytes` is a multiple of 512.
+  StringBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
+               std::size_t block_bytes);
+
+  // Returns the number of strings that next() has returned.
+  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
+  [[nodiscard]] bool at_end() const noexcept { return done_ == tensor_.target.count; }
+  // Returns the next strings, at least one. Precondition: !at_end(). Errors: those of the reader and of the cast.
+  [[nodiscard]] Result<StringBuffer> next();
+
+ private:
+  [[nodiscard]] Result<StringBuffer> print_numbers();
+
+  CastOptions options_;
+  const PlannedTensor& tensor_;
+  formats::Reader& reader_;
+  std::size_t block_bytes_;
+  std::uint64_t done_ = 0;
+  std::vector<std::byte> numbers_;
+};
+
+// The numbers that a tensor of strings of the input becomes.
+class NumberBlocks {
+ public:
+  // All references outlive this. `block_bytes` is a multiple of 64.
+  NumberBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
+               std::size_t block_bytes);
+
+  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
+  [[nodiscard]] bool at_end() const noexcept { return done_ == tensor_.target.count; }
+  // Writes the next numbers to the beginning of `block`, of block_bytes or more, and returns them: whole bytes unless
+  // they are the last. Precondition: !at_end(). Errors: those of the reader and of the cast.
+  [[nodiscard]] Result<std::span<std::byte>> next(std::span<std::byte> block);
+
+ private:
+  CastOptions options_;
+  const PlannedTensor& tensor_;
+  formats::Reader& reader_;
+  std::size_t block_bytes_;
+  std::uint64_t done_ = 0;
+};
+
+// Compares strings that arrive in blocks, which need not end at the same strings.
+class StringComparison {
+ public:
+  // Reads a tensor of strings, `index` in `reader`, which outlives this.
+  StringComparison(formats::Reader& reader, std::size_t index, std::size_t bytes_at_once)
+      : reader_(reader), index_(index), block_bytes_(bytes_at_once) {}
+
+  // Returns how many of the strings equal the next of the tensor, up to the first that differs. Precondition: the
+  // tensor has so many left. Errors: those of the reader.
+  [[nodiscard]] Result<std::size_t> count_equal(const StringBuffer& strings);
+
+ private:
+  formats::Reader& reader_;
+  std::size_t index_;
+  std::size_t block_bytes_;
+  StringBuffer block_;
+  std::size_t next_ = 0;  // in block_
+  std::uint64_t read_ = 0;
+};
+
+}  // namespace tensorcast::file_conversion

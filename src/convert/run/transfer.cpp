@@ -1,0 +1,274 @@
+#include "convert/run/transfer.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "convert/run/aligned_buffer.hpp"
+#include "convert/run/block_writer.hpp"
+#include "convert/run/element_blocks.hpp"
+#include "convert/run/string_blocks.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/try.hpp"
+#include "quantized/rewrite/damage.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using formats::Reader;
+using formats::Writer;
+
+constexpr std::size_t blocks_in_flight = 4;  // one being filled, one being written, two waiting
+
+bool is_scaled(const PlannedTensor* tensor) { return tensor->scale != 1.0; }
+
+class Transfer {
+ public:
+  Transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& reader, Writer& writer,
+           ProgressMeter& progress, io::Sha256* hash)
+      : run_(run),
+        tensors_(tensors),
+        reader_(reader),
+        writer_(writer),
+        progress_(progress),
+        block_bytes_(block_bytes_for(run, std::ranges::any_of(tensors, &is_scaled))),
+        source_(block_bytes_),
+        blocks_(writer, hash, blocks_in_flight, block_bytes_) {
+    outcome_.reports.resize(tensors.size());
+    outcome_.damages.resize(tensors.size());
+  }
+
+  Result<TransferOutcome> run() {
+    for (std::size_t index = 0; index < tensors_.size(); ++index) {
+      const PlannedTensor& tensor = *tensors_[index];
+      TRY(at_tensor(tensor.name(), move(index, tensor)));
+      if (outcome_.cancelled) return std::move(outcome_);
+    }
+    TRY(blocks_.drain());
+    return std::move(outcome_);
+  }
+
+ private:
+  Result<void> move(std::size_t index, const PlannedTensor& tensor) {
+    if (tensor.target.dtype == DType::string) return move_strings(tensor);
+    if (tensor.from == DType::string) return move_parsed_strings(tensor);
+    if (!tensor.converts) return copy(tensor, tensor.source, tensor.bytes_in);
+    return is_read_rounded(tensor) ? copy_rounded(index, tensor) : convert(index, tensor);
+  }
+
+  Result<void> copy(const PlannedTensor& tensor, std::size_t source, std::uint64_t all_bytes) {
+    for (std::uint64_t offset = 0; offset < all_bytes && !outcome_.cancelled;) {
+      std::span<std::byte> block = TRY(blocks_.acquire());
+      const std::size_t bytes = std::min<std::uint64_t>({block.size(), block_bytes, all_bytes - offset});
+      TRY(reader_.read(source, offset, block.first(bytes)));
+      blocks_.push(bytes);
+      const std::uint64_t before = share(tensor, offset, all_bytes);
+      offset += bytes;
+      advance(share(tensor, offset, all_bytes) - before, tensor);
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool measures_decoded() const { return run_.report && !run_.report_casts_only; }
+
+  // Reports whether nothing but the numbers of a decoded layer is asked for. If their type has fewer exponents than
+  // float32, they are compared while they are rounded.
+  [[nodiscard]] bool is_read_rounded(const PlannedTensor& tensor) const {
+    if (tensor.rounded == SIZE_MAX || measures_decoded()) return false;
+    const CastOptions options = options_for(tensor);
+    if (!(options == CastOptions{})) return false;
+    return tensor.target.dtype != DType::float16 || !is_judged(tensor, options);
+  }
+
+  [[nodiscard]] bool is_judged(const PlannedTensor& tensor, const CastOptions& options) const {
+    return (run_.on_loss != OnLoss::ignore || run_.refuse_zeroed) &&
+           may_damage(tensor.from, tensor.target.dtype, options);
+  }
+
+  Result<void> copy_rounded(std::size_t index, const PlannedTensor& tensor) {
+    TRY(copy(tensor, tensor.rounded, tensor.target.bytes));
+    const CastOptions options = options_for(tensor);
+    if (outcome_.cancelled || !is_judged(tensor, options)) return {};
+    const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(tensor.rounded);
+    if (numbers && !may_damage(*numbers, tensor.target.dtype)) return {};
+    return measure(index, tensor, options);
+  }
+
+  // `count` numbers from `first` on, until the next block is read.
+  Result<std::span<std::byte>> read_block(const PlannedTensor& tensor, std::uint64_t first, std::size_t count) {
+    const std::span<std::byte> source = source_.span().first(storage_bytes(tensor.from, count));
+    TRY(reader_.read(tensor.source, storage_bytes(tensor.from, first), source));
+    return source;
+  }
+
+  // Reads a tensor again for what became of its numbers.
+  Result<void> measure(std::size_t index, const PlannedTensor& tensor, const CastOptions& options) {
+    const DType from = tensor.from, to = tensor.target.dtype;
+    const std::uint64_t per_block = block_elements(from, to, block_bytes_);
+    const AlignedBuffer made(block_bytes_);
+    CastReport report;
+    NonzeroCounts nonzero;
+    for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
+      const std::size_t count = std::min(per_block, tensor.target.count - first);
+      const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+      std::span<std::byte> source = TRY(read_block(tensor, first, count));
+      const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
+      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, run_.execution);
+      if (!done) return located(std::move(done).error(), first, from);
+      nonzero.before += count_nonzero(from, source, count);
+      nonzero.after += count_nonzero(to, target, count);
+      advance(0, tensor);
+    }
+    return outcome_.cancelled ? Result<void>() : judge(index, report, nonzero, from, to);
+  }
+
+  Result<void> convert(std::size_t index, const PlannedTensor& tensor) {
+    const DType from = tensor.from;
+    const DType to = tensor.target.dtype;
+    const std::uint64_t per_block = block_elements(from, to, block_bytes_);
+    const CastOptions options = options_for(tensor);
+    const bool judged = is_judged(tensor, options);
+    std::optional<CastReport> report;
+    const bool reported = tensor.decodes() ? measures_decoded() : run_.report;
+    if (reported || judged) report.emplace();
+    NonzeroCounts nonzero;
+    for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
+      const std::size_t count = std::min(per_block, tensor.target.count - first);
+      const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+      std::span<std::byte> source = TRY(read_block(tensor, first, count));
+      std::span<std::byte> block = TRY(blocks_.acquire());
+      const MutableTensorView target{to, shape, block.first(storage_bytes(to, count))};
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, run_.execution)
+                                 : cast({from, shape, source}, target, options, run_.execution);
+      if (!done) return located(std::move(done).error(), first, from);
+      if (judged) {
+        nonzero.before += count_nonzero(from, source, count);
+        nonzero.after += count_nonzero(to, target.bytes, count);
+      }
+      blocks_.push(target.bytes.size());
+      advance(
+          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
+          tensor);
+    }
+    if (reported) outcome_.reports[index] = report;
+    return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();
+  }
+
+  Result<void> judge(std::size_t index, const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
+    const bool strict = run_.on_loss == OnLoss::fail;
+    std::optional<Damage> damage =
+        strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to);
+    if (!damage) return {};
+    const bool zeroed = run_.refuse_zeroed && family(to) != Family::boolean && became_mostly_zero(nonzero);
+    if (strict || zeroed) {
+      std::string hint = damage->remedy + (strict ? "" : "; `allow_loss` converts all the same");
+      return Error{.code = ErrorCode::out_of_range, .message = std::move(damage->what), .hint = std::move(hint)};
+    }
+    if (run_.on_loss == OnLoss::tell) outcome_.damages[index] = std::move(damage);
+    return {};
+  }
+
+  Result<void> move_strings(const PlannedTensor& tensor) {
+    TRY(blocks_.drain());
+    if (writer_.measures_strings()) {
+      const auto measure = [&](const StringBuffer& block) { return writer_.measure_strings(block); };
+      TRY(each_block(tensor, measure));
+    }
+    std::uint64_t appended = 0;
+    return each_block(tensor, [&](const StringBuffer& block) {
+      const std::uint64_t count = block.offsets.size() - 1;
+      advance(share(tensor, appended + count) - share(tensor, appended), tensor);
+      appended += count;
+      return writer_.append_strings(block);
+    });
+  }
+
+  // Calls take(strings) for each block of a tensor that becomes strings, until the conversion is cancelled.
+  template <class Take>
+  Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
+    for (StringBlocks blocks(options_of(run_, tensor), tensor, reader_, block_bytes_);
+         !blocks.at_end() && !outcome_.cancelled;) {
+      TRY(take(TRY(blocks.next())));
+      advance(0, tensor);
+    }
+    return {};
+  }
+
+  Result<void> move_parsed_strings(const PlannedTensor& tensor) {
+    for (NumberBlocks numbers(options_for(tensor), tensor, reader_, block_bytes_);
+         !numbers.at_end() && !outcome_.cancelled;) {
+      const std::uint64_t before = share(tensor, numbers.done());
+      const std::span<std::byte> parsed = TRY(numbers.next(TRY(blocks_.acquire())));
+      blocks_.push(parsed.size());
+      advance(share(tensor, numbers.done()) - before, tensor);
+    }
+    return {};
+  }
+
+  // The part of the tensor's bytes, in and out, that its first `elements` have.
+  static std::uint64_t share(const PlannedTensor& tensor, std::uint64_t elements) {
+    return share(tensor, elements, tensor.target.count);
+  }
+
+  // That of the first `done` of `total` equal parts.
+  static std::uint64_t share(const PlannedTensor& tensor, std::uint64_t done, std::uint64_t total) {
+    const double all = static_cast<double>(tensor.bytes_in) + static_cast<double>(tensor.target.bytes);
+    if (done == total) return tensor.bytes_in + tensor.target.bytes;
+    return static_cast<std::uint64_t>(all * static_cast<double>(done) / static_cast<double>(total));
+  }
+
+  // With `refuse_wrap`, a number out of an integer type's range is an error unless the options say more.
+  [[nodiscard]] CastOptions options_for(const PlannedTensor& tensor) const {
+    CastOptions options = options_of(run_, tensor);
+    const bool is_default = options.out_of_range == OutOfRange::automatic;
+    const bool is_integer = family(tensor.target.dtype) == Family::integer;
+    if (run_.refuse_wrap && is_default && is_integer) options.out_of_range = OutOfRange::error;
+    return options;
+  }
+
+  // The error of a block that begins at element `first`.
+  [[nodiscard]] Error located(Error error, std::uint64_t first, DType from) const {
+    if (error.element) *error.element += first;
+    const bool may_say_more = run_.refuse_wrap && run_.options.out_of_range == OutOfRange::automatic;
+    if (error.code == ErrorCode::out_of_range && error.hint.empty() && may_say_more) {
+      error.hint = family(from) == Family::floating
+                       ? "`out_of_range` wrap or saturate converts it all the same; `scale` may make it fit"
+                       : "`out_of_range` wrap or saturate converts it all the same; a wider type holds it";
+    }
+    return error;
+  }
+
+  void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
+    if (!progress_.advance(bytes, tensor.name())) outcome_.cancelled = true;
+  }
+
+  const ConversionRun& run_;
+  std::span<const PlannedTensor* const> tensors_;
+  Reader& reader_;
+  Writer& writer_;
+  ProgressMeter& progress_;
+  std::size_t block_bytes_;
+  AlignedBuffer source_;
+  BlockWriter blocks_;
+  TransferOutcome outcome_;
+};
+
+}  // namespace
+
+void TransferOutcome::move_to(TensorOutcome& tensor, std::size_t index) {
+  tensor.report = std::move(reports[index]);
+  if (std::optional<Damage>& damage = damages[index]) {
+    tensor.damage = std::move(damage->what);
+    tensor.remedy = std::move(damage->remedy);
+  }
+}
+
+void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader) {
+  const DType to = tensor.target.dtype;
+  if (tensor.converts && quantized::DecodedReader::rounds_to(to)) tensor.rounded = reader.add_rounded(layer, to);
+}
+
+Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
+                                 Reader& reader, Writer& writer, ProgressMeter& progress, io::Sha256* hash) {
+  return Transfer(run, tensors, reader, writer, progress, hash).run();
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,57 @@
+// What a request asks for each tensor, by its patterns, rules and conditions.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
+#include "convert/select/pattern_list.hpp"
+#include "convert/select/reason.hpp"
+#include "formats/format.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::file_conversion {
+
+struct Decision {
+  DType to = DType::undefined;  // undefined: copied, unless there is a scheme
+  std::string scheme = {};      // quantized to it; "": it is not
+  std::string recipe = {};      // of `scheme`; "": that of the request
+  bool by_budget = false;       // quantized to the scheme that the budget's choice gives it
+  Reason reason = {};
+  bool included = true;
+  bool left = false;  // a conversion was requested and is not done
+  double scale = 1.0;
+
+  [[nodiscard]] bool quantizes() const noexcept { return !scheme.empty() || by_budget; }
+  [[nodiscard]] bool changes() const noexcept { return to != DType::undefined || quantizes(); }
+};
+
+// Whether a request names a type, a scheme or a budget.
+[[nodiscard]] bool has_target(const TensorTargets& targets);
+// Whether weights may be quantized: the request, or a rule, names a scheme.
+[[nodiscard]] bool quantizes(const TensorTargets& targets);
+
+// The request's patterns, compiled.
+class Selection {
+ public:
+  // Errors: invalid_argument (patterns and rules that are wrong).
+  [[nodiscard]] static Result<Selection> compile(const ConvertRequest& request);
+
+  // The array of a format without names is converted whatever its type. Errors: unsupported (a rule for a tensor that
+  // cannot be converted).
+  [[nodiscard]] Result<Decision> decide(const ConvertRequest& request, const formats::TensorInfo& tensor,
+                                        const formats::Format& input, bool optimizer_state);
+  [[nodiscard]] bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
+  // Errors: invalid_argument, naming a pattern that has matched nothing so far.
+  [[nodiscard]] Result<void> check_all_matched() const;
+
+ private:
+  std::size_t first_rule(const ConvertRequest& request, const formats::TensorInfo& tensor);
+  [[nodiscard]] Result<Decision> by_rule(const ConvertRequest& request, std::size_t rule,
+                                         const formats::TensorInfo& tensor, const formats::Format& input) const;
+
+  PatternList rules_;
+  PatternList include_;
+  PatternList exclude_;
+};
+
+}  // namespace tensorcast::file_conversion
