@@ -57,11 +57,11 @@ if(TARGET tcast)
   if(CMAKE_INSTALL_PREFIX STREQUAL /usr AND EXISTS /etc/debian_version)
     set(zsh_folder vendor-completions) # where Debian's zsh looks for those of packages
   endif()
-  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.bash RENAME tcast
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/commands/completion.bash RENAME tcast
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)
-  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.zsh RENAME _tcast
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/commands/completion.zsh RENAME _tcast
           DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} COMPONENT tools)
-  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/completion.fish RENAME tcast.fish
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/commands/completion.fish RENAME tcast.fish
           DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)

@@ -134,8 +134,8 @@ def test_programs_use_the_public_interface_only(user):
         for path in sources
         for name in includes(path, '"')
         if not name.startswith("tensorcast/")
-        and not (path.parent / name).exists()
-        and not (path.parent / f"{name}.in").exists()  # is generated
+        and not any((folder / name).exists() for folder in (path.parent, ROOT / "tools/tcast"))
+        and not (ROOT / f"tools/tcast/{name}.in").exists()  # is generated
         and not (user == "tools" and (LIST_OF_OPTIONS.fullmatch(name) or ALONE.fullmatch(name)))  # constants
     ]
     assert not inside

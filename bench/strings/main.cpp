@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tcast/measure.hpp"
+#include "commands/measure.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tcast/measure.hpp"
+#include "commands/measure.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/version.hpp"
 

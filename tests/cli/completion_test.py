@@ -11,7 +11,7 @@ import unittest
 
 import running
 
-SCRIPTS = pathlib.Path(__file__).parents[2] / "tools/tcast"
+SCRIPTS = pathlib.Path(__file__).parents[2] / "tools/tcast/commands"
 SCRIPT = SCRIPTS / "completion.bash"
 
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 // SPDX-License-Identifier: Apache-2.0
-#include "convert_rules.hpp"
+#include "flags/convert_rules.hpp"
 
 // The fuzzer has a main of its own.
 #define main tcast_main

@@ -10,14 +10,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "arguments.hpp"
 #include "command.hpp"
-#include "failure.hpp"
-#include "help_formatter.hpp"
-#include "interrupt.hpp"
-#include "suggestion.hpp"
+#include "flags/arguments.hpp"
+#include "flags/help_formatter.hpp"
+#include "flags/suggestion.hpp"
+#include "process/failure.hpp"
+#include "process/interrupt.hpp"
+#include "process/terminal.hpp"
 #include "tensorcast/version.hpp"
-#include "terminal.hpp"
 
 namespace tcast {
 namespace {

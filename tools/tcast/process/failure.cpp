@@ -1,0 +1,83 @@
+#include "process/failure.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "process/printable.hpp"
+
+namespace tcast {
+namespace {
+
+void print(std::string_view kind, std::string_view message, std::string_view hint) {
+  std::string text = fmt::format("tcast: {}: {}\n", kind, printable(message));
+  if (!hint.empty()) text += fmt::format("tcast: hint: {}\n", printable(hint));
+  std::fputs(text.c_str(), stderr);
+}
+
+bool is_field(std::string_view word) {
+  return !word.empty() &&
+         std::all_of(word.begin(), word.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
+std::string option_of(std::string_view field) {
+  if (field == "overwrite") return "--force";
+  if (field == "single_file") return "--output-layout single";
+  std::string option = fmt::format("--{}", field);
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
+std::string hint_of(const tensorcast::Error& error) {
+  std::error_code ignored;
+  const bool folder = !error.file.empty() && std::filesystem::is_directory(error.file, ignored);
+  if (error.hint.empty() && folder && error.system_error == EISDIR) {
+    return "`tcast convert`, `inspect`, `verify` and `diff` read a checkpoint's folder; name one of its files here";
+  }
+  return error.hint;
+}
+
+}  // namespace
+
+std::string with_options(std::string_view text) {
+  std::string result;
+  while (true) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == std::string_view::npos ? begin : text.find('`', begin + 1);
+    if (end == std::string_view::npos) return result.append(text);
+    const std::string_view word = text.substr(begin + 1, end - begin - 1);
+    result.append(text.substr(0, begin));
+    result.append(is_field(word) ? option_of(word) : std::string(text.substr(begin, end - begin + 1)));
+    text.remove_prefix(end + 1);
+  }
+}
+
+int fail(const tensorcast::Error& error) {
+  tensorcast::Error described = error;
+  described.hint.clear();
+  described.message = with_options(described.message);
+  constexpr std::size_t longest_name = 200;
+  described.tensor = abbreviated(printable(described.tensor), longest_name);
+  print("error", described.describe(), with_options(hint_of(error)));
+  return exit_failed;
+}
+
+int fail(std::string_view message, std::string_view hint) {
+  print("error", message, hint);
+  return exit_failed;
+}
+
+void warn(std::string_view message, std::string_view hint) { print("warning", message, with_options(hint)); }
+
+int misuse(std::string_view message, std::string_view hint) {
+  print("error", message, hint);
+  return exit_usage;
+}
+
+}  // namespace tcast
