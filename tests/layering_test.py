@@ -54,6 +54,7 @@ COMPONENTS = {name: layers.split() for name, layers in re.findall(
 SECTIONS = re.split(r"^## `(\w+)`.*\n", (ROOT / "src/README.md").read_text(), flags=re.MULTILINE)[1:]
 HEADERS = {name: re.search(r"Headers: `([\w ]+)`", text).group(1).split()
            for name, text in zip(SECTIONS[::2], SECTIONS[1::2])}
+ROOMS = re.findall(r"^\| `(\w+/[\w/]+)/` \|", (ROOT / "src/README.md").read_text(), re.MULTILINE)  # lowest first
 LAYERS = [layer for layers in COMPONENTS.values() for layer in layers]
 
 
@@ -76,6 +77,27 @@ def test_every_folder_is_a_layer_and_src_readme_describes_it():
     assert list(COMPONENTS) == SECTIONS[::2] == ["core", "files", "models"]
     described = [re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE) for text in SECTIONS[1::2]]
     assert described == list(COMPONENTS.values())
+
+
+def test_src_readme_describes_every_room():
+    folders = {str(path.relative_to(ROOT / "src").parent) for path in code_below("src")}
+    rooms = {room for room in folders if "/" in room and not {"testdata", "corpus"} & set(room.split("/"))}
+    formats = {room for room in rooms if room.startswith("formats/") and room != "formats/bytes"}
+    assert set(ROOMS) == rooms - formats | {"formats/NAME"}
+
+
+@pytest.mark.parametrize("layer", ["quantized", "convert", "checkpoint"])
+def test_a_room_includes_only_rooms_above_it(layer):
+    order = [room for room in ROOMS if room.startswith(f"{layer}/")]
+    wrong = [
+        f"{shown(path)} includes {name}"
+        for path in code_below(*(f"src/{room}" for room in order))
+        if not is_test(path)
+        for name in includes(path, '"')
+        if (room := name.rpartition("/")[0]) in order
+        and order.index(room) > order.index(str(path.relative_to(ROOT / "src").parent))
+    ]
+    assert order and not wrong
 
 
 @pytest.mark.parametrize("layer", LAYERS)
