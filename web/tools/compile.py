@@ -52,7 +52,7 @@ rule shrink
 def sources() -> list[pathlib.Path]:
     folders = [ROOT / "src" / layer for layer in LAYERS]
     found = [path for folder in folders for path in folder.rglob("*.cpp")]
-    return sorted(p for p in found if not re.search(r"(_test|_fuzz)\.cpp$", p.name) and p.name != "print_python.cpp")
+    return sorted(p for p in found if not re.search(r"(_test|_fuzz)\.cpp$", p.name))
 
 
 def ninja(python: str) -> str:
