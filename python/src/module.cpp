@@ -1,4 +1,4 @@
-// tensorcast._core: the part of the C++ library that Python needs. Arguments are prepared in Python (_arrays.py),
+// tensorcast._core: the part of the C++ library that Python needs. Arguments are prepared in Python (_cast/_arrays.py),
 // except for the hot call.
 #define TENSORCAST_IMPORTS_NUMPY
 #include "numpy_api.hpp"

@@ -8,8 +8,8 @@
 
 namespace tensorcast::python {
 
-// Sets what the calls below need of PyTorch, a dictionary that tensorcast._torch makes. Returns -1 with a Python error
-// set if something is missing.
+// Sets what the calls below need of PyTorch, a dictionary that tensorcast._interop._torch makes. Returns -1 with a
+// Python error set if something is missing.
 int load_torch(PyObject* parts);
 
 // Reports whether `x` is a torch.Tensor or Parameter, not of a subclass. False before load_torch().

@@ -11,7 +11,8 @@ Every conversion is the one that ONNX ``Cast`` defines: one rounding from the ex
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _report_text  # noqa: F401
+from . import _core  # noqa: F401
+from ._cast import _report_text  # noqa: F401
 from ._core import CastReport, __version__, cast
 from ._errors import (
     Cancelled,
@@ -22,26 +23,26 @@ from ._errors import (
     ParseError,
     UnsupportedError,
 )
-from ._pool import read_environment as _read_environment
-from ._pool import set_result_pool
-from ._torch_hooks import register_with_torch as _register_with_torch
+from ._cast._pool import read_environment as _read_environment
+from ._cast._pool import set_result_pool
+from ._interop._torch_hooks import register_with_torch as _register_with_torch
 
 # All else is imported when it is first named (_DEFINED_IN), so that importing the package takes a few milliseconds.
 if TYPE_CHECKING:
     from . import checkpoint, graph, mdf, onnx, onnx_backend, openvino, ort, ray, torch
-    from ._blocks import block_formats, dequantize
+    from ._cast._blocks import block_formats, dequantize
     from ._convert_options import ConvertOptions
-    from ._exchange import DLPackArray, dlpack, from_dlpack
-    from ._explain import explain
-    from ._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
-    from ._files import open as open  # not of __all__: `import *` leaves Python's own alone
-    from ._layers import QuantizedLayer
-    from ._nodes import CastLikeNode, CastNode
+    from ._interop._exchange import DLPackArray, dlpack, from_dlpack
+    from ._cast._explain import explain
+    from ._files._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
+    from ._files._files import open as open  # not of __all__: `import *` leaves Python's own alone
+    from ._files._layers import QuantizedLayer
+    from ._cast._nodes import CastLikeNode, CastNode
     from ._options import CastOptions
-    from ._promote import promote, promote_types
-    from ._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
-    from ._reports import plot_report
-    from ._remote import set_storage_options
+    from ._cast._promote import promote, promote_types
+    from ._cast._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
+    from ._cast._reports import plot_report
+    from ._files._remote import set_storage_options
     from ._requests import Rule
     from ._results import (
         AddCastResult,
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
         TensorStats,
         VerifyResult,
     )
-    from ._scales import absmax_scale
-    from ._slices import TensorSlice
+    from ._cast._scales import absmax_scale
+    from ._files._slices import TensorSlice
     from .graph import add_cast, load_model
 
 __all__ = [
@@ -135,18 +136,18 @@ __all__ = [
 ]
 
 _DEFINED_IN = {
-    "_blocks": ("block_formats", "dequantize"),
+    "_cast._blocks": ("block_formats", "dequantize"),
     "_convert_options": ("ConvertOptions",),
-    "_exchange": ("DLPackArray", "dlpack", "from_dlpack"),
-    "_explain": ("explain",),
-    "_files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),
-    "_layers": ("QuantizedLayer",),
-    "_nodes": ("CastLikeNode", "CastNode"),
+    "_interop._exchange": ("DLPackArray", "dlpack", "from_dlpack"),
+    "_cast._explain": ("explain",),
+    "_files._files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),
+    "_files._layers": ("QuantizedLayer",),
+    "_cast._nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
-    "_promote": ("promote", "promote_types"),
-    "_quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
-    "_reports": ("plot_report",),
-    "_remote": ("set_storage_options",),
+    "_cast._promote": ("promote", "promote_types"),
+    "_cast._quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
+    "_cast._reports": ("plot_report",),
+    "_files._remote": ("set_storage_options",),
     "_requests": ("Rule",),
     "_results": (
         "AddCastResult",
@@ -168,8 +169,8 @@ _DEFINED_IN = {
         "TensorStats",
         "VerifyResult",
     ),
-    "_scales": ("absmax_scale",),
-    "_slices": ("TensorSlice",),
+    "_cast._scales": ("absmax_scale",),
+    "_files._slices": ("TensorSlice",),
     "graph": ("add_cast", "load_model"),
 }
 _HOMES = {name: module for module, names in _DEFINED_IN.items() for name in names}
@@ -192,7 +193,7 @@ def __dir__() -> list[str]:
 
 def _general_cast(*args: Any, **options: Any) -> Any:
     """Casts what ``_core.cast`` leaves to Python, such as mappings of arrays."""
-    from . import _mappings
+    from ._cast import _mappings
 
     _core.set_general_cast(_mappings.cast)
     return _mappings.cast(*args, **options)

@@ -16,7 +16,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from . import _core, _tensors
+from . import _core
+from ._cast import _tensors
 from ._arguments import plain_errors
 from ._errors import CastError
 from ._options import CastOptions, DTypeLike, shows_options

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _numpy_types
+from ._cast import _numpy_types
 from ._core import cast as _cast
 from ._errors import CastError
 from ._options import FloatString

@@ -17,7 +17,9 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
-from . import _core, _onnx_arrays, _tensors
+from . import _core
+from ._cast import _tensors
+from ._interop import _onnx_arrays
 from ._errors import CastError, UnsupportedError
 from .graph import Program, load_model
 

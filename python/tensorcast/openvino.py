@@ -26,8 +26,8 @@ import openvino  # type: ignore[import-untyped,unused-ignore]
 
 from . import _core
 from ._errors import CastError, UnsupportedError
-from ._libraries import find_library
-from ._promote import promote_types
+from ._interop._libraries import find_library
+from ._cast._promote import promote_types
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import CastError
-from ._libraries import find_library
+from ._interop._libraries import find_library
 from .onnx._model_files import read_model, unnamed, write_model
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _remote, checkpoint
+from . import checkpoint
+from ._files import _remote
 from ._errors import Cancelled, CastError
 from ._results import ConvertResult
 

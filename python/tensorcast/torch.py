@@ -20,9 +20,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import _torch_operator  # noqa: F401: the operator
+from ._interop import _torch_operator  # noqa: F401: the operator
 from ._errors import CastError
-from ._torch import _NAME, type_name
+from ._interop._torch import _NAME, type_name
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

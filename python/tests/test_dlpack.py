@@ -275,7 +275,7 @@ class Lender:
 
 
 def test_casts_of_lent_memory_need_no_python_code(monkeypatch):
-    from tensorcast import _exchange
+    from tensorcast._interop import _exchange
 
     numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
     general = []

@@ -65,7 +65,7 @@ class General:
     """Counts the calls that go through Python code."""
 
     def __init__(self, monkeypatch):
-        from tensorcast import _torch
+        from tensorcast._interop import _torch
 
         self.calls, original = 0, _torch.cast_tensor
 

@@ -145,7 +145,7 @@ def test_import_loads_little():
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.startswith("tensorcast")}
-    modules = ("_core", "_errors", "_pool", "_report_text", "_torch_hooks")
+    modules = ("_core", "_errors", "_cast", "_cast._pool", "_cast._report_text", "_interop", "_interop._torch_hooks")
     assert ours == {"tensorcast"} | {f"tensorcast.{name}" for name in modules}
     heavy = {"argparse", "asyncio", "ctypes", "json", "multiprocessing", "pathlib", "socket", "subprocess", "tempfile"}
     assert not heavy & set(loaded)

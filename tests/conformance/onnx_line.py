@@ -14,7 +14,8 @@ from onnx.backend.test import BackendTest
 from onnx.backend.test.loader import load_model_tests
 
 import tensorcast as tc
-from tensorcast import _onnx_arrays, onnx_backend
+from tensorcast import onnx_backend
+from tensorcast._interop import _onnx_arrays
 
 OPERATORS = re.compile(r"^test_(cast|castlike|bitcast|quantizelinear|dequantizelinear|dynamicquantizelinear(?!.*_expanded))(_|$)")
 FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _core
-from ._options import CastOptions, DTypeLike, shows_options
-from ._results import Explained, Explanation
+from .. import _core
+from .._options import CastOptions, DTypeLike, shows_options
+from .._results import Explained, Explanation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from ._errors import UnsupportedError
+from .. import _core
+from .._errors import UnsupportedError
 
 Array: TypeAlias = npt.NDArray[Any]
 

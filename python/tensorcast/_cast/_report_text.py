@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from ._core import CastReport
+from .._core import CastReport
 
 _COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped")
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import _core, _exchange, _foreign
-from ._errors import CastError, OutOfRangeError, ParseError, UnsupportedError
+from .. import _core
+from .._interop import _exchange, _foreign
+from .._errors import CastError, OutOfRangeError, ParseError, UnsupportedError
 from ._numpy_types import (
     NAME_OF_TYPE,
     Array,

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _tensors
-from ._arguments import plain_errors
-from ._options import CastOptions, DTypeLike, shows_options
+from .. import _core
+from . import _tensors
+from .._arguments import plain_errors
+from .._options import CastOptions, DTypeLike, shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._core import _SupportsDLPack
+    from .._core import _SupportsDLPack
 
 _Tensor = TypeVar("_Tensor", bound="_SupportsDLPack")
 
@@ -73,7 +74,7 @@ class _Node:
     def _forward(self, x: Any, *others: Any) -> Any:
         if not _tensors.requires_grad(x):
             return _forward(self._core, x, *others)
-        from ._torch import node_forward
+        from .._interop._torch import node_forward
 
         # Several results may wait for their gradients, so each has what backward needs to itself.
         core = type(self)(**self._parameters)._core

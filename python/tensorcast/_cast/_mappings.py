@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _core, _foreign, _numpy_types, _requests, _tensors
-from ._errors import CastError
-from ._option_list import OF_MAPPINGS, REQUEST_DEFAULTS
+from .. import _core, _requests
+from .._interop import _foreign
+from . import _arrays, _numpy_types, _tensors
+from .._errors import CastError
+from .._option_list import OF_MAPPINGS, REQUEST_DEFAULTS
 
 _PER_TENSOR = ("copy", "order", "report")
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import operator
 import os
 
-from . import _core
-from ._errors import CastError
+from .. import _core
+from .._errors import CastError
 
 _VARIABLE = "TENSORCAST_RESULT_POOL"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from ._errors import CastError
+from .._errors import CastError
 
 Progress: TypeAlias = "bool | Callable[[int, int, str], object] | None"
 

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from . import _core
-from ._errors import CastError, UnsupportedError, make_error
-from ._requests import loss_may_raise
+from .. import _core
+from .._errors import CastError, UnsupportedError, make_error
+from .._requests import loss_may_raise
 
 _TRIES = 4
 _WAIT_SECONDS = 0.2  # before the second try; doubled with each

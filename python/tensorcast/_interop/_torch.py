@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch.autograd import forward_ad
 
-from . import _core
-from ._arrays import _shares_memory, cast_numbers, cast_scaled, scale_is_one, scales_of
-from ._arrays import cast as general_cast
-from ._errors import CastError
+from .. import _core
+from .._cast._arrays import _shares_memory, cast_numbers, cast_scaled, scale_is_one, scales_of
+from .._cast._arrays import cast as general_cast
+from .._errors import CastError
 from ._exchange import on_a_device
 
 _TORCH_TYPE = {

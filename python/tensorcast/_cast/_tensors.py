@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _core, _exchange, _numpy_types
+from .. import _core
+from .._interop import _exchange
+from . import _arrays, _numpy_types
 
 
 def is_torch(x: Any) -> bool:
@@ -24,7 +26,7 @@ def requires_grad(x: Any) -> bool:
 def to_core(x: Any) -> _core.Tensor:
     """The core's tensor on the memory of an array; copies an array that is not contiguous, or under 8 bits."""
     if is_torch(x):
-        from . import _torch_memory
+        from .._interop import _torch_memory
 
         return _core.Tensor(*_torch_memory.storage_of(x))
     if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
@@ -44,7 +46,7 @@ def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
     name, shape = tensor.dtype, tensor.shape
     assert name is not None
     if as_torch:
-        from . import _torch_memory
+        from .._interop import _torch_memory
 
         return _torch_memory.tensor_of(tensor.storage(), name, shape)
     if name == "string":

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from . import _core
+from .. import _core
 from ._torch import _NAME, _PYTORCH, type_name
 from ._torch_operator import OPERATOR
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _numpy_types
-from ._errors import CastError
+from .. import _core
+from .._cast import _numpy_types
+from .._errors import CastError
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -57,7 +58,7 @@ def cast_tensor(
         from . import _torch
 
         return _torch.cast_tensor(x, name, out, copy, order, report, scale, options)
-    from . import _arrays
+    from .._cast import _arrays
 
     if is_jax(x):
         _check_jax_holds(name)

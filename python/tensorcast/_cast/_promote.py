@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _arrays, _core, _exchange, _numpy_types
-from ._arguments import plain_errors
-from ._core import cast
-from ._options import CastOptions, DTypeLike, PromoteRules, shows_options
+from .. import _core
+from .._interop import _exchange
+from . import _arrays, _numpy_types
+from .._arguments import plain_errors
+from .._core import cast
+from .._options import CastOptions, DTypeLike, PromoteRules, shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

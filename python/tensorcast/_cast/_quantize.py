@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from . import _core, _tensors
-from ._options import DTypeLike
+from .. import _core
+from . import _tensors
+from .._options import DTypeLike
 
 
 class QuantizedWeight:

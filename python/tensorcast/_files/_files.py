@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
-from . import _arrays, _core, _numpy_types, _progress, _remote, _requests, _tensors
-from ._arguments import plain_errors
-from ._convert_options import ConvertOptions
-from ._errors import CastError, UnsupportedError
+from .. import _core, _requests
+from .._cast import _arrays, _numpy_types, _tensors
+from . import _progress, _remote
+from .._arguments import plain_errors
+from .._convert_options import ConvertOptions
+from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
-from ._option_list import DEFAULTS, REQUEST_DEFAULTS
-from ._options import CastOptions, DTypeLike, shows, shows_options
+from .._option_list import DEFAULTS, REQUEST_DEFAULTS
+from .._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
-from ._requests import Path
-from ._results import (
+from .._requests import Path
+from .._results import (
     CheckpointFile,
     CheckpointInfo,
     CheckpointTensor,
@@ -293,7 +295,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         """The array, or PyTorch's tensor of its elements."""
         kind: Any = array
         if self._as_torch:
-            from . import _torch_memory
+            from .._interop import _torch_memory
 
             name = name or _numpy_types.name_of(array)
             kind = _torch_memory.tensor_of(_arrays._packed_storage(array, name).view("uint8").reshape(-1), name, array.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _numpy_types
+from .._cast import _numpy_types
 
 
 def _library(x: Any) -> str:

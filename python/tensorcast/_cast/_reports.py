@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import scales_of
-from ._core import CastReport, cast
-from ._errors import CastError
-from ._options import Scale
+from .._core import CastReport, cast
+from .._errors import CastError
+from .._options import Scale
 from ._report_text import decibels
 from ._tensors import is_torch
 
@@ -36,7 +36,7 @@ def _values(x: Any) -> npt.NDArray[np.float64]:
 
 def _codes(x: Any) -> npt.NDArray[Any]:
     if is_torch(x):
-        from . import _torch
+        from .._interop import _torch
 
         return _torch._codes(x.contiguous()).ravel()
     array = np.ascontiguousarray(x)

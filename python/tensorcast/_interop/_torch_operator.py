@@ -9,9 +9,9 @@ import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
-from . import _core
-from ._errors import CastError
-from ._option_list import DEFAULTS, ONNX_ATTRIBUTES, STRING_OPTIONS
+from .. import _core
+from .._errors import CastError
+from .._option_list import DEFAULTS, ONNX_ATTRIBUTES, STRING_OPTIONS
 from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents, type_name
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from . import _numpy_types, _tensors
+from .._cast import _numpy_types, _tensors
 
 if TYPE_CHECKING:
     from ._files import TensorFile

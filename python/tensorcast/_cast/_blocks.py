@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _exchange, _tensors
-from ._options import DTypeLike
+from .. import _core
+from .._interop import _exchange
+from . import _tensors
+from .._options import DTypeLike
 
 
 def dequantize(

@@ -21,8 +21,8 @@ else:  # importing them takes as long as the rest of the package
     Loader = MetaPathFinder = object
 
 _REGISTERED_BY = {
-    "torch._dynamo": "tensorcast._torch_traced",
-    "torch.onnx._internal.exporter._torchlib.ops": "tensorcast._torch_onnx",
+    "torch._dynamo": "tensorcast._interop._torch_traced",
+    "torch.onnx._internal.exporter._torchlib.ops": "tensorcast._interop._torch_onnx",
 }
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _core, _tensors
-from ._errors import UnsupportedError
-from ._options import DTypeLike
-from ._results import TensorInfo
+from .. import _core
+from .._cast import _tensors
+from .._errors import UnsupportedError
+from .._options import DTypeLike
+from .._results import TensorInfo
 
 
 class QuantizedLayer:

@@ -11,10 +11,11 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _numpy_types
-from ._core import cast
-from ._errors import CastError
-from ._options import DTypeLike
+from .. import _core
+from . import _numpy_types
+from .._core import cast
+from .._errors import CastError
+from .._options import DTypeLike
 
 
 @overload
@@ -64,7 +65,7 @@ def _as_floats(x: Any) -> npt.NDArray[Any]:
     """The elements as numbers that NumPy compares. float64 has those of all types but 64-bit integers, to half a unit."""
     floats: Any = cast(x, "float64")
     if not isinstance(floats, np.ndarray):
-        from ._exchange import from_dlpack
+        from .._interop._exchange import from_dlpack
 
         floats = from_dlpack(floats)
     array: npt.NDArray[Any] = floats

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from . import _core, _numpy_types
-from ._core import cast
+from .. import _core
+from .._cast import _numpy_types
+from .._core import cast
 
 _OWN_NAMES = {
     "bfloat16": "bfloat16",
