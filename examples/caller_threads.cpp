@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a transposed matrix, and a large array on the threads of the program's own pool.
 #include <atomic>
 #include <cstddef>
@@ -5,7 +6,7 @@
 #include <cstdio>
 #include <thread>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/strided.hpp>
 #include <tensorcast/typed_cast.hpp>
 

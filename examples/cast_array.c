@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts an array, and prints the losses. */
 #include <stdio.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <tensorcast/c_api.h>
 
 int main(void) {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts an array, and prints the losses.
 #include <array>
 #include <cstdio>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/typed_cast.hpp>
 
 namespace tc = tensorcast;

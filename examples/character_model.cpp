@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a real checkpoint in a few seconds: trains a network to guess the next character of a text.
 //   character_model train CHECKPOINT TEXT...       trains on the texts and writes CHECKPOINT (float32 .safetensors)
 //   character_model evaluate CHECKPOINT TEXT...    prints the loss of a checkpoint on the same texts' last tenth
@@ -16,7 +17,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 namespace {
 
 constexpr std::size_t characters = 96;  // printable ASCII, and one for everything else

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a checkpoint to bfloat16, except its embeddings, which become float16, and lists the result for each tensor.
 //   convert_checkpoint IN.safetensors OUT.safetensors
 #include <cstdio>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/file.hpp>
 
 namespace tc = tensorcast;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts the tensors of a file to bfloat16, with progress:
      convert_file IN OUT */
 #include <stdio.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <tensorcast/c_files.h>
 
 static int show(void* data, uint64_t done, uint64_t total, const char* tensor) {

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints what a type can hold:
      list_types [SPELLING]... */
 #include <stdio.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <tensorcast/c_api.h>
 
 static int print(tc_dtype dtype) {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scales numbers to 4 bits, packed two a byte, and back: rounds once, saturates, and says where a number is not finite.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/typed_cast.hpp>
 
 namespace tc = tensorcast;

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Refuses numbers that an integer type cannot hold, and says which one it is, in parts for a program to use. */
 #include <stdio.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <tensorcast/c_api.h>
 
 int main(void) {

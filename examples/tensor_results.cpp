@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that own their elements: converts, promotes and reads one, with results in a buffer of the caller.
 #include <array>
 #include <cstddef>
@@ -6,7 +7,7 @@
 #include <memory_resource>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/promote.hpp>
 #include <tensorcast/tensor.hpp>
 

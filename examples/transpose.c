@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts a transposed matrix without a copy of it, and promotes two tensors to their common type. */
 #include <stdio.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <tensorcast/c_api.h>
 
 int main(void) {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times work beside memcpy, in turns.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

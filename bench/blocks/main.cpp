@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast are weights in blocks decoded to bfloat16, on one thread? The time of each format over memcpy's time for the
 // bytes that are read and written, as a table.
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast are weights quantized, on one thread? The time of each scheme's default recipe over memcpy's time for the
 // bytes that are read and written, for float32 and bfloat16, as a table. Numbers that are read twice count twice: their
 // scheme has a scale of the whole tensor.
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include <algorithm>

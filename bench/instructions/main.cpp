@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast_instructions FROM TO COUNT CALLS: converts COUNT elements CALLS times and does nothing else, for a tool
 // that counts instructions. The difference of two runs with different CALLS has no start-up in it.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/c_api.h"
 #include "tensorcast/dtype.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast_stores_bench: stores that bypass the cache against stores through it, on one thread: into memory that the
 // system has to zero first, into memory that was given back with MADV_FREE, and into memory that is there; in pages of
 // 4 KiB and in huge pages. Prints a table, and the rules of cast/tuning.hpp that this CPU asks for.
@@ -12,7 +13,7 @@
 #include <map>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

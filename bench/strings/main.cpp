@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast_strings_bench [JSON-FILE [ROUNDS]]: numbers to text and back, against std::to_chars and std::from_chars.
 #include <algorithm>
 #include <array>
@@ -12,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast_bench: tensorcast::cast() of all pairs of types against memcpy of as many bytes; a table, and JSON.
 #include <algorithm>
 #include <cstdio>
@@ -7,7 +8,7 @@
 #include <string>
 #include <thread>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

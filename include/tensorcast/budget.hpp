@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses a scheme for each weight of a model within an average size.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The C interface of tensorcast. Stable: numbers and layouts never change, structs only grow at their end. */
 #ifndef TENSORCAST_C_API_H
 #define TENSORCAST_C_API_H
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <stddef.h>
 #include <stdint.h>
 

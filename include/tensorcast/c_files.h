@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The C interface to files of tensors: in libtensorcast-files and libtensorcast. Stable, as c_api.h. */
 #ifndef TENSORCAST_C_FILES_H
 #define TENSORCAST_C_FILES_H
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include "tensorcast/c_api.h"
 
 #ifdef __cplusplus

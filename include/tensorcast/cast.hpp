@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <vector>
 

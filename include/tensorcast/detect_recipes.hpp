@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the recipes that quantized weights were made by: quantizes the original by each recipe, and compares all bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <string>

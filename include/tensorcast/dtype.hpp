@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The element types: those of ONNX and of others, their facts and their spellings.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One element as a C++ type: tensorcast::bfloat16, float8_e4m3fn, int4 and so on, and which DType a C++ type has.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors without exceptions: a code, a message that tells the user what to do, and the place of the error.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <exception>
 #include <optional>

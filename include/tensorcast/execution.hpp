@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How work is done: on how many threads, on whose, and in whose memory results are. None of it changes a result.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <memory_resource>
 #include <type_traits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows one number in any type: its bits, its exact value, and what the conversion did to it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every header needs: the check of the language, the namespace of this version, the marks of exported symbols.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
 #error "tensorcast needs C++20: compile with -std=c++20 or later. For older standards there is tensorcast/c_api.h."
 #endif

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole files: converts all tensors of a file, or lists them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph of conversion nodes, as ONNX, OpenVINO IR and MDF models carry them: data to build, compile once, run often.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models of conversion nodes: reads ONNX, OpenVINO IR and MDF as a Graph, and adds a Cast to an ONNX model.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <functional>
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cast and CastLike as layers of a network that trains: forward, and backward for the gradient.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <optional>
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes the precision of ONNX models: any operators, subgraphs, functions, external data.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

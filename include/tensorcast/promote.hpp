@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The common type of two types, as OpenVINO's ConvertPromoteTypes-14 defines it; and, for comparison, as NumPy,
 // PyTorch, JAX and TensorFlow do (docs/promotion.md).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

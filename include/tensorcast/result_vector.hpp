@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors in which results are returned: in the memory of Execution, and not zeroed before they are written.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <memory_resource>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantized weights as the tensors of a checkpoint: the names, types and packing of the tool whose spelling it is.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts of arrays whose elements are any distance apart: slices, transposed arrays, broadcast ones, arrays of files.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include "tensorcast/cast.hpp"

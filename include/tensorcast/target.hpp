@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The instruction sets that have kernels of their own.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string_view>

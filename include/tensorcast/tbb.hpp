@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // An arena of oneTBB as the threads of a conversion. Needs oneTBB's headers; the program links oneTBB.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include <oneapi/tbb/blocked_range.h>

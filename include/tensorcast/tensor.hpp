@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed, low bits first.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads tensors from a file and writes tensors to a file; file.hpp converts whole checkpoints without holding them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

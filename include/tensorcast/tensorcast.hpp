@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything: all headers of the component `models`, which contains `files` and `core`. A source that casts arrays only
 // compiles faster with tensorcast/typed_cast.hpp or tensorcast/cast.hpp (docs/headers.md).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/cast.hpp"
 #include "tensorcast/detect_recipes.hpp"
 #include "tensorcast/dtype.hpp"

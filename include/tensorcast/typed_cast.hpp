@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts of ranges whose C++ types say the types of their elements: cast<bfloat16>(weights).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

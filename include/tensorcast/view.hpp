@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of dense tensors in C order, which borrow their elements. Types under 8 bits are packed, low bits first.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

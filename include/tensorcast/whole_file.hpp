@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes small files, such as rules and reports, with the guarantees of files of tensors.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

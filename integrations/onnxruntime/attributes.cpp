@@ -1,5 +1,6 @@
-#include "attributes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "attributes.hpp"
+
 #include <algorithm>
 #include <string>
 #include <type_traits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attributes of a node: those of ONNX's Cast, and in the domain ai.tensorcast all options of tc_cast().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <onnxruntime_c_api.h>
 
 #include <tensorcast/c_api.h>

@@ -1,5 +1,6 @@
-#include "cast_kernel.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast_kernel.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One Cast or CastLike node of a session.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <onnxruntime_c_api.h>
 
 #include <tensorcast/c_api.h>

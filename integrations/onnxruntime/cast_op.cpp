@@ -1,5 +1,6 @@
-#include "cast_op.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast_op.hpp"
+
 #include <deque>
 #include <limits>
 #include <map>

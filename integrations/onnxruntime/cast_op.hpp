@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operators as the runtime sees them: names, types, versions, and functions that make and run kernels.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <onnxruntime_c_api.h>
 
 #include <tensorcast/c_api.h>

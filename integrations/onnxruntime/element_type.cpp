@@ -1,5 +1,6 @@
-#include "element_type.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "element_type.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

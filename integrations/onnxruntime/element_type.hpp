@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two numberings of element types: ONNX's TensorProto.DataType, which is tc_dtype, and the runtime's enumeration.
 // They differ for the newest three types. The runtime describes tensors and kernels in its own; declarations of
 // operators and inferred types are in ONNX's up to release 1.30, and in the runtime's from 1.31 on.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <onnxruntime_c_api.h>
 
 #include <tensorcast/c_api.h>

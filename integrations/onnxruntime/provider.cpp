@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin execution provider: the runtime asks it which nodes of a model it takes, and has its kernels compute them.
 // It takes ONNX's Cast between numeric types, on the CPU and in the runtime's own memory, so that nothing is copied.
 #include <onnxruntime_c_api.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/c_api.h>
 
 #include <cstddef>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function that the runtime calls when a library of custom operators is added to the options of a session.
 #include <onnxruntime_c_api.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstring>
 #include <string>
 

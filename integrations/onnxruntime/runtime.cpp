@@ -1,5 +1,6 @@
-#include "runtime.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls the runtime through its function table. Inside, errors are exceptions; guarded() turns them into statuses.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <onnxruntime_c_api.h>
 
 #include <cstdint>

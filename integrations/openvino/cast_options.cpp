@@ -1,5 +1,6 @@
-#include "cast_options.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast_options.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attributes of an operation that are options of tc_cast(), by the names and values of the Python package.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/c_api.h>
 
 #include <cstdint>

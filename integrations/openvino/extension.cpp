@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library that OpenVINO loads. It finds out which OpenVINO called, and loads the operations for its interface.
 #include <dlfcn.h>
 #include <link.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstdlib>
 #include <filesystem>

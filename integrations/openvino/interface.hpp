@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the two halves of the extension share. OpenVINO's C++ interface changes with its releases, so the operations are
 // a small library for each interface; the conversions and the choice of that library are in one that links neither.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tensorcast/c_api.h>
 
 namespace tensorcast::openvino {

@@ -1,5 +1,6 @@
-#include "operations.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "operations.hpp"
+
 #include <tbb/parallel_for.h>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/op/convert_promote_types.hpp>

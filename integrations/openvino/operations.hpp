@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operations tensorcast::Convert and tensorcast::ConvertPromoteTypes: OpenVINO's, done by tensorcast, with its
 // options.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <openvino/op/op.hpp>
 
 #include "cast_options.hpp"

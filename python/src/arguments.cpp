@@ -1,5 +1,6 @@
-#include "arguments.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
 #include <cstring>
 #include <iterator>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts Python arguments to tensorcast's types, and tensorcast's errors to Python's exceptions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include <string>

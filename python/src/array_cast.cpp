@@ -1,5 +1,6 @@
-#include "array_cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "array_cast.hpp"
+
 #include <new>
 
 #include "arguments.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hot call of the package: tensorcast.cast, a plain CPython function so that a small array costs a few hundred
 // nanoseconds.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include "scaled.hpp"

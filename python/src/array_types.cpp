@@ -1,5 +1,6 @@
-#include "array_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "array_types.hpp"
+
 #include <array>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's and ml_dtypes' descriptors for tensorcast's types, and back.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include "tensorcast/dtype.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What adds functions and classes to tensorcast._core, one for each source.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

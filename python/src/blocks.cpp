@@ -1,5 +1,6 @@
-#include "blocks.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "blocks.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

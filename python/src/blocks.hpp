@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers in blocks that share scales.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.hpp for functions that nanobind binds: errors leave as nanobind's exceptions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "arguments.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // help(tensorcast.cast).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "options/cast_options.hpp"

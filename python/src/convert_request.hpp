@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests and outcomes of conversions, between dictionaries of Python and the structures of file.hpp.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
-#include "dlpack.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "dlpack.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges tensors with other libraries by DLPack, without copying: versioned and older capsules, all types of
 // tensorcast.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 namespace tensorcast::python {

@@ -1,5 +1,6 @@
-#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "bindings.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -1,5 +1,6 @@
-#include "graph_tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph_tensor.hpp"
+
 #include <memory>
 #include <string>
 #include <utility>

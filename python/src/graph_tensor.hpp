@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What graphs have, as Python's objects and back: tensors on Python's memory, arrays on the library's, and steps.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast._core: the part of the C++ library that Python needs. Arguments are prepared in Python (_cast/_arrays.py),
 // except for the hot call.
 #define TENSORCAST_IMPORTS_NUMPY
 #include "numpy_api.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

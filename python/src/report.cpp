@@ -1,5 +1,6 @@
-#include "bindings.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "bindings.hpp"
+
 #include <nanobind/operators.h>
 
 #include <cstring>

@@ -1,5 +1,6 @@
-#include "result_pool.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "result_pool.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

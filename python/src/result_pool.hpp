@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of large results: what was freed is used again, because getting new pages from the system takes two to three
 // times as long as the conversion that fills them.
 //
 // Freed blocks are marked with MADV_FREE at once, so the system may take their pages whenever it needs memory. They are
 // unmapped after a few seconds without use. Only the arrays that tensorcast makes are allocated here.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include <cstddef>

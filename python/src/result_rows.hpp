@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results as dictionaries, by the lists that describe their members.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>

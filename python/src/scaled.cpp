@@ -1,5 +1,6 @@
-#include "scaled.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "scaled.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A conversion with an array of scales: each element is multiplied by its own before the one rounding.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 

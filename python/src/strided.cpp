@@ -1,5 +1,6 @@
-#include "strided.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "strided.hpp"
+
 #include <algorithm>
 
 #include "tensorcast/strided.hpp"

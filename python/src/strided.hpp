@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between arrays of any strides, byte order and packing, block by block: no array is copied whole.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include "torch_cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "torch_cast.hpp"
+
 #include <array>
 #include <cstdint>
 #include <string>

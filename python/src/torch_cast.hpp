@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts of PyTorch's tensors without Python code on the way. No header of PyTorch is needed: its objects are asked by
 // name, which costs 40 to 80 ns each.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "numpy_api.hpp"
 
 #include "strided.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program with the pass of tensorcast/openvino.hpp: openvino_pass EXTENSION IN.xml OUT.xml [OPTION=VALUE ...]
 #include <exception>
 #include <iostream>
@@ -5,7 +6,7 @@
 #include <openvino/pass/manager.hpp>
 #include <string>
 #include <tensorcast/openvino.hpp>
-// SPDX-License-Identifier: Apache-2.0
+
 int main(int argc, char** argv) {
   if (argc < 4) {
     std::cerr << "openvino_pass EXTENSION IN.xml OUT.xml [OPTION=VALUE ...]\n";

@@ -1,5 +1,6 @@
-#include "block/clip_search.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/clip_search.hpp"
+
 #include <algorithm>
 #include <cstdint>
 

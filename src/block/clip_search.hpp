@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scale of a block by least squares: its largest numbers are clipped where that makes the others more exact.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <span>

@@ -1,5 +1,6 @@
-#include "block/code_matrix.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/code_matrix.hpp"
+
 #include <array>
 #include <cstring>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrices of codes of any packing, read as numbers.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

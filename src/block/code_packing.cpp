@@ -1,5 +1,6 @@
-#include "block/code_packing.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/code_packing.hpp"
+
 #include <cstring>
 
 #include "kernels/ops.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes one a byte, to the layouts that weights are stored in, and back.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include "block/convert_numbers.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/convert_numbers.hpp"
+
 #include <cstring>
 
 #include "kernels/kernel.hpp"

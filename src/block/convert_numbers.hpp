@@ -1,5 +1,6 @@
-#pragma once
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <cstddef>
 
 #include "tensorcast/dtype.hpp"

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/code_matrix.hpp"
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"

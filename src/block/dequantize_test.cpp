@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces, threads and targets give the same bytes as one call; sizes that do not fit are errors. What the numbers are,
 // python/tests/test_blocks.py compares with NumPy and the gguf package.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The definition: one number after the other, rounded by the codec. Slow; RunEncoder equals it.
 #include "block/element_rule.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How numbers become codes once their block's scale is known.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 

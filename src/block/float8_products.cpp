@@ -1,5 +1,6 @@
-#include "block/float8_products.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/float8_products.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Float8 codes times scales, by a table for each scale.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <vector>

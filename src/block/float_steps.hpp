@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single float32 operations of quantization: roundings, powers of two, logarithms as tools compute them. No libm, whose
 // results differ between systems.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

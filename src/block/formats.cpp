@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of block formats: one row for each scheme in each tool's layout.
 #include <algorithm>
 #include <array>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/block.hpp"
 
 #include "dtype/lower_case.hpp"

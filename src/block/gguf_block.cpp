@@ -1,5 +1,6 @@
-#include "block/gguf_block.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/gguf_block.hpp"
+
 #include <array>
 #include <cstddef>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // ggml's block formats: what their blocks hold. kernels/per_target/unpack_gguf.cpp reads them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target unpacks and decodes ggml's blocks as plain code does, from the definitions in ggml-quants.c.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <bit>
 #include <cmath>

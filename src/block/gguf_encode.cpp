@@ -1,5 +1,6 @@
-#include "block/gguf_encode.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/gguf_encode.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>

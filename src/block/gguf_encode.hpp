@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // ggml's blocks from float32 numbers, bit for bit as ggml writes them when its compiler fuses no multiplication with an
 // addition.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 

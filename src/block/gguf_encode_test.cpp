@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target's blocks of ggml's older formats are those of the definition.
 #include "block/gguf_encode.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

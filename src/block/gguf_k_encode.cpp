@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Q4_K and Q6_K, with an importance matrix or without: a search for the scale of each run that gives the least error,
 // in float32 sums whose order is part of the result.
 #include <algorithm>
 #include <array>
 #include <cmath>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
 #include "kernels/ops.hpp"

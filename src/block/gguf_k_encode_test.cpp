@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target's searches of Q4_K and Q6_K are those of the definition: one run after the other, in scalar float32.
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 #include <limits>
 #include <random>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/float_steps.hpp"
 #include "kernels/ops.hpp"
 

@@ -1,5 +1,6 @@
-#include "block/nibble_products.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/nibble_products.hpp"
+
 #include <algorithm>
 
 namespace tensorcast::block {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of four bits times scales, by a table of 16 results for each scale.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

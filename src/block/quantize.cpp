@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
 #include "cast/conversion.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recipes on the numbers that tell them apart; any threads give the same bytes. All bytes of all tools are compared in
 // python/tests/test_quantize.py.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,6 @@
-#include "block/quantizer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/quantizer.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

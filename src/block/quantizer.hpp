@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A weight's quantization, in pieces of whole rows: what quantize() runs over a tensor, and conversions of files over
 // parts of one.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of numbers whose scales are known, and what is prefetched meanwhile.
 #include <algorithm>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // NaN and infinity: what is refused, and blocks whose codes the kernels do not make as the tool does.
 #include <algorithm>
 #include <array>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/code_packing.hpp"
 #include "block/element_rule.hpp"
 #include "block/float_steps.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the parts of Quantizer share.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include "block/recipe.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/recipe.hpp"
+
 #include <algorithm>
 #include <array>
 

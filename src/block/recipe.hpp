@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of recipes: one row for each way in which a tool quantizes to a scheme.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "block/float_steps.hpp"

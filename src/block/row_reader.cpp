@@ -1,5 +1,6 @@
-#include "block/row_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/row_reader.hpp"
+
 #include <algorithm>
 #include <bit>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of codes as numbers, with their scales.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

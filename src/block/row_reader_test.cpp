@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of products give what decoding to float32 and one rounding give.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,6 @@
-#include "block/run_encoder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/run_encoder.hpp"
+
 #include <algorithm>
 #include <array>
 #include <optional>

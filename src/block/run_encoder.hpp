@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of numbers in runs, by the kernels of this CPU.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target's codes of runs are those of the definition, and so are the extents that scales are made from.
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <limits>
 #include <random>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/code_packing.hpp"
 #include "block/float_steps.hpp"
 #include "block/recipe.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target scales runs, and looks their codes up, as plain code does, one element at a time.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <bit>
 #include <cmath>

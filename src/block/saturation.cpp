@@ -1,5 +1,6 @@
-#include "block/saturation.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/saturation.hpp"
+
 #include <cmath>
 #include <vector>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts elements that a scheme's largest code cannot reach.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include "block/scale_grid.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/scale_grid.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>

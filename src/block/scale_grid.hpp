@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scales, zero points and biases: a number for each block.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <span>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the scale of a block comes from its largest magnitude: what the rules of scale_rule_*.hpp share.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // E8M0 scales. Each function is one tool's way, contradictions included; docs/blocks.md compares them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
 

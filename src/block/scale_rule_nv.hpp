@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // E4M3 scales of NVFP4, and the scale of the tensor. Each function is one tool's way; docs/blocks.md compares them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
 #include "dtype/platform.hpp"

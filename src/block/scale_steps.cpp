@@ -1,5 +1,6 @@
-#include "block/scale_steps.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/scale_steps.hpp"
+
 #include <array>
 
 #include "block/float_steps.hpp"

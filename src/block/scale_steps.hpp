@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules of scales that kernels apply to many blocks at once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 
 #include "block/scale_rule.hpp"

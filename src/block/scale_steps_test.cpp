@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every target's scales of many blocks are those of their recipe's rule.
 #include "block/scale_steps.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cmath>

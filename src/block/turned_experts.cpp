@@ -1,5 +1,6 @@
-#include "block/turned_experts.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/turned_experts.hpp"
+
 #include <algorithm>
 
 #include "block/convert_numbers.hpp"

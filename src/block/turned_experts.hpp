@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of gpt-oss' codes, turned: rows of the weight whose codes have a scale each.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights in gpt-oss' layout are what it says, one element at a time.
 #include "block/turned_experts.hpp"
 
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cmath>
 #include <cstdint>
 #include <random>

@@ -1,5 +1,6 @@
-#include "block/turned_tile.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/turned_tile.hpp"
+
 #include <algorithm>
 #include <array>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of GPTQ's and AWQ's codes, turned: rows of the weight as streams of codes, whose scales follow each other.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

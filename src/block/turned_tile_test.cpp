@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights whose codes are turned are what their layout says, one element at a time.
 #include "block/turned_tile.hpp"
 
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <cstring>
 #include <random>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"

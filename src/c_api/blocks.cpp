@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "c_api/c_call.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"

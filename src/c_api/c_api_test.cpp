@@ -1,5 +1,6 @@
-#include "tensorcast/c_api.h"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/c_api.h"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>

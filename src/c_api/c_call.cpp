@@ -1,5 +1,6 @@
-#include "c_api/c_call.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "c_api/c_call.hpp"
+
 #include <cmath>
 #include <string>
 #include <type_traits>

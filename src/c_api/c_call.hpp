@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every function of the C interface needs: the thread's last error, and options and structs that grow.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structs of other sizes: those of callers that were compiled with an older or a newer header.
 #include <cstdint>
 #include <cstring>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "tensorcast/c_api.h"

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "c_api/c_call.hpp"
 #include "c_api/json_text.hpp"
 #include "options/cast_options.hpp"

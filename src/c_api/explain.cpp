@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "c_api/c_call.hpp"
 #include "c_api/json_text.hpp"
 #include "dtype/try.hpp"

@@ -1,5 +1,6 @@
-#include "c_api/json_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "c_api/json_text.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes JSON. The texts are ASCII: names, messages, digits.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface to files.
 #include "tensorcast/c_files.h"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <cstdio>
 #include <string>

@@ -1,5 +1,6 @@
-// The C interface to quantized weights of files.
 // SPDX-License-Identifier: Apache-2.0
+// The C interface to quantized weights of files.
+
 #include <cstring>
 #include <memory>
 #include <utility>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts of tensors that own their elements.
 #include <limits>
 #include <memory_resource>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "cast/tensor_memory.hpp"
 #include "dtype/errors.hpp"

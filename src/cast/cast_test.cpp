@@ -1,5 +1,6 @@
-#include "tensorcast/cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/cast.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <limits>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/formatted.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One conversion of one buffer. Every public interface turns its request into a Conversion, checks it and runs it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include "codec/policy.hpp"

@@ -1,5 +1,6 @@
-#include "cast/converter.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/converter.hpp"
+
 #include <cstring>
 
 #include "codec/packing.hpp"

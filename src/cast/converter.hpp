@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first stage of a conversion: the kernel, table or scaled conversion that a request needs, chosen once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 
 #include "cast/conversion.hpp"

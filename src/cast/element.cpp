@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single elements of C++ types.
 #include "tensorcast/element.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-#include "cast/pages.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/pages.hpp"
 
 #if defined(__linux__)
 #include <sys/mman.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages of a buffer: whether they exist, and how to get new ones in less time.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 

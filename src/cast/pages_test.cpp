@@ -1,5 +1,6 @@
-#include "cast/pages.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/pages.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-#include "cast/parallel.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/parallel.hpp"
+
 #include <algorithm>
 
 #include "dtype/platform.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits work over threads at fixed places, so that results do not depend on how many there are.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <functional>
 

@@ -1,5 +1,6 @@
-#include "cast/parallel.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/parallel.hpp"
+
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strings to numbers. The standard library reads the texts that it reads exactly, the reference all others. Blocks of
 // numbers then go through cast() to the target.
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "codec/integer_codec.hpp"
 #include "codec/reference_cast.hpp"

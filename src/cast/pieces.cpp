@@ -1,5 +1,6 @@
-#include "cast/pieces.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/pieces.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One conversion, piece by piece: each piece is converted, scanned if the request asks for it, and stored.
 //
 //   convert   Converter writes to the target or, to bypass the cache, to a buffer
@@ -7,7 +8,7 @@
 //
 // Pieces stay in the first-level cache from stage to stage. Stages do not depend on each other.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 

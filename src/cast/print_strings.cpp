@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers to strings: blocks of elements become float64, float32 or 64-bit integers, which have writers.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_printer.hpp"

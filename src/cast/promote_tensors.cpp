@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ConvertPromoteTypes as an operation on tensors.
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -5,7 +6,7 @@
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/promote.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 

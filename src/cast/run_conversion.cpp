@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/pieces.hpp"

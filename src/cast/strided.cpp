@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts between arrays of any strides, byte order and packing, block by block.
 #include "tensorcast/strided.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

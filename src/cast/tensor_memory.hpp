@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of results.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <memory>
 

@@ -1,5 +1,6 @@
-#include "cast/tuning.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/tuning.hpp"
+
 #include "dtype/dtype_table.hpp"
 #include "kernels/loop_prefetching.hpp"
 #include "kernels/ops.hpp"

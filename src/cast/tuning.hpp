@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The constants of the piece loop, each with the measurement that chose it.
 //
 // Measured over all pairs on 64 MiB, in pages of 4 KiB as malloc gives them and in huge pages as NumPy asks for. Times
 // are relative to the same loop without the measure.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include "cast/pages.hpp"

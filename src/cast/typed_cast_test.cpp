@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts by C++ types, of tensors, and of strided arrays.
 #include <array>
 #include <bit>
@@ -5,7 +6,7 @@
 #include <limits>
 #include <memory_resource>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "codec/reference_cast.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small checkpoints for tests.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <cstring>
 #include <filesystem>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an index, a config.json, a plan.json or the record of an output.
 #include "checkpoint/text_fuzzing.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   tensorcast::checkpoint::fuzzing::read_text(data, size);
   return 0;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths, kinds of tensors and hashes, which no file of this folder owns.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "checkpoint/run/finish.hpp"
 #include "io/test_folder.hpp"
 #include "tensorcast/checkpoint.hpp"

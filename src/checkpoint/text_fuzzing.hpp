@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The texts that a checkpoint's folder has, from arbitrary bytes. For each, the result is an error with a message, or
 // something that is the same after it was written and read again.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

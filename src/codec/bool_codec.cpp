@@ -1,5 +1,6 @@
-#include "codec/bool_codec.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/bool_codec.hpp"
+
 namespace tensorcast::codec {
 
 Real decode_bool(std::uint64_t bits) noexcept { return Real::Finite(false, bits != 0 ? 1 : 0, 0); }

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One byte a truth value: every nonzero byte reads as true, and true is written as 1.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "codec/encoded.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests of the codecs share.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cstdint>
 #include <limits>

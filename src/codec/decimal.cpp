@@ -1,5 +1,6 @@
-#include "codec/decimal.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/decimal.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact decimal numbers of any length: the value of a text, and the error of a conversion.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The result of encoding one value: its code and the events.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 namespace tensorcast::codec {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Floating-point codes to exact values and back, for every FloatFormat.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "codec/encoded.hpp"

@@ -1,5 +1,6 @@
-#include "codec/integer_codec.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/integer_codec.hpp"
+
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast::codec {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers of any width, two's complement, to exact values and back.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "codec/encoded.hpp"

@@ -1,5 +1,6 @@
-#include "codec/packing.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/packing.hpp"
+
 #include <bit>
 #include <cstring>
 

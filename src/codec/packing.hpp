@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // D11: elements of N < 8 bits are a little-endian stream of bits, so element i begins at bit i * N. A wider element is
 // little-endian at any address.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include "codec/reference_cast.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // CastOptions after the decisions that depend on opset and target type. Codecs and kernels read this.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "dtype/dtype_table.hpp"

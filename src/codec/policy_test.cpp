@@ -1,5 +1,6 @@
-#include "codec/policy.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/policy.hpp"
+
 #include <gtest/gtest.h>
 
 #include <limits>

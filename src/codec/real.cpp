@@ -1,5 +1,6 @@
-#include "codec/real.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/real.hpp"
+
 #include <bit>
 
 #include "codec/float_codec.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact hub value of the specification: every element of every type is one of these.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 namespace tensorcast::codec {

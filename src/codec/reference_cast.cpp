@@ -1,5 +1,6 @@
-#include "codec/reference_cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/reference_cast.hpp"
+
 #include "codec/bool_codec.hpp"
 #include "codec/float_codec.hpp"
 #include "codec/integer_codec.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The specification of every conversion: exact, total over all pairs of types, slow. Kernels equal it byte for byte.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

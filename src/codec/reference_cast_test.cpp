@@ -1,5 +1,6 @@
-#include "codec/reference_cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/reference_cast.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>

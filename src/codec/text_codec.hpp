@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as text: the grammar of D8 and the printing of D9.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <string>

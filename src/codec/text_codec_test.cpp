@@ -1,5 +1,6 @@
-#include "codec/text_codec.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/text_codec.hpp"
+
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // D9: the text of one number. The standard library finds the digits.
 #include "codec/text_printer.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The writers under append_text() and print_strings().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of a conversion of files and folders, each described once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <type_traits>
 
 #include "options/option.hpp"

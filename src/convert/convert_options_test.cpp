@@ -1,5 +1,6 @@
-#include "convert/convert_options.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/convert_options.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by tests of conversions: safetensors files made from values, and requests for them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of conversions of files and folders, described once for the JSON of tcast and for Python.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "options/field.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/file.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division that rounds up.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 namespace tensorcast {

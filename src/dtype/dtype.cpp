@@ -1,5 +1,6 @@
-#include "tensorcast/dtype.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/dtype.hpp"
+
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // One row per type. A type is an enumerator in tensorcast/dtype.hpp and a row here; everything else derives from the
 // row, unless the type is of a new family.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <limits>

@@ -1,5 +1,6 @@
-#include "tensorcast/dtype.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/dtype.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,6 @@
-#include "tensorcast/error.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/error.hpp"
+
 #include "dtype/formatted.hpp"
 
 namespace tensorcast {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What adds to errors, or to those of Results, where they happened.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <string_view>

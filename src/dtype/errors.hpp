@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors by name. Who knows the file, the tensor or the element adds it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <utility>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facts of one floating-point format, from which codecs and kernels derive everything else.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "tensorcast/export.hpp"

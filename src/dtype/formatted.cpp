@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #define FMT_HEADER_ONLY                     // defines the functions here
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','  // and leaves the locale out
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/formatted.hpp"
 
 namespace tensorcast {

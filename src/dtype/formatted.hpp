@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats text with {fmt}. Only formatted.cpp contains code of {fmt}, so that programs need not link it. Including this
 // header takes half as long as <fmt/format.h>.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

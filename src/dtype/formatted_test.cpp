@@ -1,5 +1,6 @@
-#include "dtype/formatted.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/formatted.hpp"
+
 #include <array>
 #include <cstdint>
 

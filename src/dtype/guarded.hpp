@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns exceptions of the standard library and of others into errors, which the library returns.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <exception>
 #include <string>
 #include <utility>

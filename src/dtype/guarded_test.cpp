@@ -1,5 +1,6 @@
-#include "dtype/guarded.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/guarded.hpp"
+
 #include <cerrno>
 #include <new>
 #include <stdexcept>

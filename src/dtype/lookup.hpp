@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks for rows in tables, and words in lists.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <functional>
 #include <optional>

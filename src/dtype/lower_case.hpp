@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text without regard to case: names of files, types, schemes and words of configurations.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ranges of types as constants, and whether a conversion can leave them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cstdint>
 

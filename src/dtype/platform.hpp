@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the platform lacks, and what a build leaves out. Each is 1 natively. scripts/web compiles for WebAssembly, which
 // has no threads and, as compiled there, no exceptions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
 
 // Without exceptions, memory that runs out ends the program, or the instance of a module.
 #if defined(__cpp_exceptions)

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks for memory before it is read.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 namespace tensorcast {

@@ -1,5 +1,6 @@
-#include "dtype/spellings.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/spellings.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string>

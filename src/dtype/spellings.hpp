@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names that the parser accepts for a type, each as its system writes it. Case and underscores do not matter.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string_view>
 

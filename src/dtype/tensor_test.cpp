@@ -1,5 +1,6 @@
-#include "tensorcast/tensor.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/tensor.hpp"
+
 #include <array>
 #include <cstring>
 #include <limits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors from values and back, for the tests of every layer.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and numbers in texts.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passing errors on.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <type_traits>
 #include <utility>
 

@@ -1,5 +1,6 @@
-#include "tensorcast/version.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/version.hpp"
+
 #define TENSORCAST_TEXT(x) #x
 #define TENSORCAST_DOTTED(major, minor, patch) \
   TENSORCAST_TEXT(major) "." TENSORCAST_TEXT(minor) "." TENSORCAST_TEXT(patch)

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "tensorcast/tensor.hpp"

@@ -1,5 +1,6 @@
-#include "tensorcast/explain.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/explain.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <optional>

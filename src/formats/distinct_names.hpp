@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of tensors in formats that find tensors by name.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include <span>

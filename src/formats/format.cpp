@@ -1,5 +1,6 @@
-#include "formats/format.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/format.hpp"
+
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of a file format. Each format has one folder and one row in format_list.cpp.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

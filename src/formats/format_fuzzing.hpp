@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fuzz target calls every function of a reader on arbitrary bytes. Errors are allowed, crashes are not.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formats; each has a folder.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "formats/format.hpp"
 
 namespace tensorcast::formats {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by tests of file formats: a temporary folder, and functions that read or write a whole file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 

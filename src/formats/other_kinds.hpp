@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognizes files that are often mistaken for tensor files, so that an error can name their kind and a remedy.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <optional>
 #include <span>

@@ -1,5 +1,6 @@
-#include "formats/other_kinds.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/other_kinds.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>

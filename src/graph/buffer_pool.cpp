@@ -1,5 +1,6 @@
-#include "graph/buffer_pool.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/buffer_pool.hpp"
+
 #include <limits>
 #include <map>
 #include <memory_resource>

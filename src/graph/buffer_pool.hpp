@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of the values of one run: gives a released value's buffer to the next value.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <memory>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a plan from a graph: names become slots, nodes are put in order and checked, branches become blocks.
 #include "graph/execution_plan.hpp"
 #include "dtype/errors.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <map>
 #include <optional>

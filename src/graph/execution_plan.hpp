@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compiled graph: values are numbered slots, steps are in an order in which they can run.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
-#include "graph/fusion.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/fusion.hpp"
 
 #include "codec/policy.hpp"
 #include "dtype/number_range.hpp"

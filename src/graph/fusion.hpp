@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides when two casts in a row give the same bits as one.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
 

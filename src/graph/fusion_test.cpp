@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule of fusion against every code of every type of 16 bits or fewer.
 #include "graph/fusion.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <bit>
 #include <map>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small graphs and tensors for the tests of this layer.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <initializer_list>
 #include <string>
 #include <utility>

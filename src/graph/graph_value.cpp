@@ -1,5 +1,6 @@
-#include "graph/graph_value.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/graph_value.hpp"
+
 #include <algorithm>
 #include <utility>
 

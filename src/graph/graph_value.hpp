@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts one tensor to another type, in memory from a pool or, if possible, in place.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 
 #include "graph/buffer_pool.hpp"

@@ -1,5 +1,6 @@
-#include "graph/inference.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/inference.hpp"
+
 #include <array>
 
 #include <fmt/format.h>

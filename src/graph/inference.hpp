@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks one node and infers the types of its outputs before a run.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

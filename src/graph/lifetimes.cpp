@@ -1,5 +1,6 @@
-#include <algorithm>
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "graph/execution_plan.hpp"
 
 namespace tensorcast::graph {

@@ -1,5 +1,6 @@
-#include "graph/linear_quantization.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/linear_quantization.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and BitCast.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <vector>
 

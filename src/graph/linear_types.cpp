@@ -1,5 +1,6 @@
-#include "graph/linear_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/linear_types.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string_view>

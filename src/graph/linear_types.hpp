@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types and shapes of QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and BitCast, opset by opset.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "graph/node_order.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/node_order.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <queue>

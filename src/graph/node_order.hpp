@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orders nodes so that every node comes after those that it needs.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "tensorcast/node.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/node.hpp"
+
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dtype/errors.hpp"
 #include "tensorcast/graph.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of graphs and runs name the node.
 #include <limits>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "graph/graph_testing.hpp"
 
 namespace tensorcast::graph {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <thread>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "graph/graph_testing.hpp"
 
 namespace tensorcast::graph {

@@ -1,5 +1,6 @@
-#include "graph/run_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/run_plan.hpp"
+
 #include <utility>
 
 #include <fmt/format.h>

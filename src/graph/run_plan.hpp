@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a plan on tensors.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <vector>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the values of a run: reuse, aliasing, lifetimes.
 #include "graph/run_plan.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <memory>
 #include <thread>

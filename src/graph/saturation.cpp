@@ -1,5 +1,6 @@
-#include "graph/saturation.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/saturation.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the elements that a conversion saturated.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <vector>
 

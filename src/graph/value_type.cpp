@@ -1,5 +1,6 @@
-#include "graph/value_type.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "graph/value_type.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/dtype_table.hpp"

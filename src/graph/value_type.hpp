@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The known facts about a value before a run: perhaps its dtype, perhaps its shape.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -1,5 +1,6 @@
-#include "io/file_descriptor.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/file_descriptor.hpp"
+
 #include <unistd.h>
 
 namespace tensorcast::io {

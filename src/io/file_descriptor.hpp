@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owns one file descriptor.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <utility>
 
 namespace tensorcast::io {

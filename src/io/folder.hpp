@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder that is held open. Names are relative to it, such as "unet/config.json", and no symbolic link below it is
 // followed, so that nothing outside of it can be read, written or removed, whatever happens to paths meanwhile.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <string>

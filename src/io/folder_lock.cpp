@@ -1,5 +1,6 @@
-#include "io/folder_lock.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/folder_lock.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

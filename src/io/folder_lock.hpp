@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lock of a folder's state: one file in it, locked for as long as a run works there.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "io/file_descriptor.hpp"

@@ -1,5 +1,6 @@
-#include "io/folder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/folder.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
-#include "io/hidden_name.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/hidden_name.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>

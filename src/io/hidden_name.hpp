@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of half-written files, and of folders of them. A writer holds the lock of its file, so a file without a lock
 // was left by a dead writer.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "io/file_descriptor.hpp"

@@ -1,5 +1,6 @@
-#include "io/input_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/input_file.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One file opened for bounded positional reads. Thread-safe.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <atomic>
 #include <compare>
 #include <cstddef>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits how much memory a reader may use for a file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "dtype/errors.hpp"

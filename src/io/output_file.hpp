@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that is complete or absent: written beside its place, renamed over it on commit.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

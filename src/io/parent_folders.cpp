@@ -1,5 +1,6 @@
-#include "io/parent_folders.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/parent_folders.hpp"
+
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates the parent folders of an output file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

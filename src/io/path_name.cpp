@@ -1,5 +1,6 @@
-#include "io/path_name.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/path_name.hpp"
+
 namespace tensorcast::io {
 
 Result<void> check_path(const std::string& path) {

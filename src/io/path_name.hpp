@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths that callers give.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

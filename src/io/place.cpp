@@ -1,5 +1,6 @@
-#include "io/place.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/place.hpp"
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 

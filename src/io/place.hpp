@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where paths lead: files and folders are compared by device and inode, through links, whether they exist yet or not.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "io/sha256.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/sha256.hpp"
+
 #include <algorithm>
 
 namespace tensorcast::io {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 (FIPS 180-4).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

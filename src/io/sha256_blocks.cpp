@@ -1,5 +1,6 @@
-#include "io/sha256_blocks.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/sha256_blocks.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <functional>

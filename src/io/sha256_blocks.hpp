@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inner step of SHA-256 (FIPS 180-4, section 6.2.2), for each instruction set.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include "io/staging_folder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/staging_folder.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A hidden folder for files that must be found under their names before they are in their place.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "io/file_descriptor.hpp"

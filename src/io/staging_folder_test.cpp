@@ -1,5 +1,6 @@
-#include "io/staging_folder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/staging_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,6 @@
-#include "io/system_calls.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/system_calls.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 

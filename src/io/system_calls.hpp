@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What operating systems call differently: Linux, with glibc or musl, and macOS.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <sys/stat.h>
 #include <sys/types.h>
 

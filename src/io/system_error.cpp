@@ -1,5 +1,6 @@
-#include "io/system_error.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/system_error.hpp"
+
 #include <cstring>
 
 #if defined(__GLIBC__)

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A temporary folder for a test; removed by the destructor.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <unistd.h>
 
 #include <cstddef>

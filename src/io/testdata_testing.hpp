@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by tests that read testdata folders. A file that must fail is named for its error: CODE--what.extension.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

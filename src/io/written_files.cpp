@@ -1,5 +1,6 @@
-#include "io/written_files.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "io/written_files.hpp"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

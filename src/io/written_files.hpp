@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run wrote into a folder, as text that stays there: only these files may a later run replace or remove.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <vector>

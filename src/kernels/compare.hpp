@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the results of a conversion with its sources: the counts and sums that a CastReport is made of.
 //
 // Every number is a float32, a float64, or the sum of two float64 (64-bit integers, products with a scale). The loops
 // are in per_target/compare.cpp; Ops has them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

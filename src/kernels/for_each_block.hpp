@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop over blocks, with its tail. Every kernel uses it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

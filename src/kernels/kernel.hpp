@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel converts elements of one pair of types on one target, byte-equal to codec::reference_cast.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <span>
 #include <string_view>

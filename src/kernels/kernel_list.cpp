@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // All kernels of all targets in one table, filled once.
 #include <array>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/dtype_table.hpp"
 #include "kernels/ops.hpp"
 

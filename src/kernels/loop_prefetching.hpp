@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which loops prefetch their source themselves.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast::kernels {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of numbers and a scale, for ScaledConversion: float32 or float64 numbers that the target's kernel rounds to
 // the same result as the exact products.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operations of an instruction set: one table for each, chosen in one place (select.cpp).
 //
 // The sources in per_target/ are compiled once for every instruction set of CMakeLists.txt, each time in a namespace of
 // its name. A function in one of them becomes usable by a field here.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

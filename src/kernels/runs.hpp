@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers in runs that share a scale, and ggml's blocks, which become such runs.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 

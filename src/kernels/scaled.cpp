@@ -1,5 +1,6 @@
-#include "kernels/scaled.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/scaled.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions with a scale other than 1, from a type to itself too: products are exact, and rounded once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <limits>
 

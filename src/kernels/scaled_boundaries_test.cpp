@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wide sources, at numbers whose products are next to where the target's result changes.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/scaled_testing.hpp"
 
 namespace tensorcast::kernels {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the tests of ScaledConversion: scales, policies, and the comparison with the reference.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cstddef>

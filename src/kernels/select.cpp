@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only place that chooses between instruction sets: which tables the build has, and which of them the CPU can run.
 #include <array>
 #include <cstdlib>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/ops.hpp"
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel whose source is wider than 8 bits, on every target that this CPU has, against the reference.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <vector>
 

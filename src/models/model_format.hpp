@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of a model format. Each has one folder and one row in model_list.cpp.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
-#include "models/model_format.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/model_format.hpp"
+
 namespace tensorcast::models {
 
 std::span<const ModelFormat> model_formats() {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of a conversion, each described once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "options/option.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers of a CastReport, each described once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <tuple>
 
 #include "options/option.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a list describes the members of a result, so that JSON and Python's results are made from one place.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <tuple>

@@ -1,5 +1,6 @@
-#include "options/option.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "options/option.hpp"
+
 #include "dtype/formatted.hpp"
 
 namespace tensorcast::options {

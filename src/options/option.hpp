@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a list describes the members of a struct, so that every interface shows them from one place.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

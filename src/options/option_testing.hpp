@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests that compare a list of options with its struct.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 namespace tensorcast::options {

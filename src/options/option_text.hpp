@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What interfaces say of an option. In a header, so that programs outside of the library have it, too.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <charconv>
 #include <string>
 

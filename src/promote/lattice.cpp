@@ -1,5 +1,6 @@
-#include "promote/lattice.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "promote/lattice.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>

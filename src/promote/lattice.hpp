@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Promotion by a lattice: types, and edges from each to those directly above it. The common type of two types is the
 // lowest type above both.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string_view>
 

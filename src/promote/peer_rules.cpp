@@ -1,5 +1,6 @@
-#include "promote/peer_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "promote/peer_rules.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string>

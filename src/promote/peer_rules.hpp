@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of other systems, for comparison with OpenVINO's.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "promote/lattice.hpp"
 #include "tensorcast/promote.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // ConvertPromoteTypes-14 as its text defines it; docs/semantics.md, section 4, numbers the rules.
 #include "tensorcast/promote.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -1,5 +1,6 @@
-#include "tensorcast/promote.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/promote.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>

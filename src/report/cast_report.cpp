@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "options/cast_report.hpp"
 #include "tensorcast/cast.hpp"
 

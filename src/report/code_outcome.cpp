@@ -1,5 +1,6 @@
-#include "report/code_outcome.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "report/code_outcome.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The outcome of converting one code, by the reference.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "codec/policy.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes elements to float32 or float64 with the kernels.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 #include "kernels/kernel.hpp"

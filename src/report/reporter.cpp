@@ -1,5 +1,6 @@
-#include "report/reporter.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "report/reporter.hpp"
+
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports of conversions: a Reporter adds pieces to accumulators and makes a CastReport of them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports against sums over elements by the reference, on all targets, in blocks of any size.
 #include "report/reporter.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-#include "report/rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "report/rules.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

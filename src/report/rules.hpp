@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The range of a target type, as reports and strict casts need it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "codec/policy.hpp"
 #include "kernels/compare.hpp"
 #include "tensorcast/dtype.hpp"

@@ -1,5 +1,6 @@
-#include "report/strict_scan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "report/strict_scan.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strict casts: a fast proof that no element of a piece fails.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: a file system that does not know unnamed files, and a signal at the worst moments: when the hidden
    file exists (SIGNAL_AT_CREATE), when it has some bytes (SIGNAL_AT_WRITE), when it is complete (SIGNAL_AT_SYNC). */
 #define _GNU_SOURCE
@@ -8,7 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/types.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 static void signal_at(const char* moment) {
   const char* number = getenv(moment);
   if (number != NULL) raise(atoi(number));

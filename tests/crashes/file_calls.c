@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Loaded before libc: counts the file system calls of a program below one folder, and lets one of them fail, kill the
 // program, or wait; records what a simulated power failure needs. The environment says what:
 //   FILE_CALLS_ROOT      the folder, a real path; calls elsewhere are not seen
@@ -25,7 +26,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #define REAL(name) ((__typeof__(&name))next_of(#name))
 
 enum { most_descriptors = 4096, path_bytes = 8192 };

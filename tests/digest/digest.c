@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* digest: converts all 65,536 codes of float16 and a million codes of float32 to each of the 25 numeric types of ONNX,
    with saturate 1 and 0, and prints a digest of each result, and one of all. It is the same on every machine. digest
    prints 101 lines digest 491113efdab059d6    prints the last line, and fails unless it is this The C interface alone,
    so that it compiles for whatever has a C compiler. */
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
 
 import subprocess
 
+MARK = "SPDX-License-Identifier: Apache-2.0"
+
 
 def test_source_files_name_their_licence(source_dir):
     result = subprocess.run([source_dir / "scripts/licences"], capture_output=True, text=True)
@@ -15,6 +17,8 @@ def test_files_without_are_found_and_mended(source_dir, tmp_path):
     (tmp_path / "scripts/licences").write_text(script)
     texts = {
         "a.cpp": '#include "a.hpp"\n\n#include <vector>\n',
+        "inside.hpp": f"// Text.\n#pragma once\n// {MARK}\n#include <vector>\n",
+        "right.js": f"// {MARK}\n// Text.\n",
         "b.py": '#!/usr/bin/env python3\n"""Text."""\n',
         "c.h": "/* Text. */\n\nint c(void);\n",
         "scripts/d": "#!/bin/sh\n# Text.\nexit 0\n",
@@ -31,11 +35,14 @@ def test_files_without_are_found_and_mended(source_dir, tmp_path):
 
     found = run()
     assert found.returncode == 1
-    assert {line.split(":")[0] for line in found.stdout.splitlines()} == {"a.cpp", "b.py", "c.h", "scripts/d", "CMakeLists.txt"}
+    assert {line.split(":")[0] for line in found.stdout.splitlines()} == {
+        "a.cpp", "inside.hpp", "b.py", "c.h", "scripts/d", "CMakeLists.txt"}
     assert run("--fix").returncode == 0 and run().returncode == 0
-    mark = "SPDX-License-Identifier: Apache-2.0"
-    assert (tmp_path / "a.cpp").read_text() == f'#include "a.hpp"\n// {mark}\n#include <vector>\n'
-    assert (tmp_path / "b.py").read_text().splitlines()[:2] == ["#!/usr/bin/env python3", f"# {mark}"]
-    assert (tmp_path / "c.h").read_text() == f"/* Text. */\n/* {mark} */\nint c(void);\n"
-    assert (tmp_path / "scripts/d").read_text() == f"#!/bin/sh\n# Text.\n# {mark}\nexit 0\n"
-    assert (tmp_path / "testdata/e.py").read_text() == texts["testdata/e.py"]
+    text = {name: (tmp_path / name).read_text() for name in texts}
+    assert text["a.cpp"] == f'// {MARK}\n#include "a.hpp"\n\n#include <vector>\n'
+    assert text["inside.hpp"] == f"// {MARK}\n// Text.\n#pragma once\n\n#include <vector>\n"
+    assert text["right.js"] == texts["right.js"]
+    assert text["b.py"].splitlines()[:2] == ["#!/usr/bin/env python3", f"# {MARK}"]
+    assert text["c.h"] == f"/* {MARK} */\n/* Text. */\n\nint c(void);\n"
+    assert text["scripts/d"] == f"#!/bin/sh\n# Text.\n# {MARK}\nexit 0\n"
+    assert text["testdata/e.py"] == texts["testdata/e.py"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exhaustive [--quick | --stride N] [--target NAME] [--to DTYPE] [--threads N]
 // Every float32 to every type of 16 bits or fewer (and the wider integers), on every target of this CPU, under every
 // option that matters; then dense neighbourhoods of the 64-bit sources and all other pairs. Prints a table in Markdown.
@@ -9,7 +10,7 @@
 #include <string>
 #include <thread>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "samples.hpp"
 #include "sweep.hpp"
 

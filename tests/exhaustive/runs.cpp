@@ -1,5 +1,6 @@
-#include "runs.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "runs.hpp"
+
 #include <algorithm>
 
 #include "samples.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of all 2^32 float32 codes in a type: runs of equal results, each result taken from the oracle.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "sweep.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "sweep.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of one instruction set against the oracle.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary lines as the arguments of tcast, without running the command.
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "flags/convert_rules.hpp"
 
 // The fuzzer has a main of its own.

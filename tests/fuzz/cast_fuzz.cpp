@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // tc_cast on every target of this CPU against the reference: any pair, options, bytes, alignment and count.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "codec/reference_cast.hpp"
 #include "kernels/kernel.hpp"
 #include "tensorcast/c_api.h"

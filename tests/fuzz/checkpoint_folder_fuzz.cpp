@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finishes and verifies checkpoints with arbitrary bytes as one file of their state: the record of a shard, the list of
 // files that get their places, or SHA256SUMS; converts checkpoints of torch.distributed.checkpoint with arbitrary bytes
 // as .metadata. The result is a success or an error with a message, and no file outside of the output changes.
@@ -5,7 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "fuzz_folder.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"

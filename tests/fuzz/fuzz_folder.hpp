@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder for targets that work on whole files. Files beside the input are there for external data.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

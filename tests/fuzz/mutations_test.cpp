@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // A short form of fuzzing, for every run of the tests: each valid fixture, changed in a few hundred ways. The result is
 // a success or an error with a message; the sanitizers check the rest.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text to every type: the block parser against the exact one; what is printed reads back as the same element.
 #include <cstddef>
 #include <cstdint>
@@ -5,7 +6,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "codec/reference_cast.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"

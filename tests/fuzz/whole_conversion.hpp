@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole conversions with verification: arbitrary bytes as a file of any format, to any type and format. The output must
 // pass verification and convert again without change.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs arbitrary bytes as a model, with external data, on inputs of the declared types and shapes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

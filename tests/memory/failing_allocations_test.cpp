@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a file while the n-th allocation fails, for every n: each time an error, never a crash. Allocations are those
 // of operator new and, without sanitizers, of malloc() in any library.
 #include <gtest/gtest.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

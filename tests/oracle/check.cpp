@@ -1,5 +1,6 @@
-#include "check.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "check.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the engine on elements and compares every bit, event and error with the oracle.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

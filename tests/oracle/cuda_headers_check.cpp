@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda_headers_check [PATTERNS]: NVIDIA's own conversions (the host paths of the CUDA headers) against tc_cast.
 // The differences that docs/semantics.md section 2 lists are exceptions with a name here; any other difference is an
 // error.
@@ -5,7 +6,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include "exact.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "exact.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // D0: every element is an exact rational number, an infinity, or a NaN with a sign and a payload.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gmpxx.h>
 
 #include <cstdint>

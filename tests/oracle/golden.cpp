@@ -1,5 +1,6 @@
-#include "golden.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "golden.hpp"
+
 #include <bit>
 #include <cstdlib>
 #include <fstream>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/golden/corners.tsv: hand-written conversions that oracle and engine must both give.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 #include <string_view>

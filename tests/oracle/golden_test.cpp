@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // First the oracle itself is held against hand-written results, then the engine.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "golden.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // D11 and the overlap rule: packing, tails, in place, many elements, threads.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstring>
 
 #include "check.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Section 1: which version has which types and attributes, and what each version gives.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "samples.hpp"
 

@@ -1,5 +1,6 @@
-#include "oracle.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "oracle.hpp"
+
 #include <cmath>
 
 namespace oracle {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the required result of a conversion from docs/semantics.md alone. Shares no code with the library and
 // favours simplicity over speed.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every pair of numeric types under every option that matters to it: all codes of types of 16 bits or fewer, the
 // boundaries of wider ones, and seeded random elements.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "samples.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // D9: numbers to text. Not compared with another printer: each text must read back, be shortest and be closest.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdio>
 
 #include "check.hpp"

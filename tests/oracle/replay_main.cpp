@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // oracle_replay FROM ELEMENT TO [option=value ...]: prints the oracle's and the engine's result for one element.
 #include <cstdio>
 #include <exception>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "golden.hpp"
 

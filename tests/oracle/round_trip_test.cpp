@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Narrow types to float32 and back are the identity; NaNs come back as D3 defines them.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 
 namespace oracle {

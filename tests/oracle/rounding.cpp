@@ -1,5 +1,6 @@
-#include "rounding.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "rounding.hpp"
+
 #include <mpfr.h>
 
 #include <algorithm>

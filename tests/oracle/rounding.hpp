@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds an exact number to a type before any option applies. Floats of 16 bits or fewer search the sorted list of all
 // their values, wider ones use MPFR, integers GMP's integer division.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gmpxx.h>
 
 #include <cstdint>

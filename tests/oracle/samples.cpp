@@ -1,5 +1,6 @@
-#include "samples.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "samples.hpp"
+
 #include <algorithm>
 #include <cmath>
 

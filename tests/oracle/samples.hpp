@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects elements to convert: every corner case of a pair of types, and seeded random ones.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <vector>
 

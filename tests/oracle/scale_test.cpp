@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // scale: the exact product is rounded once.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cmath>
 
 #include "check.hpp"

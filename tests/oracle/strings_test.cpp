@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // D8: text to numbers, with exact decimal midpoints of every target.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "samples.hpp"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // D8 and D9: decimal text as exact rationals.
 #include <algorithm>
 #include <cctype>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "oracle.hpp"
 
 namespace oracle {

@@ -1,5 +1,6 @@
-#include "types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "types.hpp"
+
 #include <array>
 #include <stdexcept>
 

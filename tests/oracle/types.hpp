@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types as the texts of ONNX, OCP, ml_dtypes, CUDA and IEEE P3109 define them, written down once more so that
 // nothing is shared with the engine.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

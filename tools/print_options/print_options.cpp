@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the lists of options as modules of the Python package, which type checkers read.
 // scripts/make/print-options writes them.
 //   print_python_options cast    python/tensorcast/_option_list.py
 //   print_python_options files   python/tensorcast/_convert_options.py
 //   print_python_options onnx    python/tensorcast/onnx/_option_list.py
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cctype>
 #include <cstdio>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of the subcommands. Each has its own file and one function here.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <optional>
 #include <string>

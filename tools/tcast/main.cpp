@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast: the command line of tensorcast.
 #include <algorithm>
 #include <exception>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,6 @@
-// Blocks for the page, with fewer fields to fill than tc_block_tensor has.
 // SPDX-License-Identifier: Apache-2.0
+// Blocks for the page, with fewer fields to fill than tc_block_tensor has.
+
 #include <cstddef>
 #include <cstdint>
 

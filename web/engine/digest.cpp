@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A digest of conversions, to compare modules with native code: all 65,536 codes of float16, and pseudorandom codes of
 // float32 (any code, numbers near the narrow types, ties, NaN, infinities), to ONNX's numeric types, saturate 1 and 0.
 // Uses the C interface only. As a program, it prints the digest of 10^6 codes.
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

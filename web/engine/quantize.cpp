@@ -1,5 +1,6 @@
-// Quantizing for the page: one call that returns codes and scales as JSON, and the decoded numbers.
 // SPDX-License-Identifier: Apache-2.0
+// Quantizing for the page: one call that returns codes and scales as JSON, and the decoded numbers.
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What weights lose in blocks that share scales.
 // SPDX-License-Identifier: Apache-2.0
+// What weights lose in blocks that share scales.
 
 // Quantizes by a recipe: what was made, bits for each number with its scales, and errors. {error} where it is refused.
 export function quantized(engine, { scheme, recipe }, { values, rows, columns }) {

@@ -1,5 +1,6 @@
-// Pictures of many numbers on a canvas, in the colours of the page, with what the pointer is at as text.
 // SPDX-License-Identifier: Apache-2.0
+// Pictures of many numbers on a canvas, in the colours of the page, with what the pointer is at as text.
+
 import { h } from "./elements.js";
 
 export const color = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

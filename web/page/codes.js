@@ -1,5 +1,5 @@
-// Codes of a type: their order by value, and packed elements.
 // SPDX-License-Identifier: Apache-2.0
+// Codes of a type: their order by value, and packed elements.
 
 export const mask = type => (1n << BigInt(type.bits)) - 1n;
 export const hex = (type, code) => `0x${code.toString(16).toUpperCase().padStart(Math.ceil(type.bits / 4), "0")}`;

@@ -1,5 +1,5 @@
-// Exact decimals as text, and the ways in which people write numbers.
 // SPDX-License-Identifier: Apache-2.0
+// Exact decimals as text, and the ways in which people write numbers.
 
 // {digits: BigInt, places}: digits * 10^-places; null for infinities and NaN.
 export function parseDecimal(text) {

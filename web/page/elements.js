@@ -1,5 +1,5 @@
-// Makes elements of the page.
 // SPDX-License-Identifier: Apache-2.0
+// Makes elements of the page.
 
 // h("td", {class: "code", onclick: f}, "text", element, ...): functions are listeners, undefined and false are left out.
 export function h(tag, attributes, ...children) {

@@ -1,5 +1,5 @@
-// The library's C interface in WebAssembly. Structs are filled by what tc_describe says of their fields.
 // SPDX-License-Identifier: Apache-2.0
+// The library's C interface in WebAssembly. Structs are filled by what tc_describe says of their fields.
 
 const statuses = ["ok", "invalid_argument", "unsupported", "out_of_range", "parse", "io", "internal", "cancelled"];
 

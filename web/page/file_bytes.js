@@ -1,5 +1,5 @@
-// Reading a file that the page was given, bounded by its size.
 // SPDX-License-Identifier: Apache-2.0
+// Reading a file that the page was given, bounded by its size.
 
 export class FileError extends Error {}
 

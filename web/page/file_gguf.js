@@ -1,5 +1,6 @@
-// GGUF, versions 2 and 3: metadata, the list of tensors, then their elements or blocks.
 // SPDX-License-Identifier: Apache-2.0
+// GGUF, versions 2 and 3: metadata, the list of tensors, then their elements or blocks.
+
 import { fail, parseBeginning, product } from "./file_bytes.js";
 
 // ggml's numbers of types: of tensorcast, or the name of a block format.

@@ -1,5 +1,6 @@
-// NumPy's arrays: .npy, and .npz, which is a zip archive of them.
 // SPDX-License-Identifier: Apache-2.0
+// NumPy's arrays: .npy, and .npz, which is a zip archive of them.
+
 import { bytesOf, Cursor, fail, inflated, product } from "./file_bytes.js";
 
 const types = {

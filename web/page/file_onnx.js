@@ -1,5 +1,6 @@
-// ONNX models: the initializers, found in protobuf's messages without a schema of the rest.
 // SPDX-License-Identifier: Apache-2.0
+// ONNX models: the initializers, found in protobuf's messages without a schema of the rest.
+
 import { bytesOf, Cursor, fail, product } from "./file_bytes.js";
 
 function varint(cursor) {

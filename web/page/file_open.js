@@ -1,5 +1,6 @@
-// The readers of files, found by what a file begins with.
 // SPDX-License-Identifier: Apache-2.0
+// The readers of files, found by what a file begins with.
+
 import { bytesOf, fail } from "./file_bytes.js";
 import { readGguf } from "./file_gguf.js";
 import { readNpy, readNpz } from "./file_numpy.js";

@@ -1,5 +1,6 @@
-// safetensors: a JSON header, then the elements.
 // SPDX-License-Identifier: Apache-2.0
+// safetensors: a JSON header, then the elements.
+
 import { bytesOf, fail, product } from "./file_bytes.js";
 
 // The format's words for types, which are among the spellings that the engine knows.

@@ -1,5 +1,6 @@
-// What is done with a tensor's elements, piece by piece: histograms, losses, conversion.
 // SPDX-License-Identifier: Apache-2.0
+// What is done with a tensor's elements, piece by piece: histograms, losses, conversion.
+
 import { lossesOfSchemes } from "./block_losses.js";
 import { fail, partsOf, piecesOf } from "./file_bytes.js";
 import { canHold, safetensorsHeader } from "./file_safetensors.js";

@@ -1,5 +1,6 @@
-// Loads the module with the kernels, which is beside the page, when it is needed; and starts the worker.
 // SPDX-License-Identifier: Apache-2.0
+// Loads the module with the kernels, which is beside the page, when it is needed; and starts the worker.
+
 import { Engine } from "./engine.js";
 import { h } from "./elements.js";
 

@@ -1,5 +1,6 @@
-// Starts the page: the engine, the tabs, the view that the address names.
 // SPDX-License-Identifier: Apache-2.0
+// Starts the page: the engine, the tabs, the view that the address names.
+
 import { Engine } from "./engine.js";
 import { h } from "./elements.js";
 import { bytesOfBase64, kernelEngine } from "./kernels.js";

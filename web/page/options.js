@@ -1,5 +1,6 @@
-// The options of Cast as controls: what the library says there is.
 // SPDX-License-Identifier: Apache-2.0
+// The options of Cast as controls: what the library says there is.
+
 import { h, labelled, select } from "./elements.js";
 import { castOptionsOf } from "./state.js";
 

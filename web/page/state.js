@@ -1,5 +1,5 @@
-// What the page shows, as the part of its address after #: every state is a link.
 // SPDX-License-Identifier: Apache-2.0
+// What the page shows, as the part of its address after #: every state is a link.
 
 const usual = { view: "number", value: "0.1", type: "float8_e4m3fn" };
 

@@ -1,5 +1,6 @@
-// Blocks that share scales: the same weights under each scheme and recipe, code by code.
 // SPDX-License-Identifier: Apache-2.0
+// Blocks that share scales: the same weights under each scheme and recipe, code by code.
+
 import { quantized } from "./block_losses.js";
 import { canvas, color } from "./charts.js";
 import { unpacked } from "./codes.js";

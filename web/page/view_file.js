@@ -1,5 +1,6 @@
-// A file of the person who looks: what is inside, what each type would lose, converted and saved. It stays on the computer.
 // SPDX-License-Identifier: Apache-2.0
+// A file of the person who looks: what is inside, what each type would lose, converted and saved. It stays on the computer.
+
 import { canvas, color, powerText } from "./charts.js";
 import { h, labelled, typeSelect } from "./elements.js";
 import { startPagesWorker } from "./kernels.js";

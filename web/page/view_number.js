@@ -1,5 +1,6 @@
-// One number: its bits in every type, the exact value, the error, the neighbours, and what happened.
 // SPDX-License-Identifier: Apache-2.0
+// One number: its bits in every type, the exact value, the error, the neighbours, and what happened.
+
 import { codeAt, hex, rankOf } from "./codes.js";
 import { difference, parseDecimal, readLiteral, shortened } from "./decimal.js";
 import { badge, bitsText, h, labelled, svg, typeSelect } from "./elements.js";

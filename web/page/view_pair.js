@@ -1,5 +1,6 @@
-// Two types: what becomes of the numbers of one in the other, where, by which version of ONNX; and all pairs at once.
 // SPDX-License-Identifier: Apache-2.0
+// Two types: what becomes of the numbers of one in the other, where, by which version of ONNX; and all pairs at once.
+
 import { canvas, color, logAxes } from "./charts.js";
 import { codeAt, hex, packed, rankOf, sampledCodes, valuesOf } from "./codes.js";
 import { shortened } from "./decimal.js";

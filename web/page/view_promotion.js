@@ -1,5 +1,6 @@
-// Promotion: the common type of two types by the rules of five projects, side by side.
 // SPDX-License-Identifier: Apache-2.0
+// Promotion: the common type of two types by the rules of five projects, side by side.
+
 import { h, labelled, svg, typeSelect } from "./elements.js";
 import { moveInMatrix, shortName } from "./view_pair.js";
 

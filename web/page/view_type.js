@@ -1,5 +1,6 @@
-// One type: its facts, all its numbers on a line, all codes, its precision beside another type's.
 // SPDX-License-Identifier: Apache-2.0
+// One type: its facts, all its numbers on a line, all codes, its precision beside another type's.
+
 import { canvas, color, logAxes, powerText } from "./charts.js";
 import { codeAt, hex, isSigned, packed, rankOf, sampledCodes, valuesOf } from "./codes.js";
 import { powerOfTwo, shortened } from "./decimal.js";

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker: holds the kernels, and answers one request after the other. The page's own holds the file, too; it has
 // others read and convert parts of it, as one reads while another converts.
-// SPDX-License-Identifier: Apache-2.0
+
 import { Engine } from "./engine.js";
 import { openFile } from "./file_open.js";
 import { castPart, convert, plan, study } from "./file_work.js";

@@ -1,5 +1,6 @@
-#include "checkpoint/compare/compare_model.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/compare/compare_model.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a model with the one that it was converted from.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <set>

@@ -1,5 +1,6 @@
-#include "tensorcast/detect_recipes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/detect_recipes.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recipe that wrote a weight is found, beside exactly those whose bytes are the same.
 #include "tensorcast/detect_recipes.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the tensors of a checkpoint, and compares those of two.
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "checkpoint/source/tensor_set.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "convert/run/element_blocks.hpp"

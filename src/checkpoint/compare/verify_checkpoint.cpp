@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a converted checkpoint again: hashes, and every tensor against its source.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,5 +1,6 @@
-#include "checkpoint/compare/verify_quantized.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/compare/verify_quantized.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

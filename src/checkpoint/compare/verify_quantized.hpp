@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verifies weights that were quantized: some recipe must make their bytes of the source's weights.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <set>
 #include <string>
 #include <vector>

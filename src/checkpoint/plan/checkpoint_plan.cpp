@@ -1,5 +1,6 @@
-#include "checkpoint/plan/checkpoint_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/checkpoint_plan.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plan of a conversion: which tensors of which files become which shard, with which types and options.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of checkpoints, and their text.
 #include "checkpoint/plan/checkpoint_plan.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

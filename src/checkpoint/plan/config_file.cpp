@@ -1,5 +1,6 @@
-#include "checkpoint/plan/config_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/config_file.hpp"
+
 #include <algorithm>
 #include <array>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type that a model's config.json names.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

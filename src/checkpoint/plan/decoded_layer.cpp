@@ -1,5 +1,6 @@
-#include "checkpoint/plan/decoded_layer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/decoded_layer.hpp"
+
 #include <nlohmann/json.hpp>
 #include <utility>
 

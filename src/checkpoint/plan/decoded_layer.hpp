@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A quantized layer in a plan: how it is decoded, and where its tensors are, perhaps in several shards.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>

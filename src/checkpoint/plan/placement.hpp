@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which files of an output folder a conversion may replace or remove: only those that a former run wrote, as the record
 // says that it left there. docs/outputs.md has the rules.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

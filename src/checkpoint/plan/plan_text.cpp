@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan.json: the plan as text, and back from text that may be malicious.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>

@@ -1,5 +1,6 @@
-#include "checkpoint/plan/respelled_sources.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/respelled_sources.hpp"
+
 namespace tensorcast::checkpoint {
 
 ShardTensor RespelledSources::shard_tensor(file_conversion::PlannedTensor planned) {

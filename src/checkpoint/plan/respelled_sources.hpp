@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the tensors of respelled layers come from, for a plan.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <map>
 #include <memory>
 #include <span>

@@ -1,5 +1,6 @@
-#include "checkpoint/plan/shard_record.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/shard_record.hpp"
+
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of a converted shard, as text.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 

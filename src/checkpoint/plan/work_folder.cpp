@@ -1,5 +1,6 @@
-#include "checkpoint/plan/work_folder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/work_folder.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a conversion inside its output folder, until it is complete (docs/outputs.md):
 //
 //   OUT/.tcast/lock                 locked by every run that works here
@@ -10,7 +11,7 @@
 //   OUT/.tcast-finished.tmp         the rest of .tcast, after all files have their places
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <optional>
 #include <set>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor of a layer that gets another spelling or scheme, in a plan.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>

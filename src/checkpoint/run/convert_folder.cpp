@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of a conversion, one by one or all together.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cerrno>
 #include <optional>

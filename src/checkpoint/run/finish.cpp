@@ -1,5 +1,6 @@
-#include "checkpoint/run/finish.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/finish.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

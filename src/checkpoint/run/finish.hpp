@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The step that makes a folder of converted shards a checkpoint.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <vector>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"

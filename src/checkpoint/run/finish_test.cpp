@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a plan to a checkpoint: run_shard.hpp, finish.hpp, requirements.hpp.
 #include "checkpoint/run/finish.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives complete files their places by a written record of all moves, which any later run can carry out to its end.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "checkpoint/run/moves.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/moves.hpp"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

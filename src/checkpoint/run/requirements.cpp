@@ -1,5 +1,6 @@
-#include "checkpoint/run/requirements.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/requirements.hpp"
+
 #include <algorithm>
 #include <chrono>
 

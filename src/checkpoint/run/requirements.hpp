@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a conversion will need: time, memory, disk.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "tensorcast/file.hpp"
 

@@ -1,5 +1,6 @@
-#include "checkpoint/run/run_shard.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/run_shard.hpp"
+
 #include <fmt/format.h>
 
 #include <map>

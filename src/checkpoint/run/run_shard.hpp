@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts one shard of a plan.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"

@@ -1,5 +1,6 @@
-#include "checkpoint/run/run_shards.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/run_shards.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>

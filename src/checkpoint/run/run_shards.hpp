@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts the shards of a plan, several at a time where there are cores for them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <functional>
 #include <span>

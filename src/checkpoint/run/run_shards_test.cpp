@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several shards at a time: the same files, progress of all together, errors and cancelling.
 #include "checkpoint/run/run_shards.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-#include "checkpoint/run/to_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/to_file.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>

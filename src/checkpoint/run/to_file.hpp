@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a checkpoint to one file, if the output's name is that of a file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {

@@ -1,5 +1,6 @@
-#include "checkpoint/source/distributed_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/distributed_reader.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of torch.distributed.checkpoint: tensors whose chunks are in files of several processes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <string>
 

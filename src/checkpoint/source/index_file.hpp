@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The index of a sharded model: which file has which tensor.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <string>

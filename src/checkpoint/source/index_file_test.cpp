@@ -1,5 +1,6 @@
-#include "checkpoint/source/index_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/index_file.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
-#include "checkpoint/source/json_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/json_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Positions of values in JSON text, so that single values change and everything else stays byte for byte.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <functional>
 #include <string>

@@ -1,5 +1,6 @@
-#include "checkpoint/source/json_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/json_text.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
-#include "checkpoint/source/opened_layers.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/opened_layers.hpp"
+
 #include <utility>
 
 #include "checkpoint/source/shard_reader.hpp"

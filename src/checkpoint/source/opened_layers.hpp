@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file or checkpoint that is open, and the quantized layers of all its models.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "tensorcast/quantized_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/quantized_file.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-#include "tensorcast/quantized_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/quantized_file.hpp"
+
 #include <cstring>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of weights in any format, read as if they were safetensors files.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <string>
 #include <vector>

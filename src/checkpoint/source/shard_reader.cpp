@@ -1,5 +1,6 @@
-#include "checkpoint/source/shard_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/shard_reader.hpp"
+
 #include <algorithm>
 
 #include "checkpoint/source/source.hpp"

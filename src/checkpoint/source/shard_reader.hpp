@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the tensors of several files as if they were in one.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <list>
 #include <memory>

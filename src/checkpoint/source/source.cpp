@@ -1,5 +1,6 @@
-#include "checkpoint/source/source.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/source.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checkpoint that is converted: its models, their shards and its other files, all headers read and checked.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints as they are read: source.hpp, shard_reader.hpp, to_file.hpp.
 #include "checkpoint/source/source.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,6 @@
-#include "checkpoint/source/tensor_set.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/source/tensor_set.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // All tensors of a checkpoint behind one reader, to list, compare and verify them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <map>
 #include <span>

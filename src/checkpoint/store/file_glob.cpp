@@ -1,5 +1,6 @@
-#include "checkpoint/store/file_glob.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/store/file_glob.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

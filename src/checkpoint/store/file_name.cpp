@@ -1,5 +1,6 @@
-#include "checkpoint/store/file_name.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/store/file_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

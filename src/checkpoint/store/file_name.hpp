@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of files that come from an index, a plan or a listing, and may be malicious.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

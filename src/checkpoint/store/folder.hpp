@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A checkpoint's folder: here (local_folder.hpp), or behind a URL (remote_folder.hpp). Only folder.cpp asks which.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What folders here and behind URLs have in common.
 #include "checkpoint/store/folder.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <memory>

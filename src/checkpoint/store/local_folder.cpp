@@ -1,5 +1,6 @@
-#include "checkpoint/store/local_folder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/store/local_folder.hpp"
+
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 

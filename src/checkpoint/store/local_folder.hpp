@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of this machine: what folder.hpp chooses for paths that are no URLs.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <string>

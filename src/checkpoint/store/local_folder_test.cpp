@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of this machine: links, locks, empty folders, Hugging Face's cache.
 #include "checkpoint/store/local_folder.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

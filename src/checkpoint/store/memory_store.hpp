@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A store for tests, which has its files in memory.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstring>
 #include <functional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of the store behind URLs: what folder.hpp chooses for them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of a store, and conversions between them: without locks, with the identity of the state.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <atomic>
 #include <functional>
 #include <map>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of a checkpoint's folder, here or behind a URL: ranges of its bytes are read, and bytes are appended to a new
 // one. What a format reads is a formats::ByteSource.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

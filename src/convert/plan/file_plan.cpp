@@ -1,5 +1,6 @@
-#include "convert/plan/file_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/plan/file_plan.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

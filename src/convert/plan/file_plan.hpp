@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each tensor's target type and the reason; checked before anything is written.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans tensors that are not in a file.
 #include "convert/plan/file_plan.hpp"
 #include "dtype/error_places.hpp"
@@ -5,7 +6,7 @@
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "tensorcast/tensor.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the tensors of layers become in another spelling or scheme.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "convert/plan/scale_record.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/plan/scale_record.hpp"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

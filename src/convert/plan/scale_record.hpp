@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record in an output's metadata of the scale that its numbers were multiplied by.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 
 #include "convert/plan/file_plan.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uninitialised bytes at a page boundary.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <memory>
 #include <new>

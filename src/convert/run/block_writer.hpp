@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends blocks on its own thread, and hashes them on another, while the caller fills the next ones.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>

@@ -1,5 +1,6 @@
-#include "convert/run/block_writer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/run/block_writer.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks and warnings that protect users from unexpected results.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cmath>
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After every failure: an error with reason and place, no new file under the final name, the old one untouched.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -6,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <csignal>
 #include <filesystem>
 

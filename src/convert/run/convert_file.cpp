@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a file: plan, convert into a temporary, verify, rename.
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +8,7 @@
 #include <span>
 #include <system_error>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/conversion.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/respelled_plan.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of conversions; for failures see convert_failures_test.cpp.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cmath>
 #include <filesystem>
 #include <limits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts every format to every other.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <filesystem>
 
 #include "convert/convert_testing.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts tensors that a reader has, which may be in several files, to one file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/open_input.hpp"
 #include "tensorcast/file.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors of strings over several blocks, from and to every format that holds strings.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

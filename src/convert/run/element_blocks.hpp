@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts a tensor into blocks that fit the cache.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far the numbers of two tensors are apart, summed over blocks of them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

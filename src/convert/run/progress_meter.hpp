@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports progress to the caller at intervals.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <chrono>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,6 @@
-#include "convert/run/quantized_losses.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/run/quantized_losses.hpp"
+
 #include <utility>
 
 #include "dtype/error_places.hpp"

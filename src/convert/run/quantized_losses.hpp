@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What weights lost that were quantized, in the outcome of a conversion.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 
 #include "convert/run/transfer.hpp"

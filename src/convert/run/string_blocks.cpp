@@ -1,5 +1,6 @@
-#include "convert/run/string_blocks.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/run/string_blocks.hpp"
+
 #include <algorithm>
 #include <utility>
 

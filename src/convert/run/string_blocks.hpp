@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts tensors to and from strings block by block: memory is bounded, whatever their size.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include "convert/run/transfer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/run/transfer.hpp"
+
 #include <algorithm>
 
 #include "convert/run/aligned_buffer.hpp"

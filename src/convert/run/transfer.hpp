@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies tensors from a reader to a writer, with conversion.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <span>
 #include <string>

@@ -1,5 +1,6 @@
-#include "convert/run/verify.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/run/verify.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

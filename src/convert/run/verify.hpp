@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a finished output back and compares it with what it should hold.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 
 #include "convert/plan/file_plan.hpp"

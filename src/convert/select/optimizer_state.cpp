@@ -1,5 +1,6 @@
-#include "convert/select/optimizer_state.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/select/optimizer_state.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the state of an optimizer in a training checkpoint.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <vector>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which tensors are written, and under which names.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <string>
 #include <unordered_set>

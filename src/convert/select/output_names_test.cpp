@@ -1,5 +1,6 @@
-#include "convert/select/output_names.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/select/output_names.hpp"
+
 #include <gtest/gtest.h>
 
 namespace tensorcast::file_conversion {

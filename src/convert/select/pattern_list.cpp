@@ -1,5 +1,6 @@
-#include "convert/select/pattern_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/select/pattern_list.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matches the patterns of one option against the names of a file's tensors.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <string>
 #include <string_view>

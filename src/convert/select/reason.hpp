@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why a tensor has its type in the output.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
-#include "convert/select/reason.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/select/reason.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,6 @@
-#include "convert/select/tensor_selection.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "convert/select/tensor_selection.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

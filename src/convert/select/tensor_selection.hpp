@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a request asks for each tensor, by its patterns, rules and conditions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 

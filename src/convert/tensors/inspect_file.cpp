@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the contents of files.
 #include "convert/select/pattern_list.hpp"
 #include "dtype/guarded.hpp"
@@ -5,7 +6,7 @@
 #include "quantized/detect/layer_summary.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "tensorcast/file.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 

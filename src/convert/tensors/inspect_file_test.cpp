@@ -1,5 +1,6 @@
-#include <gtest/gtest.h>
 // SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,6 @@
-#include "tensorcast/tensor_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/tensor_file.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

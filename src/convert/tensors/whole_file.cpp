@@ -1,5 +1,6 @@
-#include "tensorcast/whole_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/whole_file.hpp"
+
 #include <fmt/format.h>
 
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What readers and writers of a stream hold at once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 
 namespace tensorcast::formats {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that a format reads: a file, a part of one, an entry of an archive.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

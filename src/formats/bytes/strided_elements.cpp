@@ -1,5 +1,6 @@
-#include "formats/bytes/strided_elements.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/bytes/strided_elements.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

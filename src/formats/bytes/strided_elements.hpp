@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The elements of a strided array in C order: of a transposed tensor, a slice, an array in Fortran order.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include "formats/bytes/window_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/bytes/window_reader.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

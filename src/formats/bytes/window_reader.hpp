@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the numbers and texts of a header one after another, through a window of 64 KiB.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

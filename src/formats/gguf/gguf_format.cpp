@@ -1,5 +1,6 @@
-// GGUF, the file format of llama.cpp.
 // SPDX-License-Identifier: Apache-2.0
+// GGUF, the file format of llama.cpp.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-#include "formats/gguf/gguf_header.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_header.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The header of a GGUF file: metadata, tensors and where their data are.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

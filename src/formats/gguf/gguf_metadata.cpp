@@ -1,5 +1,6 @@
-#include "formats/gguf/gguf_metadata.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_metadata.hpp"
+
 #include <fmt/format.h>
 
 #include <cstring>

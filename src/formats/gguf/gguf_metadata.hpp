@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The metadata of GGUF: keys with values of 13 types.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 

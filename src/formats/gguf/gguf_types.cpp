@@ -1,5 +1,6 @@
-#include "formats/gguf/gguf_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_types.hpp"
+
 #include <algorithm>
 #include <array>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types of tensors in GGUF: ggml's numbers, names and block sizes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,6 @@
-#include "formats/npy/npy_array.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/npy/npy_array.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

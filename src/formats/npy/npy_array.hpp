@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One opened .npy, in a file or an archive: checked, and read as dense little-endian C-order storage.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's array protocol strings ("<f4", "|V1", "<U12") and the layout of an element of each.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one array as .npy through a function that takes bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,6 @@
-// NumPy's .npy: one unnamed array. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 // SPDX-License-Identifier: Apache-2.0
+// NumPy's .npy: one unnamed array. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+
 #include <fmt/format.h>
 
 #include <array>

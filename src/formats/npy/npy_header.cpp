@@ -1,5 +1,6 @@
-#include "formats/npy/npy_header.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/npy/npy_header.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

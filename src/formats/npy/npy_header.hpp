@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The header of a .npy: a magic number, a version, a length, and a Python dictionary in text.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "formats/npy/npy_text.hpp"
 #include "dtype/errors.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::formats::npy {
 namespace {
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts NumPy's strings of fixed width to and from UTF-8.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

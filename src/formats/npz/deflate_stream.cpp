@@ -1,5 +1,6 @@
-#include "formats/npz/deflate_stream.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/npz/deflate_stream.hpp"
+
 #include <algorithm>
 #include <new>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw deflate streams by zlib: one entry of an archive, inflated or deflated.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <zlib.h>
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-#include "formats/npz/entry_source.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/npz/entry_source.hpp"
+
 #include <algorithm>
 #include <vector>
 

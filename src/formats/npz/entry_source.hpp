@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contents of one entry of a zip archive.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 

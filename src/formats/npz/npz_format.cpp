@@ -1,5 +1,6 @@
-// NumPy's .npz: a zip archive of .npy files, stored (numpy.savez) or deflated (numpy.savez_compressed).
 // SPDX-License-Identifier: Apache-2.0
+// NumPy's .npz: a zip archive of .npy files, stored (numpy.savez) or deflated (numpy.savez_compressed).
+
 #include <fmt/format.h>
 
 #include <algorithm>

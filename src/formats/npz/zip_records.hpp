@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The records of a zip archive: little-endian integers behind a signature. Names follow APPNOTE.TXT, version 6.3.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

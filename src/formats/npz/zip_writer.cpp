@@ -1,5 +1,6 @@
-#include "formats/npz/zip_writer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/npz/zip_writer.hpp"
+
 #include <algorithm>
 
 #include "dtype/try.hpp"

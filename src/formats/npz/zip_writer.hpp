@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams a zip archive into an OutputFile. The same entries always give the same bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // One ONNX TensorProto in a .pb, as onnx.save_tensor writes it and ONNX's own node tests ship them.
 // https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include <array>

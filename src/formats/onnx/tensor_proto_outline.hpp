@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TensorProto without its elements, and where the elements are.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
-#include "formats/onnx/tensor_proto_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/onnx/tensor_proto_reader.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

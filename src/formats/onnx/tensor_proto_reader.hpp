@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a TensorProto, alone in its file or inside a model, with elements in any of its fields or outside.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <optional>
 #include <utility>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fields of a TensorProto, and which field holds the elements of each type.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,6 @@
-#include "formats/onnx/tensor_proto_writer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/onnx/tensor_proto_writer.hpp"
+
 #include <fmt/format.h>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one TensorProto, fields in ascending order as protobuf's own writers do, numbers always as raw_data.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 

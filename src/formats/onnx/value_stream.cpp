@@ -1,5 +1,6 @@
-#include "formats/onnx/value_stream.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/onnx/value_stream.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the elements of a TensorProto without raw_data: one value after another in float_data, int32_data and so on.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include "formats/onnx/wire_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/onnx/wire_reader.hpp"
+
 #include <fmt/format.h>
 #include <protozero/exception.hpp>
 #include <protozero/varint.hpp>

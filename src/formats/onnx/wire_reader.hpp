@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the protobuf wire format from a file through a small window: memory is bounded for any message.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <protozero/types.hpp>
 
 #include <cstddef>

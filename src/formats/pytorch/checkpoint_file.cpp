@@ -1,5 +1,6 @@
-#include "formats/pytorch/checkpoint_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/checkpoint_file.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two layouts of torch.save: a zip archive, and the older sequence of pickles and storages.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <memory>
 #include <optional>

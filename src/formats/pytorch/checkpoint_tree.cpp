@@ -1,5 +1,6 @@
-#include "formats/pytorch/checkpoint_tree.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/checkpoint_tree.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sorts what a checkpoint holds into tensors with names and plain data.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

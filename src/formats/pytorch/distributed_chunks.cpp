@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether chunks fill a tensor.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 
 #include "dtype/errors.hpp"

@@ -1,5 +1,6 @@
-#include "formats/pytorch/distributed_metadata.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/distributed_metadata.hpp"
+
 #include <fmt/format.h>
 
 #include <map>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The .metadata file of torch.distributed.checkpoint: which tensors there are, and where their chunks are. It is a
 // pickle, of which nothing is run.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <vector>

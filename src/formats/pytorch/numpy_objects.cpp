@@ -1,5 +1,6 @@
-#include "formats/pytorch/numpy_objects.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/numpy_objects.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's scalars and arrays in pickles.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "formats/pytorch/pickle_arguments.hpp"
 
 namespace tensorcast::formats::pytorch {

@@ -1,5 +1,6 @@
-#include "formats/pytorch/pickle_arguments.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/pickle_arguments.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/try.hpp"

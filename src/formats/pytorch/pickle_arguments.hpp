@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of a call in a pickle, with checked types.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "formats/pytorch/pickle_functions.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/pickle_functions.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

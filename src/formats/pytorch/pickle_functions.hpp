@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the functions and classes make that a checkpoint may name (pickle_names.hpp). Nothing else is ever called.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "formats/pytorch/pickle_values.hpp"
 
 namespace tensorcast::formats::pytorch {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names that a pickle may call. Nothing behind a name is ever run.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 

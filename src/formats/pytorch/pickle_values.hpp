@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pickle of a checkpoint describes: plain data and tensors. Values refer to each other by index, so that shared
 // and cyclic structures cost nothing to keep and nothing to free.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <deque>
 #include <string>

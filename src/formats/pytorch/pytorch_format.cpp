@@ -1,5 +1,6 @@
-// Checkpoints of PyTorch, read without running anything: torch.save's zip archives and its older files of pickles.
 // SPDX-License-Identifier: Apache-2.0
+// Checkpoints of PyTorch, read without running anything: torch.save's zip archives and its older files of pickles.
+
 #include <fmt/format.h>
 #include <zlib.h>
 

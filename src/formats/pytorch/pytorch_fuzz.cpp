@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as a checkpoint of PyTorch.
 #include "formats/format_fuzzing.hpp"
 #include "formats/format_list.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return tensorcast::formats::fuzzing::read_everything(tensorcast::formats::pytorch_format, data, size);
 }

@@ -1,5 +1,6 @@
-#include "formats/pytorch/torch_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/torch_types.hpp"
+
 #include <array>
 
 #include "dtype/lookup.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The element types of PyTorch and of NumPy arrays in its checkpoints.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // An interpreter of pickles, protocols 0 to 5, which runs no code.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "formats/bytes/window_reader.hpp"
 #include "formats/pytorch/pickle_values.hpp"
 

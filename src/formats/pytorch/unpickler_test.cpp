@@ -1,5 +1,6 @@
-#include "formats/pytorch/unpickler.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/pytorch/unpickler.hpp"
+
 #include <gtest/gtest.h>
 
 #include <span>

@@ -1,5 +1,6 @@
-// Raw bytes: dense little-endian elements in C order; the caller gives type and shape.
 // SPDX-License-Identifier: Apache-2.0
+// Raw bytes: dense little-endian elements in C order; the caller gives type and shape.
+
 #include <fmt/format.h>
 
 #include <array>

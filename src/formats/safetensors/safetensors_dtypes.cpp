@@ -1,5 +1,6 @@
-#include "formats/safetensors/safetensors_dtypes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/safetensors/safetensors_dtypes.hpp"
+
 #include <array>
 
 #include "dtype/lookup.hpp"

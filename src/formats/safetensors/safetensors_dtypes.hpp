@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types of safetensors, in its own spelling.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string_view>
 
 #include "tensorcast/dtype.hpp"

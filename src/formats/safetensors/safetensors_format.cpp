@@ -1,5 +1,6 @@
-// Hugging Face safetensors: 8 bytes of header length, a JSON header, the tensors' bytes without gaps.
 // SPDX-License-Identifier: Apache-2.0
+// Hugging Face safetensors: 8 bytes of header length, a JSON header, the tensors' bytes without gaps.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary bytes as a safetensors header: the result is an error, or a header that fits the bytes and is the
 // same after writing and reading it again.
 #include <cstdlib>
 #include <span>
 #include <string_view>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "formats/safetensors/safetensors_header.hpp"
 
 using tensorcast::Result;

@@ -1,5 +1,6 @@
-#include "formats/safetensors/safetensors_header.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/safetensors/safetensors_header.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses and writes the JSON header of a safetensors file, which may be malicious.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

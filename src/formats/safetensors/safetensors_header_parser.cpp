@@ -1,5 +1,6 @@
-#include "formats/safetensors/safetensors_header_parser.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/safetensors/safetensors_header_parser.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the header's text into entries, before anything is compared with the file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
-#include "formats/format_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "formats/format_list.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

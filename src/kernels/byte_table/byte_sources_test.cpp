@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every pair with a source of 8 bits or fewer, on every target of this CPU, against the reference.
 #include <sys/mman.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of all results of a pair: filled by the reference once, then shared by all threads without locks.
 //
 // A source of 8 bits or fewer has at most 256 codes, so its conversion under any policy is a table, exact by
 // construction. The kernels only look up and order bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <atomic>
 #include <cstddef>

@@ -1,5 +1,6 @@
-#include "kernels/byte_table/byte_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/byte_table/byte_table.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

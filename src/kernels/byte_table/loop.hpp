@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops that look up in a table. Each instruction set has some (Ops::table_loops); scalar loops do the rest.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
-#include <cstring>
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "kernels/byte_table/loop.hpp"
 
 namespace tensorcast::kernels::byte_table {

@@ -1,5 +1,6 @@
-#include "kernels/byte_table/six_bit_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/byte_table/six_bit_table.hpp"
+
 #include <array>
 
 #include "codec/reference_cast.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions of types of six bits, through codes of one byte each, in pieces that stay in the first-level cache.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

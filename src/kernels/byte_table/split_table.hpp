@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of 256 outputs of two bytes that are sums of tables of 16, one for each half of the index. Those of float8 to
 // wider floats are: a sign, exponent and significand that are moved and biased, apart from subnormal numbers,
 // infinities and NaN, which are among the first and last eight magnitudes. Where a byte is looked up in 16 entries with
 // one instruction and in 256 with about 40, as by AVX2, this takes 22 instructions for 32 codes instead of 80.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
-#include "kernels/byte_table/split_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/byte_table/split_table.hpp"
+
 #include <gtest/gtest.h>
 
 #include "codec/reference_cast.hpp"

@@ -1,5 +1,6 @@
-#include "kernels/byte_table/table_conversion.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/byte_table/table_conversion.hpp"
+
 #include "codec/packing.hpp"
 #include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/ops.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions of many elements of 8 bits or fewer under any policy, scales included.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies that give a pair of types the same results are one variant, and share a table.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "codec/policy.hpp"
 #include "dtype/number_range.hpp"
 

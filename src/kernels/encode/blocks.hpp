@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and stores blocks. A source is loaded as the hub that holds it exactly: F32, F64x2, I32 or I64x2.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/dtype_table.hpp"
 #include "kernels/simd/simd.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel of one pair: decodes and encodes, block by block.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/encode/encode_integer.hpp"
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/encode/limit.hpp"

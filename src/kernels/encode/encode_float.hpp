@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every hub to every floating-point target and to bool, rounded once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <type_traits>
 
 #include "codec/policy.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every hub to every integer target. Integers keep their low bits; floats are truncated or rounded, then wrapped or
 // saturated.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <limits>
 
 #include "kernels/encode/encode_float.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sources of 16 bits to float8 and float4, in 16-bit lanes: a register has twice as many of them as of float32.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "codec/policy.hpp"
 #include "kernels/encode/blocks.hpp"
 

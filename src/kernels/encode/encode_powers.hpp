@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // bfloat16 times a power of two to float8, float6 and float4, in 16-bit lanes: the power moves the exponents that codes
 // count from, so that nothing is multiplied.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <type_traits>
 

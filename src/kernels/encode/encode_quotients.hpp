@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quotients in float32 to float8, float6 and float4, signs included, in few steps.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/encode/blocks.hpp"
 #include "kernels/simd/quotients.hpp"
 #include "kernels/simd/six_bit_registers.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // out_of_range = saturate: clamps sources to the target's range, so that encoders need not. Infinities and NaN stay.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>

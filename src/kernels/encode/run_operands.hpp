@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the short ways of quantization need of runs' operands, for as many runs at once as a register has lanes: one
 // after the other would take a third of the time of runs of 16.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/runs.hpp"
 #include "kernels/simd/simd.hpp"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of all sources of 8 bits or fewer.
 #include <array>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/byte_table/byte_table.hpp"
 #include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/byte_table/variants.hpp"

@@ -1,5 +1,6 @@
-#include "kernels/compare.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/compare.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

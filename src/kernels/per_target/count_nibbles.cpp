@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts of each kind of half a byte, in registers: counters in memory would wait for each other's stores.
 #include <algorithm>
 #include <array>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // ggml's blocks as bfloat16, in one pass: the codes of a run are few, so that all its results are made at once, in the
 // order of operations of unpack_gguf.cpp and rounded once, and codes look them up.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/per_target/gguf_blocks.hpp"
 #include "kernels/simd/environment.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // ggml's blocks of 32 numbers, as many at once as a register has lanes, each step as ggml rounds it.
 #include "kernels/encode/blocks.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/environment.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization: float8 codes of bfloat16 numbers that share a scale with so many others that a table of their mantissas
 // pays. Numbers of one mantissa have codes that differ by their exponents alone, whatever the scale is.
 #include "dtype/platform.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"

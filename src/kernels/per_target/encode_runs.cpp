@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization: the codes of runs of numbers, once their scales are known.
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/encode/encode_powers.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization: codes of four bits of bfloat16 numbers, from tables of where the codes of a scale begin.
 #include "dtype/platform.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/prefetch_block.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The searches of Q4_K and Q6_K: a lane is a run, so each run's sums keep their order.
 #include <cmath>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/environment.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/encode/convert.hpp"
 #include "kernels/per_target/functions.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 static constexpr RowTable<DType::float64, DType::float32, DType::float16, DType::bfloat16> table;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of per_target/ that ops.cpp puts into this instruction set's table.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/ops.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

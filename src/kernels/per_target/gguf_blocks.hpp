@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts of ggml's blocks, as in ggml-quants.c and the gguf package: what the sources that read them share.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of four bits as entries of tables that change from run to run, 16 codes at a time: as many as the shortest run.
 #include <algorithm>
 #include <cstring>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/powers.hpp"
 #include "kernels/simd/simd.hpp"

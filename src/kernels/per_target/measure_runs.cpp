@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization: the extent of runs of numbers, which scales are made from.
 #include "dtype/platform.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/encode/blocks.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"

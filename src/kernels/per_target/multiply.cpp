@@ -1,5 +1,6 @@
-#include "kernels/multiply.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/multiply.hpp"
+
 #include <bit>
 
 #include "kernels/encode/blocks.hpp"

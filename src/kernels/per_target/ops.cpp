@@ -1,5 +1,6 @@
-#include "dtype/platform.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "dtype/platform.hpp"
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization: the scales of many blocks at once, from their largest magnitudes.
 #include "kernels/per_target/functions.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/runs.hpp"
 #include "kernels/simd/divide.hpp"
 #include "kernels/simd/environment.hpp"

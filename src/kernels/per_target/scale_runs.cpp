@@ -1,5 +1,6 @@
-#include "kernels/runs.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/runs.hpp"
+
 #include <bit>
 #include <cstdint>
 

@@ -1,5 +1,6 @@
-#include "kernels/simd/six_bit_registers.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/simd/six_bit_registers.hpp"
+
 #include "kernels/per_target/functions.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

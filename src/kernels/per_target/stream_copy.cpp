@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
 

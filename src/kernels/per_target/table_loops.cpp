@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lookups in byte tables, a register of indices at a time.
 #include <type_traits>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/byte_table/split_table.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/per_target/functions.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of one to seven bits, one after the other, to one a byte.
 #include <cstring>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts as in ggml-quants.c and the gguf package; each product and each sum is one float32 operation there.
 #include <bit>
 #include <cstring>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/per_target/functions.hpp"
 #include "kernels/per_target/gguf_blocks.hpp"
 #include "kernels/runs.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of simd.hpp for AVX2, FMA and F16C.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <immintrin.h>
 
 #define TENSORCAST_REGISTER_BYTES 32

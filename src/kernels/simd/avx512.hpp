@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of simd.hpp for AVX-512 F, BW, CD, DQ, VL; with VBMI, bytes are packed by table.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/intrinsics.hpp"
 
 #define TENSORCAST_REGISTER_BYTES 64

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division by a number that many are divided by, without the CPU's slow instruction.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

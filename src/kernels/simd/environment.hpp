@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounding mode, denormals and traps of the calling thread. Results must not depend on the caller's settings.
 // Floating-point operations are kept between set_default_environment() and restore() by a call that is not inlined.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The largest lane of each of many registers, in one.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <utility>
 
 #include "kernels/simd/simd.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of simd.hpp for AArch64's Advanced SIMD (NEON).
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <arm_neon.h>
 
 #define TENSORCAST_REGISTER_BYTES 16

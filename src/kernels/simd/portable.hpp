@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of simd.hpp for any CPU, in vectors of 16 bytes that the compiler lowers to the CPU's instructions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #if defined(__SSSE3__)  // every Mac's
 #include <tmmintrin.h>
 #elif defined(__SSE2__)

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multiplies bfloat16 by powers of two, in 16-bit lanes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

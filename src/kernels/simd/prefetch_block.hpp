@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefetches what is read next while runs are encoded.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/runs.hpp"
 #include "kernels/simd/simd.hpp"
 

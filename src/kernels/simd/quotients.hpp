@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of quantization that instruction sets do in ways of their own.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

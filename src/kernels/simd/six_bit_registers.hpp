@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of six bits, one a byte in registers, and their stream in memory: four codes in three bytes, low bits first.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packs of targets whose registers have 16 bytes, which keep the order of lanes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/without_avx512.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores that bypass the cache if a caller wants it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector types of the target that a source is compiled for. The compiler's own vectors: + - & | ^ << >> work on lanes.
 //
 // A unit is kLanes elements: one register of 32-bit lanes or two of 64-bit lanes. A block is four units.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between 64-bit integers, float64 and float32 for instruction sets that lack them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/without_avx512.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

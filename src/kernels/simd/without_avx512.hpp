@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part that instruction sets without AVX-512 share: masks are vectors.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/simd/vectors.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {

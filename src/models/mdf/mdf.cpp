@@ -1,5 +1,6 @@
-// ModECI MDF: graphs of nodes with ports and parameters, as JSON, YAML or BSON.
 // SPDX-License-Identifier: Apache-2.0
+// ModECI MDF: graphs of nodes with ports and parameters, as JSON, YAML or BSON.
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of MDF that convert, and their meaning under each semantics.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <map>
 #include <optional>

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an MDF model: the first byte selects syntax and semantics. Errors are allowed, crashes are
 // not.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "models/mdf/mdf_graph.hpp"
 #include "models/mdf/mdf_model.hpp"
 #include "models/mdf/mdf_tree.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a graph from the nodes of an MDF model.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "models/mdf/mdf_model.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"

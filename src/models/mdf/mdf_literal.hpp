@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes tensors from numbers and lists of a model, with NumPy's types.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // An MDF model in its specification's terms: the first graph, its nodes and its edges. Values point into the tree.
 // Graphs within nodes are flattened: see read_model().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <deque>
 #include <optional>

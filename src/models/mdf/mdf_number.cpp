@@ -1,5 +1,6 @@
-#include "models/mdf/mdf_number.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/mdf/mdf_number.hpp"
+
 #include <charconv>
 #include <limits>
 

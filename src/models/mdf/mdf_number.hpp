@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses numbers like Python's int() and float().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string_view>
 

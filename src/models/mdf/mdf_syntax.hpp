@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two parsers behind parse_tree().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string_view>
 
 #include "models/mdf/mdf_tree.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tree of maps, lists and scalars: the content of JSON, BSON and YAML.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

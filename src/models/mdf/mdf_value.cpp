@@ -1,5 +1,6 @@
-#include "models/mdf/mdf_value.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/mdf/mdf_value.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>

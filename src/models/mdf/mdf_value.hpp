@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The value of a name in an MDF node while the graph is built, and its conversion by edges.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <set>

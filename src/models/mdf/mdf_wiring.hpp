@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connects ports, and orders nodes so that each comes after those that feed it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <map>
 #include <set>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <istream>
 #include <map>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of a model's conversion, each described once: for `tcast onnx convert` and for tensorcast.onnx.convert().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "options/option.hpp"
 #include "tensorcast/onnx.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The boundary of functions that work on one file: exceptions become errors, and errors name the file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <utility>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a model, from which its external data is found.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <filesystem>
 #include <string>
 #include <system_error>

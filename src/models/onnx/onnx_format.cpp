@@ -1,5 +1,6 @@
-// ONNX models of conversion nodes. https://github.com/onnx/onnx/blob/main/docs/IR.md
 // SPDX-License-Identifier: Apache-2.0
+// ONNX models of conversion nodes. https://github.com/onnx/onnx/blob/main/docs/IR.md
+
 #include <array>
 
 #include "dtype/try.hpp"

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an ONNX model, and edits it. An edited model must be readable.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

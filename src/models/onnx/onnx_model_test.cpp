@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of the models in testdata/, and errors of files that are not models.
 #include <gtest/gtest.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstring>
 #include <filesystem>
 #include <string>

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an ONNX model, and does all that `tcast onnx` can do to its precision. What is written must
 // be readable. The bytes also choose the options.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>

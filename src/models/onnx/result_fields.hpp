@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of ONNX models, described once for the JSON of tcast and for Python.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "convert/result_fields.hpp"
 #include "options/field.hpp"
 #include "tensorcast/onnx.hpp"

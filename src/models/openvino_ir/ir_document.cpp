@@ -1,5 +1,6 @@
-#include "models/openvino_ir/ir_document.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/openvino_ir/ir_document.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

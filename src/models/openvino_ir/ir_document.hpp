@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The XML of an OpenVINO IR model as plain data: layers with their ports, and edges between ports.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <optional>

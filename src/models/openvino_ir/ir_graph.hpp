@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a graph from the layers of an IR.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "models/openvino_ir/ir_document.hpp"
 #include "models/openvino_ir/ir_weights.hpp"
 #include "tensorcast/graph.hpp"

@@ -1,5 +1,6 @@
-#include "models/openvino_ir/ir_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/openvino_ir/ir_types.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenVINO's element types: `f32` in attributes, `FP32` at ports.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string_view>
 
 #include "tensorcast/cast.hpp"

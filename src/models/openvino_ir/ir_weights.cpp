@@ -1,5 +1,6 @@
-#include "models/openvino_ir/ir_weights.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/openvino_ir/ir_weights.hpp"
+
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the .bin file beside an IR: the bytes of its constants.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

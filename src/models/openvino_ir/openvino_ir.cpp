@@ -1,5 +1,6 @@
-// OpenVINO IR: `NAME.xml` with the layers and `NAME.bin` beside it with the constants.
 // SPDX-License-Identifier: Apache-2.0
+// OpenVINO IR: `NAME.xml` with the layers and `NAME.bin` beside it with the constants.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an IR: the XML, then a line of NULs, then the weights. Errors are allowed, crashes are not.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "models/openvino_ir/ir_graph.hpp"
 
 using namespace tensorcast::models::openvino_ir;

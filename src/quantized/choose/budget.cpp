@@ -1,5 +1,6 @@
-#include "tensorcast/budget.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/budget.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what a tensor is to become: a type, or a scheme of blocks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,5 +1,6 @@
-#include "quantized/choose/scheme_choice.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/choose/scheme_choice.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <queue>

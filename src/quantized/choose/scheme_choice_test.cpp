@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The budget is never exceeded, and choices are near the best of all.
 #include "quantized/choose/scheme_choice.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

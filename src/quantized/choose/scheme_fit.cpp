@@ -1,5 +1,6 @@
-#include "quantized/choose/scheme_fit.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/choose/scheme_fit.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what quantization to schemes would do to a tensor.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <span>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes statistics of one tensor of a file, block by block.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,6 @@
-#include "quantized/choose/weight_budget.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/choose/weight_budget.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the schemes of weights within QuantizeTargets::budget.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "quantized/detect/layer_summary.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/detect/layer_summary.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

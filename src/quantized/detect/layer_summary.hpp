@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What inspect says of quantized layers, and of scales that loaders stumble over.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "quantized/detect/recipe_evidence.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/detect/recipe_evidence.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What codes and scales themselves say of the recipe that made them, without the original.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

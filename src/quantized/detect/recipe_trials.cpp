@@ -1,5 +1,6 @@
-#include "quantized/detect/recipe_trials.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/detect/recipe_trials.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a quantized layer with what each recipe makes of its original.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <optional>

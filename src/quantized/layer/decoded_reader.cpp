@@ -1,5 +1,6 @@
-#include "quantized/layer/decoded_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/decoded_reader.hpp"
+
 #include <utility>
 
 #include "dtype/try.hpp"

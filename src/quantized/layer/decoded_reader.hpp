@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reader whose quantized layers are also there as weights of float32, and of other types.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <vector>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF's blocks, by the engine of blocks: each block is a row of its own.
 #include <algorithm>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/try.hpp"
 #include "quantized/layer/piece_decoder.hpp"
 

@@ -1,5 +1,6 @@
-#include "quantized/layer/hadamard.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/hadamard.hpp"
+
 #include <algorithm>
 #include <vector>
 

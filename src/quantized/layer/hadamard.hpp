@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // ConvRot turns groups of a weight's inputs by a Hadamard matrix: the Kronecker product of matrices of 4 x 4 whose rows
 // are 1 1 1 -1, 1 1 -1 1, 1 -1 1 1 and -1 1 1 1, divided by the root of its size. It is symmetric and its own inverse.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <bit>
 #include <cmath>
 #include <cstddef>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A layer of a quantized checkpoint: the tensors that are one weight together, and how they become its numbers.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

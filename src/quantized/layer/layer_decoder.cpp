@@ -1,5 +1,6 @@
-#include "quantized/layer/layer_decoder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/layer_decoder.hpp"
+
 #include <fmt/format.h>
 
 #include <limits>

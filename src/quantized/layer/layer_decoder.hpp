@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes a layer range by range, with the operations of the tool that wrote it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
-#include "quantized/layer/model_tensors.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/model_tensors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

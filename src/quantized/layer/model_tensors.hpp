@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of a model by name, and the checks that all spellings share.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

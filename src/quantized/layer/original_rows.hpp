@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of a weight that was not quantized, in the order of a layer's codes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

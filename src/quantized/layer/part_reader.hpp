@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads parts of a layer as bytes, words and float32 numbers.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,5 +1,6 @@
-#include "quantized/layer/piece_decoder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layer/piece_decoder.hpp"
+
 #include <fmt/format.h>
 
 #include <cstring>

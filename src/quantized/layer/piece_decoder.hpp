@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoders that decode some elements together: ranges that cut such a piece are copied from it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the quantized tensors of a model: codes, and the tensors that decode them. The tables of names that quantizers
 // use are in quantized_tensors.cpp, and nowhere else.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

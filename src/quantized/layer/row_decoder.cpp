@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers whose codes are in the order of the weight: scales become float32 here, and the engine of blocks does the
 // rest.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers whose codes are those of the transpose: GPTQ, AWQ, and gpt-oss as transformers holds it. Codes are read in
 // windows of at most 16 MiB, or of 32 rows of the weight if those take more.
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsandbytes: codes of NF4 or FP4 in weight, absmax, quant_map, and quant_state, a JSON text with shape and block
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
@@ -5,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"

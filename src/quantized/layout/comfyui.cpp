@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // ComfyUI's files: a description for each layer in the metadata (`_quantization_metadata`) or in a tensor
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what ComfyUI loads: a description of each layer in the metadata, swizzled scales.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"

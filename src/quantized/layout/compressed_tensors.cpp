@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // compressed-tensors, as llm-compressor writes it. Its config_groups name modules, types and sizes of groups.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstring>
 #include <optional>

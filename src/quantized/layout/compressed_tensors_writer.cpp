@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes compressed-tensors: a group of its configuration for each scheme.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <cstring>
 #include <map>

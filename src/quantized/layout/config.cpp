@@ -1,5 +1,6 @@
-#include "quantized/layout/config.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/config.hpp"
+
 #include <algorithm>
 #include <array>
 

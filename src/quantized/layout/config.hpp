@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files of a model say about its quantization: config.json, hf_quant_config.json and the like, metadata.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>

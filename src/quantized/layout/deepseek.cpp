@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeepSeek's float8: weight, weight_scale_inv; of V4 also scale, and experts of MXFP4. The scale multiplies in spite of
 // the name "inv".
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"
 

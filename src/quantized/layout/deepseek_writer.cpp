@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes DeepSeek's float8, and MXFP4 as the experts of DeepSeek-V4.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"
 

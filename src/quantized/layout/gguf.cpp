@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF's blocks, which have their scales inside: one tensor is a layer, and its type is the scheme.
 #include <algorithm>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/spelling.hpp"
 #include "tensorcast/block.hpp"

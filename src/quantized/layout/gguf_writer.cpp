@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes ggml's blocks, which have their scales inside; a scale of the whole tensor is a tensor of its own.
 #include <cctype>
 
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/written_layer.hpp"
 #include "tensorcast/block.hpp"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpt-oss: X_blocks [experts, N, K / 32, 16] and X_scales, of which transformers holds the transpose; original files
 // have X.blocks and X.scales, and no transpose.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {

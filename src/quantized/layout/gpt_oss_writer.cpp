@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes MXFP4 as gpt-oss has it: experts in one tensor, of which transformers holds the transpose; in original files
 // and for single matrices, X.blocks and no transpose.
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::quantized {
 
 void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {

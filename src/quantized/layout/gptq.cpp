@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPTQ: qweight, qzeros, scales, g_idx of a transposed weight. Version 1 stores zero points less one.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"
 

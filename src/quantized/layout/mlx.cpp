@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // MLX: codes in words of uint32, scales and biases for each group; `quantization` in config.json, with exceptions for
 // single modules. Metal's affine quantization of transformers is the same, with qbiases.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"
 

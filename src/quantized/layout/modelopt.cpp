@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's ModelOpt: weight, weight_scale, weight_scale_2, input_scale; the method is in config.json or
 // hf_quant_config.json.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what NVIDIA's ModelOpt exports: weight, weight_scale, weight_scale_2, input_scale, and both configurations.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <map>
 
 #include "quantized/layout/config.hpp"

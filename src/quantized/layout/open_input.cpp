@@ -1,5 +1,6 @@
-#include "quantized/layout/open_input.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/open_input.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

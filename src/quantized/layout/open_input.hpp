@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a file with the reader of its format.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files of a model say about its quantization.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,6 @@
-// AMD Quark's MX formats: weight, weight_scale of E8M0 bytes. The configuration names the elements, of a module or all.
 // SPDX-License-Identifier: Apache-2.0
+// AMD Quark's MX formats: weight, weight_scale of E8M0 bytes. The configuration names the elements, of a module or all.
+
 #include <fmt/format.h>
 
 #include <algorithm>

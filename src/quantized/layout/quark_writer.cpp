@@ -1,5 +1,6 @@
-// Writes MXFP4 and MXFP6 as AMD Quark exports them for vLLM, the only spelling that has float6_e3m2fn.
 // SPDX-License-Identifier: Apache-2.0
+// Writes MXFP4 and MXFP6 as AMD Quark exports them for vLLM, the only spelling that has float6_e3m2fn.
+
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"
 

@@ -1,5 +1,6 @@
-#include "quantized/layout/spelling.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/spelling.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the layers of quantized checkpoints. Each way to spell them has one file and one row in spelling.cpp.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // MXFP8 as transformers and MiniMax write it: weight, weight_scale_inv of E8M0 bytes, 32 along the inputs.
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/spelling.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::quantized {
 
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes MXFP8 as transformers and MiniMax have it.
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 namespace tensorcast::quantized {
 
 void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written) {

@@ -1,5 +1,6 @@
-#include "quantized/layout/written_layer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/written_layer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

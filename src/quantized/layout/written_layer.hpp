@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes layers as a spelling has them: names, types, shapes and packing of their tensors, and the configuration.
 //
 // Three steps, for a layer that exists in another spelling and for a weight that is quantized alike:
@@ -7,7 +8,7 @@
 //    and for scales in rows; a quantizer implements LayerCodes, and RespelledCodes reads a layer.
 // 3. describe() makes the configuration from all written layers of a model.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

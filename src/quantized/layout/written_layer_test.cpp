@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is written must be found again as what it was.
 #include "quantized/layout/written_layer.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,6 @@
-#include "quantized/names/joined_modules.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/joined_modules.hpp"
+
 #include <array>
 
 #include "quantized/names/module_name.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which modules loaders join into one matrix.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

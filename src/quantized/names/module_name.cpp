@@ -1,5 +1,6 @@
-#include "quantized/names/module_name.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/module_name.hpp"
+
 namespace tensorcast::quantized {
 
 std::string tensor_of(std::string_view module, std::string_view word) {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of modules, and of the tensors that a module has: "model.layers.0.mlp.up_proj" has
 // "model.layers.0.mlp.up_proj.weight". The root of a file is the module "", which has "weight".
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 #include <string_view>

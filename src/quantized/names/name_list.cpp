@@ -1,5 +1,6 @@
-#include "quantized/names/name_list.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/name_list.hpp"
+
 #include <algorithm>
 #include <string_view>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of modules in configurations: names, globs with `*` and `?`, and "re:" before regular expressions.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <unordered_set>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "quantized/names/name_pattern.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/name_pattern.hpp"
+
 #include <fmt/format.h>
 #include <re2/re2.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matches a user's regular expression against names from a file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <string>
 

@@ -1,5 +1,6 @@
-#include "quantized/names/name_pattern.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/name_pattern.hpp"
+
 #include <gtest/gtest.h>
 
 #include "tensorcast/file.hpp"

@@ -1,5 +1,6 @@
-#include "quantized/names/tensor_kind.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/tensor_kind.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the names of tensors tell beside tensor_kind().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <string_view>
 

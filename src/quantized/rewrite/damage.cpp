@@ -1,5 +1,6 @@
-#include "quantized/rewrite/damage.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/damage.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>

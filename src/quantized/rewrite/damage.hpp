@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides whether a conversion destroys a tensor, and suggests a remedy. All thresholds are here.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <optional>
 #include <span>

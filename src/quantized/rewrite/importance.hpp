@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much the errors of a weight's columns count, from a file: llama.cpp's importance matrix, or safetensors.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

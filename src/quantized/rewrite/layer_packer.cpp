@@ -1,5 +1,6 @@
-#include "quantized/rewrite/layer_packer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/layer_packer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the bytes of a written layer's tensors from element codes and scales, range by range.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "quantized/rewrite/loss_meter.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/loss_meter.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <vector>

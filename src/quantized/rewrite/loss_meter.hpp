@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what a weight loses while it is quantized: its rows are decoded again and compared.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A weight in memory that quantize() made, as the layer that spellings write.
 #include <algorithm>
 #include <cstring>
 #include <span>
 #include <string>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

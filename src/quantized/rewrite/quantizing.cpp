@@ -1,5 +1,6 @@
-#include "quantized/rewrite/quantizing.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/quantizing.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>

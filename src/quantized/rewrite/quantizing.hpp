@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantizes the weights of a file, range by range, as a packer asks for codes and scales.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
-#include "quantized/rewrite/quantizing_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/quantizing_plan.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

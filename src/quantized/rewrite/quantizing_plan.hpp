@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans which scheme and spelling weights of a model get.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
-#include "quantized/rewrite/respelled_codes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/respelled_codes.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The codes and scales of a layer that exists, for another spelling.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "quantized/rewrite/respelled_reader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "quantized/rewrite/respelled_reader.hpp"
+
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reader whose quantized layers are also there in another spelling.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <map>
 #include <memory>
 #include <optional>

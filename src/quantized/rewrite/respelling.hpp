@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans how the layers of a model become those of another spelling, and checks what must hold before anything is
 // written.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <optional>
 #include <string>

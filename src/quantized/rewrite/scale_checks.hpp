@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold of scales before codes can get them in another form.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 
 #include "formats/format.hpp"

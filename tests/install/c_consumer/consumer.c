@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every function of the C interface, from plain C. */
 #include <stdio.h>
 #include <string.h>
-/* SPDX-License-Identifier: Apache-2.0 */
+
 #include "tensorcast/c_api.h"
 
 static int failures = 0;

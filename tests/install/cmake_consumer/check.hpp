@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the result of a check.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdio>
 
 #include "tensorcast/version.hpp"

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Touches every header of the component core, so that each must be linkable from an installed library.
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <string>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/explain.hpp"

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Touches every header of the component files, so that each must be linkable from an installed library.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor_file.hpp"

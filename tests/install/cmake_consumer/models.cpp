@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Touches every header of the component models, so that each must be linkable from an installed library.
 #include <array>
 #include <cstddef>
 #include <cstring>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "check.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"

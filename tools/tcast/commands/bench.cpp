@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast bench: measures conversions on this machine against memcpy of the same bytes.
 #include <algorithm>
 #include <cstdio>
@@ -7,7 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast completion: prints the script that completes command lines in a shell, and the words that it offers.
 #include <algorithm>
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast convert: converts the tensors of a file to other types.
 #include <algorithm>
 #include <chrono>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast diff: compares the tensors of two checkpoints or files.
 #include <algorithm>
 #include <memory>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

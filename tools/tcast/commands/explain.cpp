@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast explain: shows one value in every type, bit by bit.
 #include <memory>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

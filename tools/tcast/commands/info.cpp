@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast info: describes this build and this machine.
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #if defined(__APPLE__)

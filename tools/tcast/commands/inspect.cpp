@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast inspect: lists the contents of a file, and the losses of its tensors as other types.
 #include <algorithm>
 #include <array>
@@ -8,7 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,5 +1,6 @@
-#include "commands/measure.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "commands/measure.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times conversions against memcpy of as many bytes, for `tcast bench` and for bench/, which contains this source.
 //
 // A plain loop and no benchmark framework: what is wanted is a ratio to memcpy that holds on a noisy machine, so both
 // are timed in turns and the median of the ratios of neighbours counts. Frameworks time one benchmark after the other,
 // and minutes apart the same memcpy differs by a third.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

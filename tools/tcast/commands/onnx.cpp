@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast onnx: changes the precision of ONNX models.
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast onnx add-cast: puts a Cast into a model.
 #include <memory>
 #include <optional>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast onnx casts, tcast onnx clean: what Casts a model has, and a model without those that change nothing.
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"

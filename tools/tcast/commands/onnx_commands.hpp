@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of `tcast onnx`; onnx.cpp has the group.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "command.hpp"
 
 namespace tcast {

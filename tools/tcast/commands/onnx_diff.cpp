@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast onnx diff: compares two models.
 #include <algorithm>
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast onnx use-tensorcast: Casts that run in tensorcast's library where a session has it.
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"

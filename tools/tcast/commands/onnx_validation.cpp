@@ -1,5 +1,6 @@
-#include "commands/onnx_validation.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "commands/onnx_validation.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

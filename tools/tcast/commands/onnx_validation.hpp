@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // --validate: a new model beside the old one in ONNX Runtime, by tensorcast's Python package.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,5 +1,6 @@
-#include "commands/output_names.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "commands/output_names.hpp"
+
 #include <unordered_map>
 #include <unordered_set>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes file names from the names of a model's tensors, which may be any text.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast promote: prints the common type of two types.
 #include "tensorcast/promote.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <memory>
 #include <span>
 #include <string>

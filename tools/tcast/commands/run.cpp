@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast run: runs a model of conversion nodes on files of tensors.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast run-shard and tcast finish: the steps of a planned conversion after tcast plan.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

@@ -1,5 +1,5 @@
-#include "commands/shard_part.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "commands/shard_part.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which part of the shards a process of many converts.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <functional>
 #include <optional>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast types: prints the properties of the types.
 #include <cmath>
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tcast verify: reads a converted checkpoint again.
 #include <memory>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include "command.hpp"

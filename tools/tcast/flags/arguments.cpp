@@ -1,5 +1,6 @@
-#include "flags/arguments.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/arguments.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>

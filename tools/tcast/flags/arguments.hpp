@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prepares the command line for the parser.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

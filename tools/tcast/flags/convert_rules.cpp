@@ -1,5 +1,6 @@
-#include "flags/convert_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/convert_rules.hpp"
+
 #include <algorithm>
 #include <cstdint>
 

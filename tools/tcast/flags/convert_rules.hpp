@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses regular expressions of tensors' names, and rules such as '\.bias$=float32', from the command line or a file.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "flags/help_formatter.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/help_formatter.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of --help: at most 80 columns.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

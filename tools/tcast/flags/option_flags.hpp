@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds the options of a list of src/options as flags.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -1,5 +1,6 @@
-#include "flags/options.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/options.hpp"
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command-line options shared by several commands. Values are checked while parsing, so that mistakes exit 2.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <functional>
 #include <optional>

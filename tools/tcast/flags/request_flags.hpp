@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds the options of src/convert/convert_options.hpp as flags.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -1,5 +1,6 @@
-#include "flags/rules_yaml.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/rules_yaml.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

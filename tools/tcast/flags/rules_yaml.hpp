@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules of a conversion in YAML.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "tensorcast/file.hpp"

@@ -1,5 +1,6 @@
-#include "flags/suggestion.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "flags/suggestion.hpp"
+
 #include <algorithm>
 #include <numeric>
 

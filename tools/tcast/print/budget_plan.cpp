@@ -1,5 +1,6 @@
-#include "print/budget_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/budget_plan.hpp"
+
 #include <fmt/format.h>
 
 #include <map>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tcast inspect --budget`: a scheme for each weight within an average size.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

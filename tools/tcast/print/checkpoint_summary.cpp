@@ -1,5 +1,6 @@
-#include "print/checkpoint_summary.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/checkpoint_summary.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <vector>

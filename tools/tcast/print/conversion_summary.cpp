@@ -1,5 +1,6 @@
-#include "print/conversion_summary.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/conversion_summary.hpp"
+
 #include <algorithm>
 #include <map>
 #include <type_traits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the result of a conversion, as text and as JSON.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "print/report_json.hpp"

@@ -1,5 +1,6 @@
-#include "print/decimal_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/decimal_text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shortens exact decimals, which can have a thousand digits, to a given width.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <string>
 #include <string_view>

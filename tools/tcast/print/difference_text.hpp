@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far two tensors are apart, as cells of a table and as JSON.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor that `tcast inspect` lists.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words that several commands of `tcast onnx` use.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <nlohmann/json.hpp>
 
 #include <string>

@@ -1,5 +1,6 @@
-#include "print/picture_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/picture_file.hpp"
+
 #include <fmt/format.h>
 
 #include <string_view>

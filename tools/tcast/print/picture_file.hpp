@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks and writes the file of --picture: a model as DOT text, or as SVG by Graphviz's `dot`.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <CLI/CLI.hpp>
 #include <span>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the quantized layers of a file or checkpoint.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <vector>

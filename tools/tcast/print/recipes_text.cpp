@@ -1,5 +1,6 @@
-#include "print/recipes_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/recipes_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

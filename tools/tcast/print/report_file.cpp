@@ -1,5 +1,6 @@
-#include "print/report_file.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/report_file.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>

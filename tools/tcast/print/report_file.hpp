@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks and writes the file of --report, and that of --picture.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,5 +1,6 @@
-#include "print/report_json.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/report_json.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <type_traits>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results as JSON: the schema of --json and --report.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results as JSON, by the lists that describe their members.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <optional>
 #include <string>
 #include <type_traits>

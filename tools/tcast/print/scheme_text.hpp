@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Candidates of `tcast inspect --stats`: types and schemes, and how tensors fare as them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "print/stats_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/stats_text.hpp"
+
 #include <algorithm>
 
 #include "print/text_table.hpp"

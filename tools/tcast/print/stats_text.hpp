@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the statistics of tensors, and their losses as other types.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <span>
 #include <string>
 

@@ -1,5 +1,6 @@
-#include "print/text_table.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/text_table.hpp"
+
 #include <algorithm>
 
 #include "process/printable.hpp"

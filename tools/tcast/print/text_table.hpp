@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text in aligned columns.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "print/value_text.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "print/value_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 

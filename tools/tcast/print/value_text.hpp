@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws one value in many types: coloured bit fields, exact decimals, events.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <vector>

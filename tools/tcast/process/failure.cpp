@@ -1,5 +1,6 @@
-#include "process/failure.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/failure.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only place that prints errors to stderr and chooses an exit status.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

@@ -1,5 +1,6 @@
-#include "process/interrupt.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/interrupt.hpp"
+
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // SIGINT, SIGTERM and SIGHUP: cancellable work is asked to stop, everything else ends at once with the
 // status 128 + the signal's number.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string_view>
 
 namespace tcast {

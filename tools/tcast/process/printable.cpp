@@ -1,5 +1,6 @@
-#include "process/printable.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/printable.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats numbers and untrusted text for a terminal.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
-#include "process/progress_bar.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/progress_bar.hpp"
+
 #include <algorithm>
 #include <cstdio>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A line on stderr with the progress, the rate and the remaining time.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <chrono>
 
 #include "process/interrupt.hpp"

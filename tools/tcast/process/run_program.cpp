@@ -1,5 +1,6 @@
-#include "process/run_program.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/run_program.hpp"
+
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>

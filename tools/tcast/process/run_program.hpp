@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs another program without a shell, and waits for it.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <span>
 #include <string>

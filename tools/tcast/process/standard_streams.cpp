@@ -1,5 +1,6 @@
-#include "process/standard_streams.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/standard_streams.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

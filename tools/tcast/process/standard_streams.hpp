@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // `-` as a file name: standard input is copied to a file without a name, since readers need random access; standard
 // output is sent when it is complete.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "tensorcast/error.hpp"

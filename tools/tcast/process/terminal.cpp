@@ -1,5 +1,6 @@
-#include "process/terminal.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "process/terminal.hpp"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 

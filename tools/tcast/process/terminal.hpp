@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of the terminal behind stdout and stderr.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <string_view>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pass that puts tensorcast's operations into an OpenVINO model, for programs in C++.
 //
 //   ov::pass::Manager manager;
@@ -8,7 +9,7 @@
 // The program compiles it with its own OpenVINO, 2024.4 or newer. A model that it saves needs Core::add_extension()
 // with the same library when it is read.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <dlfcn.h>
 
 #include <cstdint>

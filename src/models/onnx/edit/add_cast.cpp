@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inserts a Cast after a value of any ONNX model. All other bytes stay as they are.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <memory>
 #include <set>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::clean(): removes Casts and Identities that change no value.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/try.hpp"
 #include "models/onnx/edit/model_files.hpp"
 #include "models/onnx/guarded_for_file.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/edit/data_files.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/data_files.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

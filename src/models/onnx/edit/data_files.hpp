@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of external data of a model that is being written. No file that exists is replaced: where a name is taken,
 // the data gets another one. docs/onnx.md has the order of all steps.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <map>
 #include <set>

@@ -1,5 +1,6 @@
-#include "models/onnx/edit/data_record.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/data_record.hpp"
+
 #include <string_view>
 #include <utility>
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records in the model which files of external data its conversion wrote: a later conversion may remove only these. The
 // record is an entry of metadata_props, so the rename that replaces the model replaces it, too.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

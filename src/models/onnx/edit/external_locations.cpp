@@ -1,5 +1,6 @@
-#include "models/onnx/edit/external_locations.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/external_locations.hpp"
+
 #include <memory>
 #include <utility>
 #include <vector>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of external data that a model names.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <set>
 #include <string>
 

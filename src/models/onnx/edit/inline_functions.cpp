@@ -1,5 +1,6 @@
-#include "models/onnx/edit/inline_functions.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/inline_functions.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces calls of a model's functions by the functions' nodes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "io/input_file.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/wire/wire_rope.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/edit/model_check.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/model_check.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds what would keep a runtime from loading a model: types that do not fit, values used before they are made.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

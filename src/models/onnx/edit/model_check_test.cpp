@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each fault that a new model might have, in models that are made here.
 #include "models/onnx/edit/model_check.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <string>

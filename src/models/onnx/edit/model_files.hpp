@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A converted model before it is written, and its files: the model, and those of external data.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <functional>
 #include <map>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a converted model gets its place: the check before, cancelling, what is in the way.
 #include "models/onnx/edit/model_files.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,6 @@
-#include "models/onnx/edit/opset_upgrade.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/opset_upgrade.hpp"
+
 #include <fmt/format.h>
 
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves a model to a later opset of the standard operators.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 #include "models/onnx/ir/model_ir.hpp"

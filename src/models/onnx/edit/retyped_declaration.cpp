@@ -1,5 +1,6 @@
-#include "models/onnx/edit/retyped_declaration.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/edit/retyped_declaration.hpp"
+
 #include <utility>
 
 #include "dtype/try.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ValueInfoProto with another element type and name.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 
 #include "io/input_file.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edits a node's bytes: its names, and the subgraphs in its attributes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::use_tensorcast(): Casts that run in tensorcast's library where a session has it, and in ONNX's Cast
 // elsewhere. All other bytes stay as they are.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <filesystem>
 #include <set>

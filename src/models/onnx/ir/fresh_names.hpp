@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // New names beside those of a model.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <fmt/format.h>
 
 #include <set>

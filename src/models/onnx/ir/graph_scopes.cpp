@@ -1,5 +1,6 @@
-#include "models/onnx/ir/graph_scopes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/graph_scopes.hpp"
+
 #include <fmt/format.h>
 
 #include "tensorcast/dtype.hpp"

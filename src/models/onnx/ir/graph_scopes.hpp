@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for people: where in a model a node or value is, and what type it has.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
-#include "models/onnx/ir/model_ir.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/model_ir.hpp"
+
 #include <utility>
 
 #include "dtype/lookup.hpp"

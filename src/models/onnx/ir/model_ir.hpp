@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole ONNX model without the elements of its tensors: graphs, subgraphs and functions, names resolved to values.
 // Everything remembers its place in the file, so that what does not change is copied byte for byte.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <compare>
 #include <cstdint>
 #include <map>

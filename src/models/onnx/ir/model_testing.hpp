@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests: models as the bytes of their files, and as the converter reads them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,5 +1,6 @@
-#include "models/onnx/ir/op_rules.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/op_rules.hpp"
+
 #include "dtype/lookup.hpp"
 
 namespace tensorcast::models::onnx {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts about operators that ONNX's schemas lack and that changing the types of a model needs.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the schemas do not say about operators.
 #include "models/onnx/ir/op_rules.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "models/onnx/ir/model_testing.hpp"

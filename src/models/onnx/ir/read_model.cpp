@@ -1,5 +1,6 @@
-#include <fmt/format.h>
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,6 @@
-#include "models/onnx/ir/resolve_names.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/resolve_names.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/errors.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of a model that was read become values.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <vector>
 
 #include "io/memory_budget.hpp"

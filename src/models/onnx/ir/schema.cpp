@@ -1,5 +1,6 @@
-#include "models/onnx/ir/schema.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/schema.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <map>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types that every version of every operator of ONNX takes and gives, and those of the operators into which ONNX
 // Runtime fuses transformers: schema_table.cpp, generated from onnx and onnxruntime.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "models/onnx/ir/type_inference.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/ir/type_inference.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <optional>

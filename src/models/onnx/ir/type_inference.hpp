@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The element types of all values of a model, from the schemas of its operators; shapes are not needed.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <map>
 #include <vector>
 

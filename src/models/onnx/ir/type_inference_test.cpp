@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types of values from the operators that make and take them.
 #include "models/onnx/ir/type_inference.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

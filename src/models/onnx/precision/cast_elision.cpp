@@ -1,5 +1,6 @@
-#include "models/onnx/precision/cast_elision.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/cast_elision.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

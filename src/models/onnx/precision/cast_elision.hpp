@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the Casts and Identities that can be removed without changing a value, and what replaces their results.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <string>

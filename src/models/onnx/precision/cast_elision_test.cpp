@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which Casts and Identities can go.
 #include "models/onnx/precision/cast_elision.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "models/onnx/ir/model_testing.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/code_pairs.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/code_pairs.hpp"
+
 #include <algorithm>
 #include <set>
 #include <span>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves that a DequantizeLinear and the QuantizeLinear behind it give back every code.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "io/input_file.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/precision/precision_plan.hpp"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::convert(): reads, plans, surveys the numbers, writes.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <bit>
 #include <filesystem>

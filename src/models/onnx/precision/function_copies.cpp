@@ -1,5 +1,6 @@
-#include "models/onnx/precision/function_copies.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/function_copies.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

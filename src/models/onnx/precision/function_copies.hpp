@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that are called with several types: each signature gets a copy, so that the types inside are known.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "io/input_file.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/precision/precision_plan.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/lossless_cast.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/lossless_cast.hpp"
+
 namespace tensorcast::models::onnx {
 
 bool keeps_every_value(DType from, DType to) noexcept {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells which conversions keep every value.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {

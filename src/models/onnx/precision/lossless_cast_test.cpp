@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // keeps_every_value() against the engine: all codes there and back.
 #include "models/onnx/precision/lossless_cast.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/model_writer.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/model_writer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a model with the types of a PrecisionPlan: what does not change is copied byte for byte.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <vector>
 

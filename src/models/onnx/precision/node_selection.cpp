@@ -1,5 +1,6 @@
-#include "models/onnx/precision/node_selection.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/node_selection.hpp"
+
 #include <fmt/format.h>
 
 #include <functional>

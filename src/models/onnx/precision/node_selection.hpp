@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that a request names: by operator, name, pattern, domain, graph or tensor.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 #include <vector>

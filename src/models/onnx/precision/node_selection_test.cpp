@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries that name nodes, and types of operators.
 #include "models/onnx/precision/node_selection.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "models/onnx/ir/model_testing.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/operator_types.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/operator_types.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types that a request gives to inputs and outputs of operators without a schema.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <string>

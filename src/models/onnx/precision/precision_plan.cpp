@@ -1,5 +1,6 @@
-#include "models/onnx/precision/precision_plan.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/precision_plan.hpp"
+
 #include <algorithm>
 
 #include "models/onnx/ir/graph_scopes.hpp"

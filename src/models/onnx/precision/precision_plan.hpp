@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides the type of every value, by the slots of a model.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which values change their type: slots of operators, and what holds them.
 #include "models/onnx/precision/precision_plan.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "models/onnx/ir/model_testing.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/runtime_overlay.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/runtime_overlay.hpp"
+
 #include <charconv>
 #include <string>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which operators a runtime lacks kernels for although ONNX allows the type.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <string_view>
 

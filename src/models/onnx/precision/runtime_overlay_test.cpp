@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that runtimes have.
 #include "models/onnx/precision/runtime_overlay.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "models/onnx/ir/model_testing.hpp"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
 #include <utility>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/lookup.hpp"
 #include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/slots.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/slots.hpp"
+
 #include <utility>
 
 #include "dtype/lookup.hpp"

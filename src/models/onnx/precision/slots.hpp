@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slots: type variables of nodes and types of values, which convert together or not at all.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <string>

@@ -1,5 +1,6 @@
-#include "models/onnx/precision/tensor_conversion.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/tensor_conversion.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

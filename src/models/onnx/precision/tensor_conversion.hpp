@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Surveys the elements of a TensorProto before a conversion, and converts them while they are written.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <map>

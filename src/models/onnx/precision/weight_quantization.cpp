@@ -1,5 +1,6 @@
-#include "models/onnx/precision/weight_quantization.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/precision/weight_quantization.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

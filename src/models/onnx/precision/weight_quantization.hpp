@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights that DequantizeLinear gives back: codes and scales, by the recipes of quantize().
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstddef>
 #include <cstdint>
 #include <map>

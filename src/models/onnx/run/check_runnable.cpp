@@ -1,5 +1,6 @@
-#include "models/onnx/run/check_runnable.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/run/check_runnable.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks what a model must have to be run: only tensors, and values of the types that they declare.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "io/memory_budget.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 

@@ -1,5 +1,6 @@
-#include "models/onnx/run/graph_builder.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/run/graph_builder.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a graph from an ONNX model: functions inlined, tensors loaded.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include "io/input_file.hpp"
 #include "tensorcast/graph.hpp"
 

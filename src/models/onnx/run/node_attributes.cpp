@@ -1,5 +1,6 @@
-#include "models/onnx/run/node_attributes.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/run/node_attributes.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

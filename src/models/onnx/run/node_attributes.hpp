@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attributes of a node, and how the supported operators read them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <map>
 #include <string>
 #include <string_view>

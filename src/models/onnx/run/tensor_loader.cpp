@@ -1,5 +1,6 @@
-#include "models/onnx/run/tensor_loader.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/run/tensor_loader.hpp"
+
 #include <fmt/format.h>
 
 #include "dtype/error_places.hpp"

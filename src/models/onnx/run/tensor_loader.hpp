@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads tensors of a model, each once.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <map>
 #include <string>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::diff(): compares types, Casts, opsets and initializers of two models.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::draw(): a picture of a model in the DOT language. https://graphviz.org/doc/info/lang.html
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,6 @@
-#include "models/onnx/view/list_casts.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/view/list_casts.hpp"
+
 #include <fmt/format.h>
 
 #include <optional>

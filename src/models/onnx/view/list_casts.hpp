@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the Casts of a model, and why each is there.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <vector>
 
 #include "models/onnx/ir/model_ir.hpp"

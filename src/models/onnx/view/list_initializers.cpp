@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorcast::onnx::list_initializers(): the tensors of a model without their elements.
 #include <fmt/format.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"

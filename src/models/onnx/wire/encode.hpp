@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes fields of a message, and attributes of a new node, as a model's file has them.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <protozero/varint.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Iterates over the fields of a model's messages.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <string>
 #include <string_view>
 

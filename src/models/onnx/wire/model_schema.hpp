@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Field numbers of the messages in an ONNX model. https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 
 namespace tensorcast::models::onnx {

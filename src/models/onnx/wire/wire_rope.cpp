@@ -1,5 +1,6 @@
-#include "models/onnx/wire/wire_rope.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "models/onnx/wire/wire_rope.hpp"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A protobuf message of any size as pieces: bytes of a file, new text, tensors that are converted while they are
 // written.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of a file, texts and produced bytes, written as one message.
 #include "models/onnx/wire/wire_rope.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include "io/test_folder.hpp"
