@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cast/conversion.hpp"
+#include "cast/overlap.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -30,11 +31,13 @@ constexpr std::int64_t line_bytes = 64;
 struct StridedArray {
   std::byte* data = nullptr;
   Shape shape = {};
-  Shape strides = {};
+  Shape strides = {};  // bytes; elements if it is packed
   DType dtype = DType::undefined;
   bool one_per_byte = false;
   bool swapped = false;
 
+  // Several elements share a byte. They are in C order, so that blocks of them are converted where they are.
+  [[nodiscard]] bool is_packed() const noexcept { return bit_width(dtype) < 8 && !one_per_byte; }
   [[nodiscard]] std::size_t item_bytes() const noexcept {
     return std::max<std::size_t>(1, static_cast<std::size_t>(bit_width(dtype)) / 8);
   }
@@ -215,16 +218,45 @@ void unpack(const std::byte* packed, std::byte* codes, std::size_t count) {
   }
 }
 
-using Repack = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
-
-Repack packing_of(DType dtype) {
-  const int bits = bit_width(dtype);
-  return bits == 2 ? pack<2> : bits == 4 ? pack<4> : pack<6>;
+// Packs elements of one byte each as elements [first, first + count) of `packed`, and changes no other ones.
+template <unsigned bits>
+void pack_at(const std::byte* codes, std::byte* packed, std::size_t first, std::size_t count) {
+  constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
+  constexpr unsigned mask = (1u << bits) - 1;
+  const auto put = [&](std::size_t index, std::byte code) {
+    const std::size_t bit = index * bits % 8;
+    std::byte* const at = packed + index * bits / 8;
+    const unsigned place = mask << bit, value = (std::to_integer<unsigned>(code) & mask) << bit;
+    at[0] = (at[0] & ~static_cast<std::byte>(place)) | static_cast<std::byte>(value);
+    if (bit + bits > 8) at[1] = (at[1] & ~static_cast<std::byte>(place >> 8)) | static_cast<std::byte>(value >> 8);
+  };
+  const std::size_t end = first + count;
+  for (; first < end && first % unit != 0; ++first) put(first, *codes++);
+  const std::size_t whole = (end - first) / unit * unit;
+  pack<bits>(codes, packed + first / unit * (unit * bits / 8), whole);
+  for (codes += whole, first += whole; first < end; ++first) put(first, *codes++);
 }
 
-Repack unpacking_of(DType dtype) {
+// Writes zeros to the bits of the last byte that no element has.
+void clear_padding(DType dtype, std::byte* packed, std::size_t count) {
+  const std::size_t bits = count % 8 * static_cast<std::size_t>(bit_width(dtype)) % 8;
+  if (bits != 0) packed[storage_bytes(dtype, count) - 1] &= static_cast<std::byte>((1u << bits) - 1);
+}
+
+// The functions for types of one width.
+struct Packing {
+  void (*pack)(const std::byte* codes, std::byte* packed, std::size_t count);
+  void (*pack_at)(const std::byte* codes, std::byte* packed, std::size_t first, std::size_t count);
+  void (*unpack)(const std::byte* packed, std::byte* codes, std::size_t count);
+};
+
+template <unsigned bits>
+constexpr Packing packing = {pack<bits>, pack_at<bits>, unpack<bits>};
+
+// Precondition: `dtype` has fewer than 8 bits.
+const Packing& packing_of(DType dtype) {
   const int bits = bit_width(dtype);
-  return bits == 2 ? unpack<2> : bits == 4 ? unpack<4> : unpack<6>;
+  return bits == 2 ? packing<2> : bits == 4 ? packing<4> : packing<6>;
 }
 
 Result<void> cast_block(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count,
@@ -254,26 +286,32 @@ Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Con
 // Gather -> pack -> convert -> unpack -> scatter, each step on a block in the cache; unnecessary steps are left out.
 class Block {
  public:
-  Block(const StridedArray& src, const StridedArray& dst, std::size_t count)
+  // `codes`: results under 8 bits are wanted one a byte.
+  Block(const StridedArray& src, const StridedArray& dst, std::size_t count, bool codes)
       : src_(src),
         dst_(dst),
-        gathered_(count * src.item_bytes()),
+        gathered_(src.is_packed() ? 0 : count * src.item_bytes()),
         packed_(src.one_per_byte ? count : 0),
         converted_(count * dst.item_bytes()),
-        unpacked_(dst.one_per_byte ? count : 0) {}
+        unpacked_(codes ? count : 0) {}
 
   [[nodiscard]] std::byte* gathered() { return gathered_.data(); }
 
-  // Converts the first `count` elements of gathered() to the destination's layout.
-  Result<const std::byte*> convert(std::size_t count, const Work& work) {
-    const std::byte* source = gathered_.data();
+  [[nodiscard]] std::byte* converted() { return converted_.data(); }
+
+  // Converts `count` elements, which have bytes of their own or are packed as in the source, to dense ones.
+  Result<void> convert(const std::byte* src, std::byte* dst, std::size_t count, const Work& work) {
     if (src_.one_per_byte) {
-      packing_of(src_.dtype)(gathered_.data(), packed_.data(), count);
-      source = packed_.data();
+      packing_of(src_.dtype).pack(src, packed_.data(), count);
+      src = packed_.data();
     }
-    TRY(cast_block(src_.dtype, source, dst_.dtype, converted_.data(), count, work));
-    if (!dst_.one_per_byte) return converted_.data();
-    unpacking_of(dst_.dtype)(converted_.data(), unpacked_.data(), count);
+    return cast_block(src_.dtype, src, dst_.dtype, dst, count, work);
+  }
+
+  // The first `count` elements of converted(), each in bytes of its own if `codes` was set.
+  [[nodiscard]] const std::byte* items(std::size_t count) {
+    if (unpacked_.empty()) return converted_.data();
+    packing_of(dst_.dtype).unpack(converted_.data(), unpacked_.data(), count);
     return unpacked_.data();
   }
 
@@ -285,27 +323,30 @@ class Block {
 
 // Converts element by element in C order, with any strides.
 Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::size_t count, const Work& work) {
-  Block block(src, dst, std::min(block_elements, count));
+  Block block(src, dst, std::min(block_elements, count), dst.one_per_byte);
   Walk from(src);
   Walk to(dst);
-  return in_pieces(count, block_elements, work.stop, [&](std::size_t, std::size_t piece) -> Result<void> {
-    const auto src_item = static_cast<std::int64_t>(src.item_bytes());
-    std::byte* fill = block.gathered();
-    if (piece > 0) {
+  const auto src_item = static_cast<std::int64_t>(src.item_bytes());
+  const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
+  return in_pieces(count, block_elements, work.stop, [&](std::size_t first, std::size_t piece) -> Result<void> {
+    const std::byte* source = src.data + storage_bytes(src.dtype, first);
+    if (!src.is_packed()) {
+      source = block.gathered();
+      std::byte* fill = block.gathered();
       from.advance(piece, [&](const std::byte* run, std::int64_t stride, std::size_t length) {
         copy_run(run, stride, fill, src_item, length, src.item_bytes(), src.swapped);
         fill += static_cast<std::int64_t>(length) * src_item;
       });
     }
-    const std::byte* converted = TRY(block.convert(piece, work));
-    const std::byte* drain = converted;
-    const auto dst_item = static_cast<std::int64_t>(dst.item_bytes());
-    if (piece > 0) {
-      to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
-        copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
-        drain += static_cast<std::int64_t>(length) * dst_item;
-      });
+    if (dst.is_packed()) {
+      return block.convert(source, dst.data + storage_bytes(dst.dtype, first), piece, work);
     }
+    TRY(block.convert(source, block.converted(), piece, work));
+    const std::byte* drain = block.items(piece);
+    to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
+      copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
+      drain += static_cast<std::int64_t>(length) * dst_item;
+    });
     return {};
   });
 }
@@ -328,13 +369,14 @@ std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count)
 }
 
 // Converts tiles of `rows` and the last axis, so that cache lines of the source are read once.
-Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t rows, const Work& work) {
+Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t count, std::size_t rows,
+                        const Work& work) {
   const std::size_t last = src.shape.size() - 1;
   const auto row_count = static_cast<std::size_t>(src.shape[rows]);
   const auto column_count = static_cast<std::size_t>(src.shape[last]);
   const std::size_t tile_rows = std::min(row_count, block_elements / std::min(tile_edge, column_count));
   const std::size_t tile_columns = std::min(column_count, block_elements / tile_rows);
-  Block block(src, dst, tile_rows * tile_columns);
+  Block block(src, dst, tile_rows * tile_columns, bit_width(dst.dtype) < 8);
   // The other axes, iterated over as an array of the tiles' planes.
   const auto at = [](const StridedArray& array, std::size_t axis, std::size_t index) {
     return array.strides[axis] * static_cast<std::int64_t>(index);
@@ -343,7 +385,7 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
   std::size_t since_stop = 0;
   while (true) {
     const std::byte* from = src.data;
-    std::byte* to = dst.data;
+    std::int64_t to = 0;  // bytes from dst.data; elements if it is packed
     for (std::size_t axis = 0; axis < last; ++axis) {
       from += index[axis] * src.strides[axis];
       to += index[axis] * dst.strides[axis];
@@ -354,12 +396,16 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
         const std::size_t height = std::min(tile_rows, row_count - row);
         gather_tile(from + at(src, rows, row) + at(src, last, column), src.strides[rows], src.strides[last],
                     block.gathered(), height, columns, src.item_bytes(), src.swapped);
-        const std::byte* converted = TRY(block.convert(height * columns, work));
-        const std::byte* drain = converted;
+        TRY(block.convert(block.gathered(), block.converted(), height * columns, work));
+        const std::byte* drain = block.items(height * columns);
         for (std::size_t i = 0; i < height; ++i, drain += columns * dst.item_bytes()) {
-          copy_run(drain, static_cast<std::int64_t>(dst.item_bytes()),
-                   to + at(dst, rows, row + i) + at(dst, last, column), dst.strides[last], columns, dst.item_bytes(),
-                   dst.swapped);
+          const std::int64_t place = to + at(dst, rows, row + i) + at(dst, last, column);
+          if (dst.is_packed()) {
+            packing_of(dst.dtype).pack_at(drain, dst.data, static_cast<std::size_t>(place), columns);
+          } else {
+            copy_run(drain, static_cast<std::int64_t>(dst.item_bytes()), dst.data + place, dst.strides[last], columns,
+                     dst.item_bytes(), dst.swapped);
+          }
         }
         since_stop += height * columns;
         if (work.stop != nullptr && since_stop >= dense_elements) {
@@ -370,7 +416,10 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
     }
     std::size_t axis = last;
     do {
-      if (axis == 0) return {};
+      if (axis == 0) {
+        if (dst.is_packed()) clear_padding(dst.dtype, dst.data, count);
+        return {};
+      }
       --axis;
       if (axis == rows) continue;
       if (++index[axis] < src.shape[axis]) break;
@@ -379,12 +428,12 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
   }
 }
 
-// Bytes of an element of an array that has strides.
+// Bytes of an element of an array that has strides; 1 for packed ones.
 std::int64_t item_of(DType dtype) { return std::max(1, bit_width(dtype) / 8); }
 
 // Reports whether the elements are in C order without gaps, as cast() takes them. `dtype` is castable.
 bool is_dense(const StridedView& view) {
-  if (view.one_per_byte || view.swapped) return false;
+  if (view.one_per_byte || (view.swapped && bit_width(view.dtype) > 8)) return false;
   if (view.strides.empty()) return true;
   std::int64_t expected = item_of(view.dtype);
   for (std::size_t axis = view.shape.size(); axis-- > 0;) {
@@ -428,22 +477,53 @@ StridedArray squeezed(const StridedView& view) {
           .swapped = view.swapped};
 }
 
+// Reports whether each element of `dst` begins where that of `src` with the same indices does, and ends no later.
+bool is_in_place(const StridedArray& src, const StridedArray& dst) {
+  return src.data == dst.data && src.strides == dst.strides && !src.is_packed() && !dst.is_packed() &&
+         dst.item_bytes() <= src.item_bytes();
+}
+
+Result<Footprint> footprint_of(const StridedArray& array, std::size_t count) {
+  if (array.is_packed()) return footprint(array.data, {}, {}, storage_bytes(array.dtype, count));
+  return footprint(array.data, array.shape, array.strides, array.item_bytes());
+}
+
+Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count) {
+  const Footprint read = TRY(footprint_of(src, count)), written = TRY(footprint_of(dst, count));
+  if (may_overlap_itself(written)) {
+    return invalid("elements of the target share memory", "give each element bytes of its own");
+  }
+  if (may_overlap(read, written) && !is_in_place(src, dst)) {
+    return invalid("source and target overlap", "use the same address and strides for both, or disjoint buffers");
+  }
+  return {};
+}
+
+Result<void> cast_dense(const Conversion& whole, const Work& work) {
+  TRY(check(whole, work.options));  // overlap concerns all pieces together
+  // In place, a piece of the narrower target may be written where a part of its source is.
+  const bool is_one = work.stop == nullptr || (whole.is_in_place() && bit_width(whole.from) != bit_width(whole.to));
+  return in_pieces(whole.count, is_one ? std::max<std::size_t>(1, whole.count) : dense_elements, work.stop,
+                   [&](std::size_t first, std::size_t elements) {
+                     const Conversion piece = whole.slice(first, elements);
+                     return cast_block(piece.from, piece.src, piece.to, piece.dst, piece.count, work);
+                   });
+}
+
 Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, const Work& work) {
   if (src.shape != dst.shape) return invalid("source and target have different shapes");
   const std::size_t count = TRY(element_count(src.shape));
   TRY(check_numeric(src.dtype, dst.dtype));
   TRY(check_strides("source", src, count));
   TRY(check_strides("target", dst, count));
-  if (is_dense(src) && is_dense(dst)) {
-    const std::size_t piece = work.stop == nullptr ? std::max<std::size_t>(1, count) : dense_elements;
-    return in_pieces(count, piece, work.stop, [&](std::size_t first, std::size_t elements) {
-      return cast_block(src.dtype, src.data + storage_bytes(src.dtype, first), dst.dtype,
-                        dst.data + storage_bytes(dst.dtype, first), elements, work);
-    });
+  if (count == 0 || (is_dense(src) && is_dense(dst))) {
+    return cast_dense({src.data, src.dtype, dst.data, dst.dtype, count}, work);
   }
   const StridedArray from = squeezed(src), to = squeezed(dst);
-  if (const std::optional<std::size_t> rows = tile_axis(from, count)) {
-    Result<void> done = cast_tiles(from, to, *rows, work);
+  TRY(check_overlap(from, to, count));
+  const std::optional<std::size_t> rows = tile_axis(from, count);
+  if (rows && from.data != to.data) {
+    Result<void> done = cast_tiles(from, to, count, *rows, work);
     // Tiles are not in C order, so another error may come first.
     if (done || !done.error().element) return done;
     if (work.report != nullptr) *work.report = {};

@@ -1,0 +1,144 @@
+#include "tensorcast/strided.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cast/strided_testing.hpp"
+#include "tensorcast/typed_cast.hpp"
+
+namespace tensorcast {
+namespace {
+
+const std::byte* bytes_of(const auto& values) { return reinterpret_cast<const std::byte*>(values.data()); }
+std::byte* bytes_of(auto& values) { return reinterpret_cast<std::byte*>(values.data()); }
+
+std::string message(const Result<void>& done) { return done ? "done" : done.error().describe(); }
+
+TEST(Strided, RandomLayoutsGiveWhatDenseArraysGive) {
+  std::mt19937 random(49);
+  for (int i = 0; i < 5000; ++i) {
+    std::vector<std::uint8_t> bytes(96);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    const std::string wrong = strided_testing::check(
+        bytes, [](const StridedView& src, const MutableStridedView& dst, const CastOptions& options,
+                  const Execution& execution) { return cast_strided(src, dst, options, execution); });
+    ASSERT_EQ(wrong, "") << "round " << i;
+  }
+}
+
+// Each element once took a byte behind the result.
+TEST(Strided, TransposedToPacked) {
+  const float numbers[6] = {1, 2, 3, 4, 5, 6};  // [2, 3]; its transpose is 1 4 2 5 3 6
+  std::vector<std::byte> packed(3, std::byte{0xEE});
+  const MutableStridedView dst{DType::int4, {3, 2}, {}, packed.data()};
+  ASSERT_EQ(message(cast_strided({DType::float32, {3, 2}, {4, 12}, bytes_of(std::span(numbers))}, dst)), "done");
+  EXPECT_EQ(packed, (std::vector<std::byte>{std::byte{0x41}, std::byte{0x52}, std::byte{0x63}}));
+  std::vector<float> back(6);
+  ASSERT_EQ(message(cast_strided(dst, {DType::float32, {3, 2}, {4, 12}, bytes_of(back)})), "done");
+  EXPECT_EQ(back, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+// Rows of odd lengths begin inside of bytes, and tiles are not in the order of the result.
+TEST(Strided, LargeTransposedToPacked) {
+  for (const DType to : {DType::int2, DType::uint4, DType::float4_e2m1fn, DType::float6_e3m2fn}) {
+    for (const auto& [rows, columns] : {std::pair{301, 199}, {128, 1024}, {1, 40000}, {40000, 3}, {1027, 641}}) {
+      const auto count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+      std::vector<float> matrix(count), transposed(count);
+      for (std::size_t i = 0; i < count; ++i) transposed[i] = static_cast<float>(i * 7 % 5);
+      for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+        for (std::size_t column = 0; column < static_cast<std::size_t>(columns); ++column) {
+          matrix[column * static_cast<std::size_t>(rows) + row] =
+              transposed[row * static_cast<std::size_t>(columns) + column];
+        }
+      }
+      const Shape shape = {rows, columns};
+      std::vector<std::byte> got(storage_bytes(to, count)), expected(got.size());
+      ASSERT_EQ(message(cast({DType::float32, shape, std::as_bytes(std::span(transposed))}, {to, shape, expected})),
+                "done");
+      ASSERT_EQ(
+          message(cast_strided({DType::float32, shape, {4, 4 * rows}, bytes_of(matrix)}, {to, shape, {}, got.data()})),
+          "done");
+      EXPECT_EQ(got, expected) << name(to) << " " << rows << " x " << columns;
+    }
+  }
+}
+
+TEST(Strided, PacksAndUnpacksCodesOfAByteEach) {
+  std::vector<std::byte> codes(101), packed(51), back(101);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i * 5 % 16);
+  ASSERT_EQ(
+      message(cast_strided({DType::int4, {101}, {}, codes.data(), true}, {DType::int4, {101}, {}, packed.data()})),
+      "done");
+  EXPECT_EQ(packed[0], std::byte{0x50});
+  EXPECT_EQ(packed[50], std::byte{0x04});
+  ASSERT_EQ(message(cast_strided({DType::int4, {101}, {}, packed.data()}, {DType::int4, {101}, {}, back.data(), true})),
+            "done");
+  EXPECT_EQ(back, codes);
+}
+
+TEST(Strided, RefusesOverlap) {
+  for (const std::int64_t n : {3, 300}) {
+    std::vector<float> matrix(static_cast<std::size_t>(n * n), 1.0f);
+    const std::vector<float> before = matrix;
+    std::byte* const data = bytes_of(matrix);
+    const StridedView transposed{DType::float32, {n, n}, {4, 4 * n}, data};
+    const std::string refused = "source and target overlap";
+    EXPECT_NE(message(cast_strided(transposed, {DType::float32, {n, n}, {}, data})).find(refused), std::string::npos);
+    EXPECT_NE(message(cast_strided(transposed, {DType::int4, {n, n}, {}, data + 4 * n})).find(refused),
+              std::string::npos);
+    // A row is no place for all rows.
+    const MutableStridedView row{DType::float16, {n, n}, {0, 2}, data};
+    EXPECT_NE(message(cast_strided({DType::int8, {n, n}, {}, data}, row)).find("elements of the target share memory"),
+              std::string::npos);
+    EXPECT_EQ(matrix, before);
+  }
+}
+
+TEST(Strided, TakesTurnsInOneBuffer) {
+  std::vector<float> numbers(20000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  std::byte* const data = bytes_of(numbers);
+  // The odd elements become the even ones.
+  ASSERT_EQ(message(cast_strided({DType::float32, {10000}, {8}, data}, {DType::float32, {10000}, {8}, data + 4})),
+            "done");
+  for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], static_cast<float>(i / 2 * 2));
+  // The left columns become the right ones.
+  ASSERT_EQ(message(cast_strided({DType::float32, {100, 100}, {800, 4}, data},
+                                 {DType::float32, {100, 100}, {800, 4}, data + 400})),
+            "done");
+  for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], numbers[i / 200 * 200 + i % 100]);
+  // In place, each element becomes two bytes of its own four.
+  ASSERT_EQ(message(cast_strided({DType::float32, {20000}, {4}, data}, {DType::int16, {20000}, {4}, data})), "done");
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::int16_t half = 0;
+    std::memcpy(&half, data + 4 * i, sizeof half);
+    ASSERT_EQ(half, static_cast<std::int16_t>((i / 200 * 200 + i % 100) / 2 * 2));
+  }
+}
+
+TEST(Strided, ChecksDescriptions) {
+  std::vector<std::byte> bytes(64);
+  const auto error_of = [](const StridedView& src, const MutableStridedView& dst) {
+    return message(cast_strided(src, dst));
+  };
+  std::byte* const data = bytes.data();
+  EXPECT_NE(error_of({DType::float32, {2}, {std::int64_t{1} << 62}, data}, {DType::int8, {2}, {}, data + 32})
+                .find("strides reach beyond the addresses of memory"),
+            std::string::npos);
+  EXPECT_NE(error_of({DType::float32, {2}, {4, 4}, data}, {DType::int8, {2}, {}, data + 32}).find("2 strides for 1"),
+            std::string::npos);
+  EXPECT_NE(error_of({DType::int4, {2, 3}, {1, 2}, data}, {DType::int8, {2, 3}, {}, data + 32}).find("have no strides"),
+            std::string::npos);
+  EXPECT_NE(error_of({DType::int8, {2}, {}, data, true}, {DType::int8, {2}, {}, data + 32}).find("under 8 bits"),
+            std::string::npos);
+  // The byte order of types of a byte or less says nothing.
+  EXPECT_EQ(error_of({DType::int4, {2}, {}, data, false, true}, {DType::int8, {2}, {}, data + 32, false, true}),
+            "done");
+}
+
+}  // namespace
+}  // namespace tensorcast

@@ -1,0 +1,53 @@
+// Random choices for tests and fuzzers, made from bytes.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/export.hpp"
+
+namespace tensorcast::testing {
+
+// All choices are 0 when the bytes are used up.
+class Choices {
+ public:
+  explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t below(std::uint64_t count) {
+    std::uint64_t value = 0;
+    for (std::uint64_t most = 1; most < count && next_ < bytes_.size(); most *= 256) {
+      value = value * 256 + bytes_[next_++];
+    }
+    return count == 0 ? 0 : value % count;
+  }
+  [[nodiscard]] bool one_in(std::uint64_t count) { return below(count) == count - 1; }
+
+  template <class T>
+  [[nodiscard]] T one_of(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+
+  // A numeric type or bool.
+  [[nodiscard]] DType dtype() {
+    const auto types = all_dtypes();
+    return types[below(types.size() - 1)];  // the last one is string
+  }
+
+  // Any number of bytes, made from a few.
+  void fill(std::span<std::byte> bytes) {
+    std::uint64_t state = below(std::uint64_t{1} << 32) + 1;
+    for (std::byte& byte : bytes) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      byte = static_cast<std::byte>(state >> 56);
+    }
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace tensorcast::testing
