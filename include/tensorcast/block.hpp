@@ -76,7 +76,8 @@ struct BlockCoding {
   friend bool operator==(const BlockCoding&, const BlockCoding&) = default;
 };
 
-// A weight in blocks. Views may have any number of dimensions; their elements are counted, not their shapes compared.
+// A weight in blocks. Views of scales, zero points and biases have the dimensions of the blocks, [matrices, rows,
+// columns], which may be joined or split, but not change places; swizzled ones and packed ones have any.
 struct BlockTensor {
   BlockCoding coding = {};
   Shape shape = {};                   // of the weight
@@ -93,7 +94,8 @@ struct BlockTensor {
 
 // The shape of the weight that codes of this dtype and shape are; `flat` codes are one row. gpt-oss stores codes as
 // [experts, N, K / 32, 16], which their scales tell: [experts, N, K / 32].
-// Errors: invalid_argument: the codes have fewer dimensions than the packing needs, or no whole blocks.
+// Errors: invalid_argument: a coding that does not exist; the codes have fewer dimensions than the packing needs, or no
+// whole blocks.
 [[nodiscard]] TENSORCAST_API Result<Shape> weight_shape(const BlockCoding& coding, DType codes_dtype,
                                                         const Shape& codes_shape, const Shape& scales_shape = {});
 
@@ -105,7 +107,8 @@ struct CodeRange {
 
 // The rows of a weight: the product of all its dimensions but the last.
 // Returns the codes that rows [first, first + count) of the weight need: whole matrices where they are transposed.
-// Errors: invalid_argument: sizes that contradict each other, such as too few codes or scales.
+// Errors: invalid_argument: fields that do not exist or exclude each other; sizes that contradict each other, such as
+// too few codes or scales.
 [[nodiscard]] TENSORCAST_API Result<CodeRange> code_range(const BlockTensor& tensor, std::int64_t first,
                                                           std::int64_t count);
 
@@ -136,6 +139,7 @@ struct BlockFormat {
 [[nodiscard]] TENSORCAST_API std::span<const float> nf4_table() noexcept;
 [[nodiscard]] TENSORCAST_API std::span<const float> fp4_table() noexcept;
 
+// Of one block; zeros for `none` and for numbers without a format.
 struct GgufBlockSize {
   std::uint32_t elements = 0;
   std::uint32_t bytes = 0;
@@ -187,8 +191,8 @@ struct QuantizeOptions {
   std::span<const float> importance = {};
 };
 
-// A weight in blocks, with the memory of its parts; of its codes in Execution::memory. Codes are packed as the recipe's
-// spelling stores them.
+// A weight in blocks, with the memory of its parts; of its codes in Execution::memory. Codes are packed low bits first
+// and scales are in rows of blocks, as `coding` says; files of some spellings swap nibbles, or have scales in tiles.
 struct QuantizedTensor {
   const QuantizeRecipe* recipe = nullptr;
   BlockCoding coding = {};
@@ -205,7 +209,7 @@ struct QuantizedTensor {
   std::vector<std::int8_t> zero_points = {};  // one for each scale; empty: none
 
   // Borrows the parts, for dequantize().
-  [[nodiscard]] TENSORCAST_API BlockTensor tensor() const&;
+  [[nodiscard]] TENSORCAST_API BlockTensor tensor() const& TENSORCAST_LIFETIMEBOUND;
   BlockTensor tensor() const&& = delete;
 };
 

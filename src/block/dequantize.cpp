@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "block/code_matrix.hpp"
+#include "block/description.hpp"
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
@@ -34,27 +35,40 @@ bool turns(const BlockCoding& coding) noexcept {
   return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
 }
 
-Result<void> check_coding(const BlockTensor& tensor) {
+// Zero points, biases and scales that are not in tiles: one for each block.
+Result<void> check_grid(const TensorView& view, const GridSize& grid, const char* what) {
+  TRY(check_bytes(view, what));
+  if (has_dimensions(view.shape, {grid.matrices, grid.rows, grid.columns})) return {};
+  return invalid(formatted("{} have other dimensions than the {} x {} blocks", what, grid.rows, grid.columns));
+}
+
+// What a description must say before the sizes of its arrays are asked for.
+Result<void> check_fields(const BlockTensor& tensor) {
+  TRY(check_coding(tensor.coding));
   const BlockCoding& coding = tensor.coding;
-  const bool is_integer = coding.element == DType::int8 || coding.element == DType::uint8;
-  const bool is_table = coding.element == DType::undefined && coding.gguf == GgufBlock::none;
-  if ((coding.packing == BlockPacking::gguf) != (coding.gguf != GgufBlock::none)) {
-    return invalid("the packing gguf and one of its formats belong together");
-  }
-  if (coding.gguf > GgufBlock::nvfp4) return invalid("no such format of GGUF");
   if (coding.gguf != GgufBlock::none) return {};
-  if (coding.bits < 1 || coding.bits > 8) return invalid(formatted("codes of {} bits", coding.bits));
-  const bool has_nibbles = coding.packing == BlockPacking::high_nibble_first || coding.packing == BlockPacking::flat ||
-                           coding.packing == BlockPacking::awq || coding.packing == BlockPacking::row_pairs;
-  if (has_nibbles && coding.bits != 4) return invalid("this packing is of codes of 4 bits");
-  if (is_table) {
-    if (tensor.table.size() < std::size_t{1} << coding.bits) {
-      return invalid(formatted("a table of {} numbers for codes of {} bits", tensor.table.size(), coding.bits));
+  if (coding.element == DType::undefined) {
+    const std::size_t codes = std::size_t{1} << coding.bits;
+    if (tensor.table.size() < codes || tensor.table.data() == nullptr) {
+      return invalid(formatted("`table` has {} numbers, but there are {} codes", tensor.table.size(), codes));
     }
-  } else if (!is_integer && (family(coding.element) != Family::floating || bit_width(coding.element) != coding.bits)) {
-    return invalid(formatted("codes of {} bits are no {}", coding.bits, name(coding.element)));
   }
-  if (tensor.block_rows < 0 || tensor.block_columns < 0) return invalid("blocks of a negative size");
+  if (tensor.block_rows < 0 || tensor.block_columns < 0) {
+    return invalid(formatted("blocks are {} x {}, expected 0 or more", tensor.block_rows, tensor.block_columns));
+  }
+  return {};
+}
+
+// The shape of codes, which dequantize() may have a part of alone.
+Result<void> check_codes(const TensorView& view, const CodeMatrices& codes) {
+  const std::size_t rows = codes.matrix_bytes == 0 ? 0 : codes.count * (codes.matrix_bytes / codes.row_bytes);
+  const int width = bit_width(view.dtype);
+  const bool is_container = family(view.dtype) == Family::integer && (width == codes.bits || width == 8 || width == 32);
+  if (view.dtype != codes.element && !is_container) {
+    return invalid(formatted("the codes have type {}, expected a type of integers{}", name(view.dtype),
+                             codes.element == DType::undefined ? "" : formatted(" or {}", name(codes.element))));
+  }
+  if (!has_rows(view.shape, rows)) return invalid(formatted("the shape of the codes has no {} rows", rows));
   return {};
 }
 
@@ -62,6 +76,7 @@ Result<std::vector<std::int32_t>> read_group_index(const BlockTensor& tensor, st
   const TensorView& view = tensor.group_index;
   std::vector<std::int32_t> index;
   if (view.dtype == DType::undefined) return index;
+  TRY(check_bytes(view, "the index of groups"));
   if (view.dtype != DType::int32 || view.bytes.size() != rows * sizeof(std::int32_t)) {
     return invalid(formatted("the index of groups is not {} int32 numbers", rows));
   }
@@ -91,6 +106,7 @@ Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind
   if (view.dtype == DType::undefined || !count || (*count != 1 && *count != matrices)) {
     return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
   }
+  TRY(check_bytes(view, "the global scales"));
   const Result<ScaleGrid> grid = scale_grid(view, {*count, 1, 1}, DType::undefined, false, "global scales");
   if (!grid) return grid.error();
   std::vector<float> globals(*count);
@@ -100,13 +116,14 @@ Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind
 
 // Sets everything but the codes' data.
 Result<Checked> check(const BlockTensor& tensor) {
-  if (Result<void> right = check_coding(tensor); !right) return std::move(right).error();
+  TRY(check_fields(tensor));
   const BlockCoding& coding = tensor.coding;
   Checked made;
   made.tensor = &tensor;
   const Result<std::size_t> count = element_count(tensor.shape);
   if (!count) return count.error();
-  if (*count > std::numeric_limits<std::size_t>::max() / 64) return invalid("the weight is too large");
+  // Scales in tiles are up to 512 times as many as blocks.
+  if (*count > std::numeric_limits<std::size_t>::max() / 4096) return invalid("the weight is too large");
   const std::size_t rank = tensor.shape.size();
   made.columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape.back());
   made.rows = rank < 2 ? 1 : static_cast<std::size_t>(tensor.shape[rank - 2]);
@@ -126,11 +143,9 @@ Result<Checked> check(const BlockTensor& tensor) {
   }
   if (*count == 0) return made;
 
-  const Result<std::size_t> stored = element_count(tensor.codes.shape);
-  if (!stored) return stored.error();
-  if (Result<void> fits = lay_out(codes, storage_bytes(tensor.codes.dtype, *stored), "the codes"); !fits) {
-    return std::move(fits).error();
-  }
+  const std::size_t stored = TRY(element_count(tensor.codes.shape));
+  TRY(lay_out(codes, storage_bytes(tensor.codes.dtype, stored), "the codes"));
+  TRY(check_codes(tensor.codes, codes));
   if (coding.gguf != GgufBlock::none) return made;
 
   made.block_rows = tensor.block_rows == 0 ? codes.rows : static_cast<std::size_t>(tensor.block_rows);
@@ -139,15 +154,26 @@ Result<Checked> check(const BlockTensor& tensor) {
                       (codes.columns - 1) / made.block_columns + 1};
   Result<ScaleGrid> scales = scale_grid(tensor.scales, grid, coding.scale, coding.swizzled, "scales");
   if (!scales) return std::move(scales).error();
+  if (scales->is_swizzled()) {
+    TRY(check_bytes(tensor.scales, "the scales"));
+  } else {
+    TRY(check_grid(tensor.scales, grid, "the scales"));
+  }
   made.scales = *scales;
   if (tensor.zero_points.dtype != DType::undefined) {
     Result<ScaleGrid> zeros = zero_grid(tensor.zero_points, grid, coding);
     if (!zeros) return std::move(zeros).error();
+    if (zeros->is_packed()) {
+      TRY(check_bytes(tensor.zero_points, "the zero points"));
+    } else {
+      TRY(check_grid(tensor.zero_points, grid, "the zero points"));
+    }
     made.zeros = *zeros;
   }
   if (tensor.biases.dtype != DType::undefined) {
     Result<ScaleGrid> biases = scale_grid(tensor.biases, grid, DType::undefined, false, "biases");
     if (!biases) return std::move(biases).error();
+    TRY(check_grid(tensor.biases, grid, "the biases"));
     made.biases = *biases;
   }
   if (coding.global != GlobalScale::none) {
@@ -172,13 +198,14 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
   const std::size_t all_rows = checked.columns == 0 ? 0 : *total / checked.columns;
   if (first < 0 || count < 0 || static_cast<std::uint64_t>(first) > all_rows ||
       static_cast<std::uint64_t>(count) > all_rows - static_cast<std::uint64_t>(first)) {
-    return invalid(formatted("rows {} to {} of {}", first, first + count, all_rows));
+    return invalid(formatted("{} rows from row {} on, but the weight has {}", count, first, all_rows));
   }
   if (count == 0 || codes.count == 0) return CodeRange{};
   const auto begin = static_cast<std::uint64_t>(first);
   const std::uint64_t end = begin + static_cast<std::uint64_t>(count);
   if (codes.packing == BlockPacking::flat) {
-    return CodeRange{begin * checked.columns / 2, (end * checked.columns + 1) / 2};
+    constexpr std::uint64_t aligned = CodeMatrices::alignment / 2;  // bytes; the reader begins at whole ones
+    return CodeRange{begin * checked.columns / 2 / aligned * aligned, (end * checked.columns + 1) / 2};
   }
   if (checked.transposed || codes.packing == BlockPacking::row_pairs) {
     return CodeRange{begin / checked.rows * codes.matrix_bytes, ((end - 1) / checked.rows + 1) * codes.matrix_bytes};
@@ -423,6 +450,7 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   if (!range) return range.error();
   const std::size_t all = checked->codes.count * checked->codes.matrix_bytes;
   const std::size_t given = tensor.codes.bytes.size();
+  if (given != 0 && tensor.codes.bytes.data() == nullptr) return invalid("the codes are null");
   if (given != all && given != range->end - range->begin) {
     return invalid(
         formatted("{} bytes of codes, where {} to {} of {} are needed", given, range->begin, range->end, all));

@@ -40,7 +40,7 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 GgufBlockSize block_size(GgufBlock block) noexcept {
-  return block == GgufBlock::none ? GgufBlockSize{} : block::row(block).size;
+  return block == GgufBlock::none || block > GgufBlock::nvfp4 ? GgufBlockSize{} : block::row(block).size;
 }
 
 }  // namespace TENSORCAST_ABI

@@ -49,13 +49,16 @@ constexpr ElementRule searched(ElementRule rule, Search search) {
 constexpr Recipe mx_recipe(ElementRule element, ScaleRule scale) {
   return {.element = element, .scale = scale, .scales = DType::float8_e8m0fnu};
 }
-constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale, GlobalRule global = nullptr,
+constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale) {
+  return {.element = element, .scale = scale, .scales = e4m3};
+}
+// With a scale of the whole tensor. GCC's sanitizers do not know at compile time that a function is not null.
+constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale, GlobalRule global,
                            GlobalScale stored = GlobalScale::factor) {
-  return {.element = element,
-          .scale = scale,
-          .global = global,
-          .scales = e4m3,
-          .stored_global = global == nullptr ? GlobalScale::none : stored};
+  Recipe recipe = nv_recipe(element, scale);
+  recipe.global = global;
+  recipe.stored_global = stored;
+  return recipe;
 }
 constexpr Recipe fp8_recipe(ElementRule element, ScaleRule scale, RecipeOption option = RecipeOption::none) {
   return {.element = element, .scale = scale, .option = option};

@@ -24,6 +24,8 @@ class ScaleGrid {
   [[nodiscard]] static ScaleGrid of(std::span<const float> numbers, const GridSize& size) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return source_ == Source::none; }
+  [[nodiscard]] bool is_swizzled() const noexcept { return source_ == Source::swizzled; }
+  [[nodiscard]] bool is_packed() const noexcept { return source_ == Source::packed; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   // The numbers of blocks [column, column + out.size()) of a row.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;

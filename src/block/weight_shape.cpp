@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 #include <vector>
-
+#include "block/description.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -40,6 +40,7 @@ Result<void> join_blocks(std::vector<std::int64_t>& dims, const Shape& scales) {
 }
 
 Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& codes, const Shape& scales) {
+  TRY(block::check_coding(coding));
   if (bit_width(dtype) == 0) return invalid("codes of no numeric type");
   std::vector<std::int64_t> dims(codes.begin(), codes.end());
   if (coding.transposed) TRY(join_blocks(dims, scales));

@@ -92,7 +92,7 @@ class FloatCodes {
     if (zeros_ == Zeros::never_negative) bits = select(greater(bits & INT32_MAX, splat(largest_zero)), bits, I32{});
     if constexpr (to == DType::float4_e2m1fn) {
       // The ties that would round up to an even code round down from the number before.
-      if (ties_ == Ties::towards_zero) bits = select(is_tie(size), bits - 1, bits);
+      if (ties_ == Ties::towards_zero) bits = select(is_tie(size), as<I32>(as<U32>(bits) - 1U), bits);
     }
     return as<F32>(bits);
   }

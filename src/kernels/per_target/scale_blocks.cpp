@@ -18,7 +18,7 @@ struct Made {
 };
 
 SIMD_INLINE Made e8m0_of(F32 scale, const ScaleSteps& steps) {
-  const I32 code = ((as<I32>(scale) + static_cast<std::int32_t>(steps.added)) >> 23) + steps.offset;
+  const I32 code = (as<I32>(as<U32>(scale) + steps.added) >> 23) + steps.offset;
   return {code, as<F32>((steps.is_inverse ? 254 - code : code) << 23)};
 }
 

@@ -1,0 +1,25 @@
+// Whether the fields of a description of blocks make sense, and their arrays have the shapes that they say.
+#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <initializer_list>
+
+#include "tensorcast/block.hpp"
+#include "tensorcast/error.hpp"
+
+namespace tensorcast::block {
+
+// Errors: invalid_argument: an enumerator or a number that does not exist, or fields that exclude each other.
+[[nodiscard]] Result<void> check_coding(const BlockCoding& coding);
+
+// Errors: invalid_argument: the bytes are not those of the type and the shape. `what` names the array.
+[[nodiscard]] Result<void> check_bytes(const TensorView& view, const char* what);
+
+// Reports whether `shape` has these dimensions, apart from those of 1, where dimensions may be joined or split but not
+// change places: [2, 3], [6] and [2, 3, 1] are 2 x 3, [3, 2] is not.
+[[nodiscard]] bool has_dimensions(const Shape& shape, std::initializer_list<std::size_t> dimensions);
+
+// Reports whether `shape` is one dimension, or some first ones of it are `rows` rows.
+[[nodiscard]] bool has_rows(const Shape& shape, std::size_t rows);
+
+}  // namespace tensorcast::block
