@@ -95,9 +95,11 @@ typedef void (*tc_task)(void* work, size_t index);
    threads, and returns when all have returned. Several threads may call it at once. */
 typedef void (*tc_executor)(void* executor_data, size_t count, tc_task task, void* work);
 
-/* Structs of options grow at their end. What a library reads beyond the end of an older caller's struct are the
-   defaults. A newer caller's fields, which the library does not know, must be zero, else the call fails with
-   TC_INVALID_ARGUMENT; the default of every new field is zero. A struct_size below the first release's is refused. */
+/* Structs grow at their end. What a library reads beyond the end of an older caller's struct are the defaults. A newer
+   caller's fields, which the library does not know, must be zero, else the call fails with TC_INVALID_ARGUMENT; the
+   default of every new field is zero. A struct_size below the first release's is refused.
+   A struct gets its defaults in its definition, tc_cast_options options = TC_CAST_OPTIONS_INIT; or later, by
+   tc_cast_options_init(&options). Zeros alone are no defaults. */
 typedef struct tc_cast_options {
   size_t struct_size;   /* sizeof(tc_cast_options): lets the struct grow */
   int32_t opset;        /* 0 = newest */
@@ -109,18 +111,22 @@ typedef struct tc_cast_options {
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
   int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
   int32_t threads;      /* 0 = all cores; 1: the calling thread alone */
-  double scale;         /* 1.0; finite */
-  /* The first release ends here. */
+  double scale;         /* 1.0; finite, and not 0, which is the scale of a struct without its defaults */
   tc_executor executor; /* NULL: the library's own threads; not used if threads is 1 */
   void* executor_data;  /* handed to executor */
 } tc_cast_options;
 
-/* Sets struct_size and the defaults: those that the comments above name, else 0. NULL is ignored.
-   tc_cast_options_init() sets the fields of the first release, and a struct_size that ends there: the library does not
-   read the fields after it. To use those, call tc_cast_options_init_sized(&options, sizeof options), which sets `size`
-   bytes, or nothing if they are fewer than the first release's. */
+#define TC_CAST_OPTIONS_INIT \
+  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL }
+
+/* Sets struct_size and the defaults: those that the comments above name, else 0. `options` is not NULL.
+   tc_cast_options_init() is a macro that passes the size of the struct in the caller's header, so that the library
+   reads all of its fields. The function of that name is for programs that were compiled before there was the macro: it
+   sets the fields before `executor`, and a struct_size that ends there. tc_cast_options_init_sized() sets `size` bytes,
+   or nothing if they are fewer than those. */
 TC_API void tc_cast_options_init(tc_cast_options* options);
 TC_API void tc_cast_options_init_sized(tc_cast_options* options, size_t size);
+#define tc_cast_options_init(options) tc_cast_options_init_sized((options), sizeof(*(options)))
 
 /* Bytes of `count` packed elements: ceil(count * bits / 8); 0 for string and unknown types, SIZE_MAX on overflow. */
 TC_API size_t tc_storage_bytes(tc_dtype dtype, size_t count);
@@ -143,7 +149,7 @@ TC_API tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* 
                                  const int64_t* dst_strides, const int64_t* shape, size_t rank,
                                  const tc_cast_options* options);
 
-/* What conversions did to numbers. Grows as tc_cast_options do. */
+/* What conversions did to numbers. Grows as tc_cast_options. */
 typedef struct tc_cast_report {
   size_t struct_size;           /* sizeof(tc_cast_report) */
   uint64_t count;               /* elements converted */
@@ -161,9 +167,13 @@ typedef struct tc_cast_report {
   double snr_db; /* 10 log10(signal_power / noise_power); +infinity without noise */
 } tc_cast_report;
 
+#define TC_CAST_REPORT_INIT \
+  { sizeof(tc_cast_report), 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0 }
+
 /* Set struct_size, and all else to zero. As tc_cast_options_init() and _sized(). */
 TC_API void tc_cast_report_init(tc_cast_report* report);
 TC_API void tc_cast_report_init_sized(tc_cast_report* report, size_t size);
+#define tc_cast_report_init(report) tc_cast_report_init_sized((report), sizeof(*(report)))
 
 /* tc_cast that adds what happened to the numbers to *report, unless it fails. */
 TC_API tc_status tc_cast_with_report(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
@@ -192,13 +202,16 @@ typedef struct tc_promote_options {
   int32_t promote_unsafe;                /* 0 */
   int32_t pytorch_scalar_promotion;      /* 0 */
   tc_dtype u64_integer_promotion_target; /* 1, float32 */
-  /* The first release ends here. */
-  int64_t rules; /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
+  int64_t rules;                         /* 0 openvino, 1 numpy, 2 torch, 3 jax, 4 jax_strict, 5 tensorflow */
 } tc_promote_options;
 
-/* As tc_cast_options_init() and _sized(). */
+#define TC_PROMOTE_OPTIONS_INIT \
+  { sizeof(tc_promote_options), 0, 0, TC_FLOAT32, TC_RULES_OPENVINO }
+
+/* As tc_cast_options_init() and _sized(); the function sets the fields before `rules`. */
 TC_API void tc_promote_options_init(tc_promote_options* options);
 TC_API void tc_promote_options_init_sized(tc_promote_options* options, size_t size);
+#define tc_promote_options_init(options) tc_promote_options_init_sized((options), sizeof(*(options)))
 
 /* Stores in *common the common type of two types by OpenVINO's ConvertPromoteTypes-14, or by the rules that the options
    name. a_is_scalar and b_is_scalar: not 0 for a tensor of rank 0.
@@ -217,7 +230,7 @@ TC_API tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_co
                                     const tc_promote_options* promotion, const tc_cast_options* options,
                                     tc_dtype* common, void** a_result, void** b_result);
 
-/* The facts of a type. Grows as tc_cast_options do. */
+/* The facts of a type. Grows as tc_cast_options. */
 typedef struct tc_dtype_facts {
   size_t struct_size; /* sizeof(tc_dtype_facts) */
   tc_dtype dtype;
@@ -231,6 +244,9 @@ typedef struct tc_dtype_facts {
   const char* name;                          /* static strings */
   const char* special_codes;                 /* "NaN 0x7F 0xFF" */
 } tc_dtype_facts;
+
+#define TC_DTYPE_FACTS_INIT \
+  { sizeof(tc_dtype_facts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, NULL, NULL }
 
 /* Fills *facts, whose struct_size is set. Errors: TC_INVALID_ARGUMENT for a number without a type. */
 TC_API tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* facts);
@@ -289,12 +305,16 @@ typedef struct tc_array {
   tc_dtype dtype;
 } tc_array;
 
-/* A weight in blocks that share scales; docs/blocks.md lists schemes, spellings and formulas. Fill it with zeros first:
-   zero is the default of every field but struct_size, scheme, shape, rank and codes. */
+#define TC_ARRAY_INIT \
+  { NULL, NULL, 0, TC_UNDEFINED }
+
+/* A weight in blocks that share scales; docs/blocks.md lists schemes, spellings and formulas. Start with
+   TC_BLOCK_TENSOR_INIT: zero is the default of every field but struct_size, scheme, shape, rank and codes. */
 typedef struct tc_block_tensor {
   size_t struct_size;    /* sizeof(tc_block_tensor): lets the struct grow */
   const char* scheme;    /* "fp8-block", "nvfp4", "q4_k" */
-  const char* spelling;  /* whose layout; NULL: the first of the scheme */
+  const char* spelling;  /* whose layout; NULL: the first of the scheme. Not NULL with a global_scale that is a factor
+                            in one layout of the scheme and a divisor in another, as nvfp4's */
   const int64_t* shape;  /* of the weight */
   size_t rank;           /* its dimensions */
   int64_t block_rows;    /* 0: as usual for the scheme; -1: all */
@@ -305,8 +325,16 @@ typedef struct tc_block_tensor {
   tc_array zero_points;
   tc_array biases;
   tc_array group_index;
-  tc_array table; /* numbers; NULL: those of the scheme */
+  tc_array table;   /* numbers; NULL: those of the scheme */
+  int32_t is_plain; /* 1: as tc_quantize() returns them: codes have their low bits first, scales are in rows, and zero
+                       points are less by the offset of the codes, even if the layout of files differs */
 } tc_block_tensor;
+
+#define TC_BLOCK_TENSOR_INIT                                                                                        \
+  {                                                                                                                 \
+    sizeof(tc_block_tensor), NULL, NULL, NULL, 0, 0, 0, TC_ARRAY_INIT, TC_ARRAY_INIT, TC_ARRAY_INIT, TC_ARRAY_INIT, \
+        TC_ARRAY_INIT, TC_ARRAY_INIT, TC_ARRAY_INIT, 0                                                              \
+  }
 
 /* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation
    after the other as the tool computes them, then one rounding.
@@ -316,7 +344,8 @@ typedef struct tc_block_tensor {
 TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
                                const tc_cast_options* options);
 
-/* How a weight is quantized. Fill it with zeros first: zero is the default of every field but struct_size. */
+/* How a weight is quantized. Start with TC_QUANTIZE_OPTIONS_INIT: zero is the default of every field but struct_size.
+ */
 typedef struct tc_quantize_options {
   size_t struct_size;          /* sizeof(tc_quantize_options): lets the struct grow */
   const char* recipe;          /* whose bytes: "rceil", "modelopt"; NULL: the scheme's default */
@@ -333,19 +362,27 @@ typedef struct tc_quantize_options {
   size_t importance_count;     /* numbers of `importance` */
 } tc_quantize_options;
 
+#define TC_QUANTIZE_OPTIONS_INIT \
+  { sizeof(tc_quantize_options), NULL, 0, TC_UNDEFINED, 0, 0, 0, 0, 0, 0, NULL, 0 }
+
 typedef struct tc_quantized tc_quantized;
 
-/* The parts of a quantized weight. Pointers are valid until tc_quantized_free(). Grows as tc_cast_options do. */
+/* The parts of a quantized weight. Pointers are valid until tc_quantized_free(). Grows as tc_cast_options. */
 typedef struct tc_quantized_parts {
   size_t struct_size;        /* sizeof(tc_quantized_parts) */
   const char* recipe;        /* its name */
-  tc_array codes;            /* packed, as the recipe's spelling stores them */
-  tc_array scales;           /* data == NULL: inside of the codes */
-  tc_array zero_points;      /* int8, one for each scale; data == NULL: none */
+  tc_array codes;            /* packed, low bits first */
+  tc_array scales;           /* in rows of blocks; data == NULL: inside of the codes */
+  tc_array zero_points;      /* int8, one for each scale, of signed codes; data == NULL: none */
   float global_scale;        /* as the recipe's tool stores it */
   int32_t has_global_scale;  /* 0: there is none */
   int32_t global_is_divisor; /* 0: it is a factor of the scales */
+  const char* scheme;        /* with `spelling` and is_plain, says how the parts are read, as in tc_block_tensor */
+  const char* spelling;
 } tc_quantized_parts;
+
+#define TC_QUANTIZED_PARTS_INIT \
+  { sizeof(tc_quantized_parts), NULL, TC_ARRAY_INIT, TC_ARRAY_INIT, TC_ARRAY_INIT, 0.0f, 0, 0, NULL, NULL }
 
 /* Quantizes float32, bfloat16 or float16 weights in blocks along the last dimension, byte for byte as the recipe's tool
    does. docs/recipes.md lists schemes and recipes.
@@ -358,6 +395,9 @@ TC_API tc_status tc_quantize(const tc_array* weight, const char* scheme, const t
 TC_API void tc_quantized_free(tc_quantized* quantized); /* NULL is allowed */
 /* Fills the struct, whose struct_size is set. */
 TC_API tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* parts);
+/* Fills the struct, whose struct_size is set, so that tc_dequantize() reads the weight right. Its pointers are valid
+   until tc_quantized_free(). */
+TC_API tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tensor* tensor);
 
 #ifdef __cplusplus
 }

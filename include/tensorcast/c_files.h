@@ -90,7 +90,7 @@ TC_API uint64_t tc_convert_outcome_bytes_written(const tc_convert_outcome* outco
 TC_API int tc_convert_outcome_is_verified(const tc_convert_outcome* outcome);
 TC_API size_t tc_convert_outcome_tensor_count(const tc_convert_outcome* outcome);
 
-/* What became of a tensor. Pointers are valid as long as the outcome. Grows as tc_cast_options do. */
+/* What became of a tensor. Pointers are valid as long as the outcome. Grows as tc_cast_options. */
 typedef struct tc_tensor_outcome {
   size_t struct_size; /* sizeof(tc_tensor_outcome) */
   const char* name;
@@ -106,6 +106,9 @@ typedef struct tc_tensor_outcome {
   int32_t has_report;
 } tc_tensor_outcome;
 
+#define TC_TENSOR_OUTCOME_INIT \
+  { sizeof(tc_tensor_outcome), NULL, 0, 0, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+
 /* Fill the structs, whose struct_size is set. Errors: TC_INVALID_ARGUMENT: no such tensor; a tensor without report. */
 TC_API tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor);
 TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report);
@@ -120,7 +123,7 @@ TC_API tc_status tc_quantized_file_open(const char* path, tc_quantized_file** fi
 TC_API void tc_quantized_file_close(tc_quantized_file* file); /* NULL is allowed */
 TC_API size_t tc_quantized_file_layer_count(const tc_quantized_file* file);
 
-/* A weight of a quantized model. Grows as tc_cast_options do. */
+/* A weight of a quantized model. Grows as tc_cast_options. */
 typedef struct tc_quantized_layer {
   size_t struct_size;    /* sizeof(tc_quantized_layer) */
   const char* name;      /* of the weight that it decodes to */
@@ -134,7 +137,10 @@ typedef struct tc_quantized_layer {
   const char* problem;   /* why it is not decoded; "": it is */
 } tc_quantized_layer;
 
-/* A stored tensor of a layer; the first has the codes. Grows as tc_cast_options do. */
+#define TC_QUANTIZED_LAYER_INIT \
+  { sizeof(tc_quantized_layer), NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
+
+/* A stored tensor of a layer; the first has the codes. Grows as tc_cast_options. */
 typedef struct tc_quantized_part {
   size_t struct_size; /* sizeof(tc_quantized_part) */
   const char* role;   /* "codes", "scales", "global_scale", "zero_points", "biases", "group_index", ... */
@@ -144,6 +150,9 @@ typedef struct tc_quantized_part {
   uint64_t bytes;
   tc_dtype dtype; /* TC_UINT8, in rows of bytes, for a type that has no tc_dtype, as GGUF's */
 } tc_quantized_part;
+
+#define TC_QUANTIZED_PART_INIT \
+  { sizeof(tc_quantized_part), NULL, NULL, NULL, 0, 0, TC_UNDEFINED }
 
 /* Fill the structs, whose struct_size is set. Errors: TC_INVALID_ARGUMENT: no such layer or part. */
 TC_API tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, tc_quantized_layer* description);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "c_api/c_call.hpp"
+#include "dtype/formatted.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
@@ -15,11 +18,11 @@ using namespace tensorcast::c_api;
 using tensorcast::BlockFormat;
 using tensorcast::BlockTensor;
 using tensorcast::DType;
+using tensorcast::formatted;
 using tensorcast::Result;
 using tensorcast::TensorView;
 
 constexpr size_t most_dimensions = 1024;
-constexpr size_t first_quantize_options = offsetof(tc_quantize_options, clip);
 
 Result<TensorView> view_of(const tc_array& array) {
   if (array.data == nullptr) return TensorView{};
@@ -51,18 +54,50 @@ Result<std::vector<float>> read_table(const tc_array& array) {
   return numbers;
 }
 
-Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
+// Reports whether layouts of a scheme disagree on what a global scale is.
+bool has_two_globals(std::string_view scheme) {
+  bool has_factor = false, has_divisor = false;
+  for (const BlockFormat& format : tensorcast::block_formats()) {
+    if (!tensorcast::is_same_name(format.scheme, scheme)) continue;
+    has_factor = has_factor || format.coding.global == tensorcast::GlobalScale::factor;
+    has_divisor = has_divisor || format.coding.global == tensorcast::GlobalScale::divisor;
+  }
+  return has_factor && has_divisor;
+}
+
+Result<const BlockFormat*> format_of(const tc_block_tensor& given) {
   if (given.scheme == nullptr) return invalid("the scheme is null");
-  if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
   const BlockFormat* format =
       tensorcast::find_block_format(given.scheme, given.spelling == nullptr ? "" : given.spelling);
-  if (format == nullptr) return invalid("no block format \"" + std::string(given.scheme) + "\"");
+  if (format == nullptr) {
+    const std::string spelled = given.spelling == nullptr ? "" : formatted(" in the layout \"{}\"", given.spelling);
+    return invalid(formatted("no block format \"{}\"{}", given.scheme, spelled));
+  }
+  if (given.spelling == nullptr && given.global_scale.data != nullptr && has_two_globals(given.scheme)) {
+    return invalid(
+        formatted("the global scale of {} is a factor in one layout and a divisor in another", format->scheme),
+        "set `spelling`: modelopt (a factor), compressed-tensors (a divisor); or fill the tensor with "
+        "tc_quantized_block_tensor()");
+  }
+  return format;
+}
+
+Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
+  const BlockFormat* const format = TRY(format_of(given));
+  if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
   ReadTensor read{.tensor = {.coding = format->coding,
                              .shape = tensorcast::Shape(given.shape, given.rank),
                              .block_rows = block_length(given.block_rows, format->block_rows),
                              .block_columns = block_length(given.block_columns, format->block_columns)},
                   .table = {}};
   BlockTensor& tensor = read.tensor;
+  if (given.is_plain != 0) {
+    tensor.coding.swizzled = false;
+    if (tensor.coding.packing == tensorcast::BlockPacking::high_nibble_first) {
+      tensor.coding.packing = tensorcast::BlockPacking::stream;
+    }
+    if (given.zero_points.data != nullptr) tensor.coding.zero_added = tensor.coding.offset;
+  }
   struct Field {
     const tc_array& from;
     TensorView& to;
@@ -98,14 +133,14 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
-  return {data, shape.begin(), shape.size(), static_cast<tc_dtype>(dtype)};
+  return {data, shape.empty() ? nullptr : shape.begin(), shape.size(), static_cast<tc_dtype>(dtype)};
 }
 
 }  // namespace
 
 struct tc_quantized {
   tensorcast::QuantizedTensor tensor;
-  std::string recipe;
+  std::string recipe, scheme, spelling;
 };
 
 extern "C" {
@@ -117,7 +152,7 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
     if (weight->data == nullptr) return invalid("a buffer is null");
     Result<tc_quantize_options> given = tc_quantize_options{};
     if (options != nullptr) {
-      given = read_struct(tc_quantize_options{}, options, first_quantize_options, "tc_quantize_options");
+      given = read_struct(tc_quantize_options{}, options);
       if (!given) return given.error();
     }
     const TensorView view = TRY(view_of(*weight));
@@ -127,8 +162,9 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
     const tensorcast::QuantizeOptions chosen = TRY(quantize_options(*given));
     tensorcast::QuantizedTensor made = TRY(format == nullptr ? tensorcast::quantize(view, scheme, chosen, execution)
                                                              : tensorcast::quantize(view, *format, chosen, execution));
-    const std::string recipe(made.recipe->recipe);
-    *quantized = new tc_quantized{std::move(made), recipe};
+    // The views of the table of recipes do not end with a zero; strings of C do.
+    *quantized = new tc_quantized{std::move(made), std::string(made.recipe->recipe), std::string(made.recipe->scheme),
+                                  std::string(format == nullptr ? made.recipe->spelling : format->spelling)};
     return {};
   });
 }
@@ -138,8 +174,6 @@ void tc_quantized_free(tc_quantized* quantized) { delete quantized; }
 tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* parts) {
   return run([&]() -> Result<void> {
     if (quantized == nullptr || parts == nullptr) return invalid("a pointer is null");
-    const std::size_t size = parts->struct_size;
-    TRY(check_size(size, sizeof(tc_quantized_parts), "tc_quantized_parts"));
     const tensorcast::QuantizedTensor& tensor = quantized->tensor;
     tc_quantized_parts filled{};
     filled.recipe = quantized->recipe.c_str();
@@ -153,8 +187,41 @@ tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_parts* pa
     filled.global_scale = tensor.global_scale.value_or(0.0f);
     filled.has_global_scale = tensor.global_scale ? 1 : 0;
     filled.global_is_divisor = tensor.coding.global == tensorcast::GlobalScale::divisor ? 1 : 0;
-    write_struct(parts, size, sizeof(tc_quantized_parts), filled);
-    return {};
+    filled.scheme = quantized->scheme.c_str();
+    filled.spelling = quantized->spelling.c_str();
+    return fill_struct(parts, filled);
+  });
+}
+
+tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tensor* tensor) {
+  return run([&]() -> Result<void> {
+    if (quantized == nullptr || tensor == nullptr) return invalid("a pointer is null");
+    const BlockTensor borrowed = quantized->tensor.tensor();
+    const auto array = [](const TensorView& view, const tensorcast::Shape& shape) {
+      return view.dtype == DType::undefined ? tc_array{} : array_of(view.dtype, shape, view.bytes.data());
+    };
+    const auto length = [](std::int64_t given) { return given == 0 ? std::int64_t{-1} : given; };
+    const tensorcast::QuantizedTensor& made = quantized->tensor;
+    tc_block_tensor filled{};
+    filled.scheme = quantized->scheme.c_str();
+    filled.spelling = quantized->spelling.c_str();
+    filled.shape = made.shape.data();
+    filled.rank = made.shape.size();
+    filled.block_rows = length(made.block_rows);
+    filled.block_columns = length(made.block_columns);
+    // Shapes of the tensor itself, as those of `borrowed` end with this call.
+    filled.codes = array(borrowed.codes, made.codes_shape);
+    filled.scales = array(borrowed.scales, made.scales_shape);
+    filled.global_scale = array(borrowed.global_scale, {});
+    // A recipe without the scale that its layout has: all are multiplied by 1.
+    const BlockFormat* const format = tensorcast::find_block_format(quantized->scheme, quantized->spelling);
+    if (!made.global_scale && format != nullptr && format->coding.global != tensorcast::GlobalScale::none) {
+      static constexpr float one = 1.0f;
+      filled.global_scale = array_of(DType::float32, {}, &one);
+    }
+    filled.zero_points = array(borrowed.zero_points, made.scales_shape);
+    filled.is_plain = 1;
+    return fill_struct(tensor, filled);
   });
 }
 
@@ -162,10 +229,8 @@ tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t ro
                         const tc_cast_options* options) {
   return run([&]() -> Result<void> {
     if (tensor == nullptr) return invalid("the tensor is null");
-    const Result<tc_block_tensor> given =
-        read_struct(tc_block_tensor{}, tensor, sizeof(tc_block_tensor), "tc_block_tensor");
-    if (!given) return given.error();
-    const ReadTensor read = TRY(read_tensor(*given));
+    const tc_block_tensor given = TRY(read_struct(tc_block_tensor{}, tensor));
+    const ReadTensor read = TRY(read_tensor(given));
     const tc_cast_options read_options_of = TRY(read_options(options));
     const tensorcast::Shape shape{rows, read.tensor.shape.empty() ? 1 : read.tensor.shape.back()};
     const std::size_t count = TRY(element_count(shape));

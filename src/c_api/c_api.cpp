@@ -27,10 +27,6 @@ using tensorcast::Error;
 using tensorcast::ErrorCode;
 using tensorcast::Result;
 
-constexpr size_t first_promote_options = offsetof(tc_promote_options, rules);
-constexpr size_t first_facts = sizeof(tc_dtype_facts);
-static_assert(first_promote_options < sizeof(tc_promote_options));
-
 tc_promote_options default_promote_options() {
   tc_promote_options options = {};
   options.struct_size = sizeof options;
@@ -44,12 +40,10 @@ tc_promote_options default_promote_options() {
 Result<tensorcast::PromoteOptions> read_promotion(const tc_promote_options* options) {
   tensorcast::PromoteOptions result;
   if (options == nullptr) return result;
-  const Result<tc_promote_options> read =
-      read_struct(default_promote_options(), options, first_promote_options, "tc_promote_options");
-  if (!read) return read.error();
+  const tc_promote_options read = TRY(read_struct(default_promote_options(), options));
   tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
     using Value = typename std::decay_t<decltype(option)>::Type;
-    result.*option.member = static_cast<Value>((*read).*option.c_member);
+    result.*option.member = static_cast<Value>(read.*option.c_member);
   });
   return result;
 }
@@ -107,12 +101,13 @@ Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int
 
 extern "C" {
 
-void tc_promote_options_init(tc_promote_options* options) {
-  write_struct(options, first_promote_options, first_promote_options, default_promote_options());
+// In brackets, as a macro has this name.
+void(tc_promote_options_init)(tc_promote_options* options) {
+  tc_promote_options_init_sized(options, Growth<tc_promote_options>::sizes.front());
 }
 
 void tc_promote_options_init_sized(tc_promote_options* options, size_t size) {
-  write_struct(options, size, first_promote_options, default_promote_options());
+  write_struct(options, size, default_promote_options());
 }
 
 size_t tc_storage_bytes(tc_dtype dtype, size_t count) {
@@ -238,8 +233,7 @@ tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, in
 tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* result) {
   return run([&]() -> Result<void> {
     if (result == nullptr) return invalid("the result pointer is null");
-    const size_t size = result->struct_size;
-    TRY(check_size(size, first_facts, "tc_dtype_facts"));
+    TRY(check_size(*result));
     const tensorcast::DTypeFacts& facts = tensorcast::facts(static_cast<DType>(dtype));
     if (facts.dtype == DType::undefined) return invalid("no type has this number");
     tc_dtype_facts values = {};
@@ -258,8 +252,7 @@ tc_status tc_dtype_get_facts(tc_dtype dtype, tc_dtype_facts* result) {
     values.smallest_positive = facts.smallest_positive;
     values.name = facts.name.data();
     values.special_codes = facts.special_codes.empty() ? "" : facts.special_codes.data();
-    write_struct(result, size, first_facts, values);
-    return {};
+    return fill_struct(result, values);
   });
 }
 

@@ -16,7 +16,7 @@ TEST(CApi, DefaultsAreThoseOfTheHeader) {
   tc_cast_options options;
   std::memset(&options, 0xFF, sizeof options);
   tc_cast_options_init(&options);
-  EXPECT_EQ(options.struct_size, offsetof(tc_cast_options, executor));
+  EXPECT_EQ(options.struct_size, sizeof options);
   EXPECT_EQ(options.opset, 0);
   EXPECT_EQ(options.saturate, 1);
   EXPECT_EQ(options.round_mode, 0);
@@ -27,7 +27,7 @@ TEST(CApi, DefaultsAreThoseOfTheHeader) {
   EXPECT_EQ(options.float_string, 0);
   EXPECT_EQ(options.threads, 0);
   EXPECT_EQ(options.scale, 1.0);
-  tc_cast_options_init(nullptr);
+  (tc_cast_options_init)(nullptr);
 }
 
 TEST(CApi, CastsWithAndWithoutOptions) {
@@ -199,6 +199,7 @@ TEST(CApi, DequantizeTakesNumbersOfAnyType) {
   tc_block_tensor weight = {};
   weight.struct_size = sizeof(weight);
   weight.scheme = "nvfp4";
+  weight.spelling = "modelopt";
   weight.shape = shape;
   weight.rank = 2;
   weight.codes = {codes, stored, 2, TC_UINT8};

@@ -21,8 +21,6 @@ struct LastError {
 
 thread_local LastError last;
 
-constexpr size_t first_report = sizeof(tc_cast_report);
-
 tc_cast_options default_cast_options() {
   tc_cast_options result = {};
   result.struct_size = sizeof(tc_cast_options);
@@ -61,7 +59,12 @@ Result<void> check_size(std::size_t size, std::size_t first_size, const char* na
 
 Result<tc_cast_options> read_options(const tc_cast_options* options) {
   if (options == nullptr) return default_cast_options();
-  return read_struct(default_cast_options(), options, first_cast_options, "tc_cast_options");
+  const tc_cast_options read = TRY(read_struct(default_cast_options(), options));
+  if (read.scale == 0) {
+    return invalid("tc_cast_options.scale is 0, which would make every number 0",
+                   "start with TC_CAST_OPTIONS_INIT or tc_cast_options_init(), which set the defaults");
+  }
+  return read;
 }
 
 CastOptions options_of(const tc_cast_options& options) {
@@ -80,22 +83,18 @@ void CallersPool::run(std::size_t count, const Task& task) {
 }
 
 Result<CastReport> read_report(const tc_cast_report& report) {
-  TRY(check_size(report.struct_size, first_report, "tc_cast_report"));
+  const tc_cast_report read = TRY(read_struct(tc_cast_report{}, &report));
   CastReport result;
-  options::for_each(options::cast_report, [&](const auto& number) { result.*number.member = report.*number.c_member; });
+  options::for_each(options::cast_report, [&](const auto& number) { result.*number.member = read.*number.c_member; });
   return result;
 }
 
 Result<void> write_report(const CastReport& report, tc_cast_report* caller) {
   if (caller == nullptr) return invalid("the report is null");
-  const std::size_t size = caller->struct_size;
-  TRY(check_size(size, first_report, "tc_cast_report"));
   tc_cast_report result = {};
-  result.struct_size = size;
   options::for_each(options::cast_report, [&](const auto& number) { result.*number.c_member = report.*number.member; });
   result.snr_db = report.snr_db();
-  write_struct(caller, size, first_report, result);
-  return {};
+  return fill_struct(caller, result);
 }
 
 }  // namespace tensorcast::c_api
@@ -104,18 +103,20 @@ using tensorcast::c_api::write_struct;
 
 extern "C" {
 
-void tc_cast_options_init(tc_cast_options* options) {
-  write_struct(options, tensorcast::c_api::first_cast_options, tensorcast::c_api::first_cast_options,
-               default_cast_options());
+// In brackets, as macros have these names.
+void(tc_cast_options_init)(tc_cast_options* options) {
+  tc_cast_options_init_sized(options, tensorcast::c_api::Growth<tc_cast_options>::sizes.front());
 }
 
 void tc_cast_options_init_sized(tc_cast_options* options, size_t size) {
-  write_struct(options, size, tensorcast::c_api::first_cast_options, default_cast_options());
+  write_struct(options, size, default_cast_options());
 }
 
-void tc_cast_report_init(tc_cast_report* report) { write_struct(report, first_report, first_report, {}); }
+void(tc_cast_report_init)(tc_cast_report* report) {
+  tc_cast_report_init_sized(report, tensorcast::c_api::Growth<tc_cast_report>::sizes.front());
+}
 
-void tc_cast_report_init_sized(tc_cast_report* report, size_t size) { write_struct(report, size, first_report, {}); }
+void tc_cast_report_init_sized(tc_cast_report* report, size_t size) { write_struct(report, size, {}); }
 
 const char* tc_last_error(void) { return last.text.c_str(); }
 

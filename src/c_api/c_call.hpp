@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every function of the C interface needs: the thread's last error, and options and structs that grow.
 #pragma once
-
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,39 +35,98 @@ inline Result<tensorcast::Clip> clip_of(std::int32_t clip) {
   return clip == 0 ? tensorcast::Clip::none : tensorcast::Clip::mse;
 }
 
-// Sizes of the structs in the first release. Fields of later ones count only if they are wholly inside the caller's.
-inline constexpr std::size_t first_cast_options = offsetof(tc_cast_options, executor);
 inline constexpr std::size_t largest_struct = 4096;  // more is a size that was never set
 
-// Copies `values` to a caller's struct of `size` bytes; bytes that this version does not know become 0. The caller's
-// struct_size becomes `size`. Does nothing if `size` is below that of the first release.
+// A struct that grows: its name, and the sizes that it had before fields were added, the first release's first. A
+// field is added at the end, by a size here that is its offset, never in the padding of an earlier size.
 template <class Struct>
-void write_struct(Struct* caller, std::size_t size, std::size_t first_size, Struct values) {
-  if (caller == nullptr || size < first_size) return;
-  values.struct_size = size;
-  const std::size_t known = size < sizeof(Struct) ? first_size : sizeof(Struct);
-  std::memset(static_cast<void*>(caller), 0, size);
-  std::memcpy(static_cast<void*>(caller), &values, known);
+struct Growth;
+
+template <>
+struct Growth<tc_cast_options> {
+  static constexpr const char* name = "tc_cast_options";
+  static constexpr std::array sizes = {offsetof(tc_cast_options, executor)};
+};
+template <>
+struct Growth<tc_promote_options> {
+  static constexpr const char* name = "tc_promote_options";
+  static constexpr std::array sizes = {offsetof(tc_promote_options, rules)};
+};
+template <>
+struct Growth<tc_cast_report> {
+  static constexpr const char* name = "tc_cast_report";
+  static constexpr std::array sizes = {offsetof(tc_cast_report, snr_db) + sizeof(tc_cast_report::snr_db)};
+};
+template <>
+struct Growth<tc_dtype_facts> {
+  static constexpr const char* name = "tc_dtype_facts";
+  static constexpr std::array sizes = {offsetof(tc_dtype_facts, special_codes) + sizeof(tc_dtype_facts::special_codes)};
+};
+template <>
+struct Growth<tc_block_tensor> {
+  static constexpr const char* name = "tc_block_tensor";
+  static constexpr std::array sizes = {offsetof(tc_block_tensor, is_plain)};
+};
+template <>
+struct Growth<tc_quantize_options> {
+  static constexpr const char* name = "tc_quantize_options";
+  static constexpr std::array sizes = {offsetof(tc_quantize_options, clip)};
+};
+template <>
+struct Growth<tc_quantized_parts> {
+  static constexpr const char* name = "tc_quantized_parts";
+  static constexpr std::array sizes = {offsetof(tc_quantized_parts, scheme)};
+};
+
+// Bytes of a caller's struct of `size` bytes that are whole fields of this version's.
+template <class Struct>
+[[nodiscard]] constexpr std::size_t known_size(std::size_t size) noexcept {
+  if (size >= sizeof(Struct)) return sizeof(Struct);
+  std::size_t known = 0;
+  for (const std::size_t release : Growth<Struct>::sizes) {
+    if (release <= size) known = release;
+  }
+  return known;
 }
 
 // Errors: invalid_argument: a struct_size that no release had.
 [[nodiscard]] Result<void> check_size(std::size_t size, std::size_t first_size, const char* name);
+template <class Struct>
+[[nodiscard]] Result<void> check_size(const Struct& caller) {
+  return check_size(caller.struct_size, Growth<Struct>::sizes.front(), Growth<Struct>::name);
+}
+
+// Copies `values` to a caller's struct of `size` bytes; bytes that this version does not know become 0. The caller's
+// struct_size becomes `size`. Does nothing if `size` is below that of the first release.
+template <class Struct>
+void write_struct(Struct* caller, std::size_t size, Struct values) {
+  if (caller == nullptr || size < Growth<Struct>::sizes.front()) return;
+  values.struct_size = size;
+  std::memset(static_cast<void*>(caller), 0, size);
+  std::memcpy(static_cast<void*>(caller), &values, known_size<Struct>(size));
+}
+// The same of a struct whose struct_size is set. Errors: as check_size().
+template <class Struct>
+[[nodiscard]] Result<void> fill_struct(Struct* caller, const Struct& values) {
+  TRY(check_size(*caller));
+  write_struct(caller, caller->struct_size, values);
+  return {};
+}
 
 // The caller's fields over the defaults. Errors: invalid_argument: as check_size(), or fields that this release does
 // not know and that are set.
 template <class Struct>
-[[nodiscard]] Result<Struct> read_struct(const Struct& defaults, const Struct* caller, std::size_t first_size,
-                                         const char* name) {
+[[nodiscard]] Result<Struct> read_struct(const Struct& defaults, const Struct* caller) {
+  TRY(check_size(*caller));
   Struct read = defaults;
-  const std::size_t size = caller->struct_size;
-  TRY(check_size(size, first_size, name));
-  const std::size_t known = size < sizeof(Struct) ? first_size : sizeof(Struct);
+  const std::size_t size = caller->struct_size, known = known_size<Struct>(size);
   std::memcpy(static_cast<void*>(&read), caller, known);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(caller);
   for (std::size_t i = known; i < size; ++i) {
     if (bytes[i] == 0) continue;
-    return invalid(formatted("{} has a field, at byte {}, that tensorcast {} does not know", name, i, version()),
-                   "leave it zero, or install the version whose header was compiled");
+    return invalid(
+        formatted("{} has a field, at byte {}, that tensorcast {} does not know", Growth<Struct>::name, i, version()),
+        "leave it zero, or install the version whose header was compiled");
   }
   return read;
 }

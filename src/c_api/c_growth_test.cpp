@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structs of other sizes: those of callers that were compiled with an older or a newer header.
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "c_api/c_call.hpp"
 #include "tensorcast/c_api.h"
 
 namespace {
@@ -44,14 +47,125 @@ TEST(Growth, InitWritesOnlyTheCallersBytes) {
     EXPECT_EQ(guarded.as<tc_cast_options>()->scale, 1.0);
   }
   Guarded by_function, too_small;
-  tc_cast_options_init(by_function.as<tc_cast_options>());
+  (tc_cast_options_init)(by_function.as<tc_cast_options>());
   EXPECT_TRUE(by_function.untouched_from(first_cast_options));
   tc_cast_options_init_sized(too_small.as<tc_cast_options>(), 8);
   EXPECT_TRUE(too_small.untouched_from(0));
   Guarded promotion;
-  tc_promote_options_init(promotion.as<tc_promote_options>());
+  (tc_promote_options_init)(promotion.as<tc_promote_options>());
   EXPECT_TRUE(promotion.untouched_from(first_promote_options));
   EXPECT_EQ(promotion.as<tc_promote_options>()->u64_integer_promotion_target, TC_FLOAT32);
+}
+
+// What a definition sets is what the functions set.
+TEST(Growth, InitializersAreTheDefaults) {
+  const auto is_same = [](const auto& a, const auto& b) { return std::memcmp(&a, &b, sizeof a) == 0; };
+  const tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  tc_cast_options set = {};
+  tc_cast_options_init(&set);
+  EXPECT_TRUE(is_same(options, set));
+  const tc_promote_options promotion = TC_PROMOTE_OPTIONS_INIT;
+  tc_promote_options promotion_set = {};
+  tc_promote_options_init(&promotion_set);
+  EXPECT_TRUE(is_same(promotion, promotion_set));
+  const tc_cast_report report = TC_CAST_REPORT_INIT;
+  tc_cast_report report_set = {};
+  tc_cast_report_init(&report_set);
+  EXPECT_TRUE(is_same(report, report_set));
+  EXPECT_EQ(report.struct_size, sizeof report);
+}
+
+// The fields after those of the first release once needed another function to be read.
+TEST(Growth, FieldsAreReadThatAreSetAfterInit) {
+  static int calls = 0;
+  tc_cast_options options;
+  tc_cast_options_init(&options);
+  options.executor = [](void*, std::size_t count, tc_task task, void* work) {
+    ++calls;
+    for (std::size_t i = 0; i < count; ++i) task(work, i);
+  };
+  const std::vector<float> source(std::size_t{1} << 22, 1.0f);
+  std::vector<unsigned char> target(source.size());
+  ASSERT_EQ(tc_cast(source.data(), TC_FLOAT32, target.data(), TC_UINT8, source.size(), &options), TC_OK);
+  EXPECT_EQ(calls, 1);
+  tc_promote_options promotion;
+  tc_promote_options_init(&promotion);
+  promotion.rules = TC_RULES_TORCH;
+  tc_dtype common = 0;
+  ASSERT_EQ(tc_promote(TC_INT32, 0, TC_FLOAT16, 0, &promotion, &common), TC_OK);
+  EXPECT_EQ(common, TC_FLOAT16);
+}
+
+TEST(Growth, AStructOfZerosIsRefused) {
+  const float source[2] = {1, 2};
+  unsigned char target[2] = {7, 7};
+  tc_cast_options options = {};
+  options.struct_size = sizeof options;
+  options.threads = 1;
+  EXPECT_EQ(tc_cast(source, TC_FLOAT32, target, TC_UINT8, 2, &options), TC_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(tc_last_error(), "TC_CAST_OPTIONS_INIT"), nullptr) << tc_last_error();
+  EXPECT_EQ(target[0], 7);
+  tc_promote_options promotion = {};
+  promotion.struct_size = sizeof promotion;
+  tc_dtype common = 0;
+  EXPECT_EQ(tc_promote(TC_INT64, 0, TC_UINT64, 0, &promotion, &common), TC_INVALID_ARGUMENT);
+}
+
+TEST(Growth, ReportsOfOtherSizesAreFilled) {
+  constexpr std::size_t first_report = 112;  // of 0.1.0
+  EXPECT_EQ(offsetof(tc_cast_report, snr_db) + sizeof(double), first_report);
+  const float source[2] = {1.5f, 1000.0f};
+  unsigned char narrow[2];
+  for (const std::size_t size : {first_report, sizeof(tc_cast_report), sizeof(tc_cast_report) + 24}) {
+    Guarded guarded;
+    auto* const report = guarded.as<tc_cast_report>();
+    tc_cast_report_init_sized(report, size);
+    ASSERT_EQ(tc_cast_with_report(source, TC_FLOAT32, narrow, TC_FLOAT8_E4M3FN, 2, nullptr, report), TC_OK);
+    EXPECT_TRUE(guarded.untouched_from(size)) << size;
+    EXPECT_EQ(report->struct_size, size);
+    EXPECT_EQ(report->saturated, 1u);
+  }
+  Guarded newer;
+  tc_cast_report_init_sized(newer.as<tc_cast_report>(), sizeof(tc_cast_report) + 24);
+  newer.bytes[sizeof(tc_cast_report) + 1] = 1;
+  EXPECT_EQ(tc_cast_with_report(source, TC_FLOAT32, narrow, TC_FLOAT8_E4M3FN, 2, nullptr, newer.as<tc_cast_report>()),
+            TC_INVALID_ARGUMENT);
+}
+
+}  // namespace
+
+// A struct as it is in a later release, which added two fields at different times.
+struct Grown {
+  std::size_t struct_size;
+  std::int64_t first;
+  std::int64_t second;
+  std::int64_t third;
+};
+template <>
+struct tensorcast::c_api::Growth<Grown> {
+  static constexpr const char* name = "Grown";
+  static constexpr std::array sizes = {offsetof(Grown, second), offsetof(Grown, third)};
+};
+
+namespace {
+
+TEST(Growth, EachReleaseHasTheFieldsThatItKnew) {
+  using namespace tensorcast::c_api;
+  const Grown defaults = {sizeof(Grown), 1, 2, 3};
+  for (const std::size_t size : {std::size_t{16}, std::size_t{24}, std::size_t{32}, std::size_t{56}}) {
+    Guarded guarded;
+    auto* const caller = guarded.as<Grown>();
+    write_struct(caller, size, Grown{0, 10, 20, 30});
+    EXPECT_TRUE(guarded.untouched_from(size)) << size;
+    const tensorcast::Result<Grown> read = read_struct(defaults, caller);
+    ASSERT_TRUE(read.ok()) << size;
+    EXPECT_EQ(read->first, 10);
+    EXPECT_EQ(read->second, size >= 24 ? 20 : 2);
+    EXPECT_EQ(read->third, size >= 32 ? 30 : 3);
+  }
+  Grown small = {15, 0, 0, 0};
+  EXPECT_FALSE(read_struct(defaults, &small).ok());
+  EXPECT_FALSE(fill_struct(&small, defaults).ok());
 }
 
 tc_status cast_with(const tc_cast_options* options, unsigned char* narrow) {

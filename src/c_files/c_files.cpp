@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface to files.
 #include "tensorcast/c_files.h"
-
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <string>
@@ -27,6 +28,12 @@ struct tc_convert_outcome {
   tensorcast::ConvertOutcome outcome = {};
 };
 
+template <>
+struct tensorcast::c_api::Growth<tc_tensor_outcome> {
+  static constexpr const char* name = "tc_tensor_outcome";
+  static constexpr std::array sizes = {offsetof(tc_tensor_outcome, has_report) + sizeof(tc_tensor_outcome::has_report)};
+};
+
 namespace {
 
 using namespace tensorcast::c_api;
@@ -37,7 +44,6 @@ using tensorcast::Result;
 namespace options = tensorcast::options;
 
 // The sizes of the first release.
-constexpr size_t first_tensor_outcome = sizeof(tc_tensor_outcome);
 
 // Runs set(request) on a request that is not null.
 template <class Set>
@@ -282,24 +288,20 @@ tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t in
   return run([&]() -> Result<void> {
     if (tensor == nullptr) return invalid("the result pointer is null");
     if (index >= tc_convert_outcome_tensor_count(outcome)) return invalid("the outcome has no such tensor");
-    const size_t size = tensor->struct_size;
-    TRY(check_size(size, first_tensor_outcome, "tc_tensor_outcome"));
     const tensorcast::TensorOutcome& done = outcome->outcome.tensors[index];
-    write_struct(tensor, size, first_tensor_outcome,
-                 {.struct_size = size,
-                  .name = done.name.c_str(),
-                  .from = static_cast<tc_dtype>(done.from),
-                  .to = static_cast<tc_dtype>(done.to),
-                  .shape = done.shape.data(),
-                  .rank = done.shape.size(),
-                  .bytes_in = done.bytes_in,
-                  .bytes_out = done.bytes_out,
-                  .reason = done.reason.c_str(),
-                  .damage = done.damage.c_str(),
-                  .remedy = done.remedy.c_str(),
-                  .is_left = done.left ? 1 : 0,
-                  .has_report = done.report ? 1 : 0});
-    return {};
+    return fill_struct(tensor, {.struct_size = 0,
+                                .name = done.name.c_str(),
+                                .from = static_cast<tc_dtype>(done.from),
+                                .to = static_cast<tc_dtype>(done.to),
+                                .shape = done.shape.data(),
+                                .rank = done.shape.size(),
+                                .bytes_in = done.bytes_in,
+                                .bytes_out = done.bytes_out,
+                                .reason = done.reason.c_str(),
+                                .damage = done.damage.c_str(),
+                                .remedy = done.remedy.c_str(),
+                                .is_left = done.left ? 1 : 0,
+                                .has_report = done.report ? 1 : 0});
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface to quantized weights of files.
-
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -14,6 +14,17 @@ struct tc_quantized_file {
   tensorcast::QuantizedFile file;
 };
 
+template <>
+struct tensorcast::c_api::Growth<tc_quantized_layer> {
+  static constexpr const char* name = "tc_quantized_layer";
+  static constexpr std::array sizes = {offsetof(tc_quantized_layer, problem) + sizeof(tc_quantized_layer::problem)};
+};
+template <>
+struct tensorcast::c_api::Growth<tc_quantized_part> {
+  static constexpr const char* name = "tc_quantized_part";
+  static constexpr std::array sizes = {offsetof(tc_quantized_part, dtype) + sizeof(tc_quantized_part::dtype)};
+};
+
 namespace {
 
 using namespace tensorcast::c_api;
@@ -23,8 +34,6 @@ using tensorcast::QuantizedPart;
 using tensorcast::Result;
 
 // The sizes of the first release.
-constexpr size_t first_quantized_layer = sizeof(tc_quantized_layer);
-constexpr size_t first_quantized_part = sizeof(tc_quantized_part);
 
 Result<void> check_layer(const tc_quantized_file* file, size_t layer) {
   if (file == nullptr) return invalid("the file is null");
@@ -61,21 +70,17 @@ tc_status tc_quantized_file_layer(const tc_quantized_file* file, size_t layer, t
   return run([&]() -> Result<void> {
     TRY(check_layer(file, layer));
     if (description == nullptr) return invalid("the description is null");
-    const size_t size = description->struct_size;
-    TRY(check_size(size, first_quantized_layer, "tc_quantized_layer"));
     const QuantizedLayer& found = file->file.layers()[layer];
-    write_struct(description, size, first_quantized_layer,
-                 tc_quantized_layer{.struct_size = size,
-                                    .name = found.name.c_str(),
-                                    .spelling = found.spelling.c_str(),
-                                    .scheme = found.scheme.c_str(),
-                                    .shape = found.shape.data(),
-                                    .rank = found.shape.size(),
-                                    .block_rows = found.block_rows,
-                                    .block_columns = found.block_columns,
-                                    .part_count = file->file.parts(layer).size(),
-                                    .problem = found.problem.c_str()});
-    return {};
+    return fill_struct(description, tc_quantized_layer{.struct_size = 0,
+                                                       .name = found.name.c_str(),
+                                                       .spelling = found.spelling.c_str(),
+                                                       .scheme = found.scheme.c_str(),
+                                                       .shape = found.shape.data(),
+                                                       .rank = found.shape.size(),
+                                                       .block_rows = found.block_rows,
+                                                       .block_columns = found.block_columns,
+                                                       .part_count = file->file.parts(layer).size(),
+                                                       .problem = found.problem.c_str()});
   });
 }
 
@@ -84,18 +89,14 @@ tc_status tc_quantized_file_part(const tc_quantized_file* file, size_t layer, si
   return run([&]() -> Result<void> {
     TRY(check_part(file, layer, part));
     if (description == nullptr) return invalid("the description is null");
-    const size_t size = description->struct_size;
-    TRY(check_size(size, first_quantized_part, "tc_quantized_part"));
     const QuantizedPart& found = file->file.parts(layer)[part];
-    write_struct(description, size, first_quantized_part,
-                 tc_quantized_part{.struct_size = size,
-                                   .role = found.role.data(),
-                                   .name = found.name.c_str(),
-                                   .shape = found.shape.data(),
-                                   .rank = found.shape.size(),
-                                   .bytes = found.bytes,
-                                   .dtype = static_cast<tc_dtype>(found.dtype)});
-    return {};
+    return fill_struct(description, tc_quantized_part{.struct_size = 0,
+                                                      .role = found.role.data(),
+                                                      .name = found.name.c_str(),
+                                                      .shape = found.shape.data(),
+                                                      .rank = found.shape.size(),
+                                                      .bytes = found.bytes,
+                                                      .dtype = static_cast<tc_dtype>(found.dtype)});
   });
 }
 

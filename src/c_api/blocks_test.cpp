@@ -1,0 +1,101 @@
+// Weights in blocks in C: what tc_quantize() returns is what tc_dequantize() reads.
+#include <gtest/gtest.h>
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tensorcast/block.hpp"
+#include "tensorcast/c_api.h"
+#include "tensorcast/typed_cast.hpp"
+
+namespace {
+
+constexpr std::int64_t shape[2] = {8, 512};
+
+std::vector<float> small_weights() {
+  std::vector<float> weights(8 * 512);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = 0.05f * std::sin(static_cast<float>(i) * 0.37f);
+  return weights;
+}
+
+// Each recipe, with and without zero points: tensor scales that are divisors, swapped nibbles and tiles of other
+// layouts do not change what is read.
+TEST(BlocksInC, EveryResultIsReadAsCppReadsIt) {
+  namespace tc = tensorcast;
+  const std::vector<float> weights = small_weights();
+  const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+  int made = 0;
+  for (const tc::QuantizeRecipe& recipe : tc::quantize_recipes()) {
+    for (const int is_asymmetric : {0, 1}) {
+      const std::string scheme(recipe.scheme), name(recipe.recipe);
+      tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+      options.recipe = name.c_str();
+      options.to_gguf = recipe.spelling == "gguf";
+      options.is_asymmetric = is_asymmetric;
+      tc_quantized* quantized = nullptr;
+      if (tc_quantize(&array, scheme.c_str(), &options, &quantized) != TC_OK) {
+        EXPECT_EQ(is_asymmetric, 1) << scheme << " of " << name << ": " << tc_last_error();
+        continue;
+      }
+      ++made;
+      tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+      ASSERT_EQ(tc_quantized_block_tensor(quantized, &tensor), TC_OK) << tc_last_error();
+      tc_quantized_parts parts = TC_QUANTIZED_PARTS_INIT;
+      ASSERT_EQ(tc_quantized_get(quantized, &parts), TC_OK);
+      EXPECT_EQ(parts.scheme, scheme);
+      EXPECT_EQ(parts.spelling, std::string(tensor.spelling));
+      std::vector<float> in_c(weights.size()), in_cpp(weights.size());
+      ASSERT_EQ(tc_dequantize(&tensor, 0, 8, in_c.data(), TC_FLOAT32, nullptr), TC_OK)
+          << scheme << " of " << name << ": " << tc_last_error();
+      tc_quantized_free(quantized);
+      const tc::QuantizeOptions same{.recipe = name, .symmetric = is_asymmetric == 0};
+      const tc::TensorView view = tc::view(weights, {8, 512});
+      const tc::Result<tc::QuantizedTensor> again =
+          options.to_gguf != 0 ? tc::quantize(view, *tc::find_block_format(scheme, "gguf"), same)
+                               : tc::quantize(view, scheme, same);
+      ASSERT_TRUE(again.ok());
+      ASSERT_TRUE(
+          tc::dequantize(again->tensor(), 0, {tc::DType::float32, {8, 512}, std::as_writable_bytes(std::span(in_cpp))})
+              .ok());
+      EXPECT_EQ(std::memcmp(in_c.data(), in_cpp.data(), weights.size() * sizeof(float)), 0) << scheme << " of " << name;
+      double worst = 0;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        worst = std::max(worst, std::abs(static_cast<double>(in_c[i]) - static_cast<double>(weights[i])));
+      }
+      EXPECT_LT(worst, 0.05) << scheme << " of " << name;
+    }
+  }
+  EXPECT_GT(made, 50);
+}
+
+// compressed-tensors divides by its global scale, the others multiply: without a word the numbers were off by 1e8.
+TEST(BlocksInC, AGlobalScaleNeedsItsLayout) {
+  const std::vector<float> weights = small_weights();
+  const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+  tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+  options.recipe = "compressed-tensors";
+  tc_quantized* quantized = nullptr;
+  ASSERT_EQ(tc_quantize(&array, "nvfp4", &options, &quantized), TC_OK) << tc_last_error();
+  tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+  ASSERT_EQ(tc_quantized_block_tensor(quantized, &tensor), TC_OK);
+  std::vector<float> out(weights.size());
+  tensor.spelling = nullptr;
+  EXPECT_EQ(tc_dequantize(&tensor, 0, 8, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "the global scale of nvfp4 is a factor in one layout and a divisor in another");
+  EXPECT_NE(std::strstr(tc_last_error_hint(), "compressed-tensors (a divisor)"), nullptr);
+  tensor.spelling = "compressed-tensors";
+  EXPECT_EQ(tc_dequantize(&tensor, 0, 8, out.data(), TC_FLOAT32, nullptr), TC_OK);
+  tensor.spelling = "awq";
+  EXPECT_EQ(tc_dequantize(&tensor, 0, 8, out.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "no block format \"nvfp4\" in the layout \"awq\"");
+  EXPECT_EQ(tc_quantized_block_tensor(nullptr, &tensor), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_quantized_block_tensor(quantized, nullptr), TC_INVALID_ARGUMENT);
+  tensor.struct_size = 8;
+  EXPECT_EQ(tc_quantized_block_tensor(quantized, &tensor), TC_INVALID_ARGUMENT);
+  tc_quantized_free(quantized);
+}
+
+}  // namespace
