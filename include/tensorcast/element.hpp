@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tensorcast/dtype.hpp"
@@ -244,14 +245,26 @@ class PackedVector {
 
   PackedVector() = default;
   explicit PackedVector(std::size_t count) : bytes_(storage_bytes(dtype, count)), count_(count) {}
+  PackedVector(const PackedVector&) = default;
+  // Leaves `other` empty.
+  PackedVector(PackedVector&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, {})), count_(std::exchange(other.count_, 0)) {}
+  PackedVector& operator=(const PackedVector&) = default;
+  PackedVector& operator=(PackedVector&& other) noexcept {
+    PackedVector taken(std::move(other));
+    bytes_.swap(taken.bytes_);
+    std::swap(count_, taken.count_);
+    return *this;
+  }
+  ~PackedVector() = default;
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] T operator[](std::size_t index) const noexcept { return span()[index]; }
   void set(std::size_t index, T value) noexcept { span().set(index, value); }
 
-  [[nodiscard]] PackedSpan<T> span() & noexcept { return {bytes_.data(), count_}; }
-  [[nodiscard]] PackedSpan<const T> span() const& noexcept { return {bytes_.data(), count_}; }
+  [[nodiscard]] PackedSpan<T> span() & noexcept TENSORCAST_LIFETIMEBOUND { return {bytes_.data(), count_}; }
+  [[nodiscard]] PackedSpan<const T> span() const& noexcept TENSORCAST_LIFETIMEBOUND { return {bytes_.data(), count_}; }
   PackedSpan<const T> span() const&& = delete;  // of a temporary
 
  private:

@@ -48,11 +48,14 @@ struct Error {
 // The library itself throws nothing.
 class BadResultAccess : public std::exception {
  public:
-  explicit BadResultAccess(std::string message) : message_(std::move(message)) {}
+  BadResultAccess(std::string message, Error error) : message_(std::move(message)), error_(std::move(error)) {}
   [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+  // The Result's own; of a Result with a value, `internal` and what().
+  [[nodiscard]] const Error& error() const noexcept TENSORCAST_LIFETIMEBOUND { return error_; }
 
  private:
   std::string message_;
+  Error error_;
 };
 
 template <class T>
@@ -67,10 +70,11 @@ inline constexpr bool is_result<Result<T>> = true;
 
 #if defined(__cpp_exceptions)
 [[noreturn, gnu::cold, gnu::noinline]] inline void no_value(const Error& error) {
-  throw BadResultAccess("the Result has no value but an error: " + error.describe());
+  throw BadResultAccess("the Result has no value but an error: " + error.describe(), error);
 }
 [[noreturn, gnu::cold, gnu::noinline]] inline void no_error() {
-  throw BadResultAccess("the Result has no error but a value");
+  const std::string message = "the Result has no error but a value";
+  throw BadResultAccess(message, {.message = message});
 }
 #else
 [[noreturn, gnu::cold]] inline void no_value(const Error&) { __builtin_trap(); }
@@ -82,7 +86,8 @@ inline constexpr bool is_result<Result<T>> = true;
 // A value or an Error. `Result<void>` is a success or an Error.
 //
 // value(), `*` and `->` of an error, and error() of a success, throw BadResultAccess, whose text has the error; without
-// exceptions (-fno-exceptions) they end the program. Those of a temporary return the value itself, not a reference.
+// exceptions (-fno-exceptions) they end the program. Those of a temporary return the value itself, not a reference; it
+// has no `->`, as what a member function returns may borrow from a value that ends with the statement.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -104,14 +109,16 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
 
-  [[nodiscard]] T& value() & { return checked(*this); }
-  [[nodiscard]] const T& value() const& { return checked(*this); }
+  [[nodiscard]] T& value() & TENSORCAST_LIFETIMEBOUND { return checked(*this); }
+  [[nodiscard]] const T& value() const& TENSORCAST_LIFETIMEBOUND { return checked(*this); }
   [[nodiscard]] T value() && { return std::move(checked(*this)); }
-  [[nodiscard]] T& operator*() & { return checked(*this); }
-  [[nodiscard]] const T& operator*() const& { return checked(*this); }
+  [[nodiscard]] T& operator*() & TENSORCAST_LIFETIMEBOUND { return checked(*this); }
+  [[nodiscard]] const T& operator*() const& TENSORCAST_LIFETIMEBOUND { return checked(*this); }
   [[nodiscard]] T operator*() && { return std::move(checked(*this)); }
-  [[nodiscard]] T* operator->() { return &checked(*this); }
-  [[nodiscard]] const T* operator->() const { return &checked(*this); }
+  [[nodiscard]] T* operator->() & TENSORCAST_LIFETIMEBOUND { return &checked(*this); }
+  [[nodiscard]] const T* operator->() const& TENSORCAST_LIFETIMEBOUND { return &checked(*this); }
+  T* operator->() && = delete;
+  const T* operator->() const&& = delete;
 
   // The value, or `other` in place of an error.
   template <class U>
@@ -154,8 +161,8 @@ class [[nodiscard]] Result {
     return std::forward<F>(instead)(std::move(*this).error());
   }
 
-  [[nodiscard]] Error& error() & { return checked_error(*this); }
-  [[nodiscard]] const Error& error() const& { return checked_error(*this); }
+  [[nodiscard]] Error& error() & TENSORCAST_LIFETIMEBOUND { return checked_error(*this); }
+  [[nodiscard]] const Error& error() const& TENSORCAST_LIFETIMEBOUND { return checked_error(*this); }
   [[nodiscard]] Error error() && { return std::move(checked_error(*this)); }
 
  private:
@@ -223,11 +230,11 @@ class [[nodiscard]] Result<void> {
     }
   }
 
-  [[nodiscard]] Error& error() & {
+  [[nodiscard]] Error& error() & TENSORCAST_LIFETIMEBOUND {
     check_error();
     return *error_;
   }
-  [[nodiscard]] const Error& error() const& {
+  [[nodiscard]] const Error& error() const& TENSORCAST_LIFETIMEBOUND {
     check_error();
     return *error_;
   }

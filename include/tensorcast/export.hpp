@@ -16,3 +16,15 @@
 #elif !defined(TENSORCAST_API)  // the build of a DLL defines it
 #define TENSORCAST_API
 #endif
+
+// A returned view borrows from the object: compilers that know the attribute warn where it outlives a temporary.
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::lifetimebound)
+#define TENSORCAST_LIFETIMEBOUND [[clang::lifetimebound]]
+#elif __has_cpp_attribute(msvc::lifetimebound)
+#define TENSORCAST_LIFETIMEBOUND [[msvc::lifetimebound]]
+#endif
+#endif
+#if !defined(TENSORCAST_LIFETIMEBOUND)
+#define TENSORCAST_LIFETIMEBOUND
+#endif

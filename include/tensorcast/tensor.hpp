@@ -55,23 +55,23 @@ class Tensor {
 
   [[nodiscard]] bool defined() const noexcept { return dtype_ != DType::undefined; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
-  [[nodiscard]] const Shape& shape() const& noexcept { return shape_; }
+  [[nodiscard]] const Shape& shape() const& noexcept TENSORCAST_LIFETIMEBOUND { return shape_; }
   [[nodiscard]] Shape shape() && noexcept { return std::move(shape_); }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   // Empty for strings.
-  [[nodiscard]] std::span<const std::byte> bytes() const& noexcept { return bytes_; }
-  [[nodiscard]] TensorView view() const& { return {dtype_, shape_, bytes_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const& noexcept TENSORCAST_LIFETIMEBOUND { return bytes_; }
+  [[nodiscard]] TensorView view() const& TENSORCAST_LIFETIMEBOUND { return {dtype_, shape_, bytes_}; }
   // Empty unless dtype is string.
-  [[nodiscard]] StringView strings() const& noexcept { return strings_; }
+  [[nodiscard]] StringView strings() const& noexcept TENSORCAST_LIFETIMEBOUND { return strings_; }
   // The elements as a C++ type: as<float>() of a float32 tensor, as<int4>() of an int4 one.
   // Errors: invalid_argument if the tensor has another type, or if its memory is not aligned for T.
   template <WholeElement T>
-  [[nodiscard]] Result<std::span<const T>> as() const& {
+  [[nodiscard]] Result<std::span<const T>> as() const& TENSORCAST_LIFETIMEBOUND {
     if (Result<void> fits = check_elements(dtype_of<T>, alignof(T)); !fits) return std::move(fits).error();
     return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), count_);
   }
   template <PackedElement T>
-  [[nodiscard]] Result<PackedSpan<const T>> as() const& {
+  [[nodiscard]] Result<PackedSpan<const T>> as() const& TENSORCAST_LIFETIMEBOUND {
     if (Result<void> fits = check_elements(dtype_of<T>, 1); !fits) return std::move(fits).error();
     return PackedSpan<const T>(bytes_.data(), count_);
   }

@@ -21,7 +21,10 @@ class Shape {
  public:
   Shape() noexcept {}  // of a scalar
   Shape(std::initializer_list<std::int64_t> dimensions) : Shape(dimensions.begin(), dimensions.size()) {}
-  Shape(const std::int64_t* dimensions, std::size_t rank) : rank_(rank) {
+  // Copies `rank` dimensions. The literal 0 is a number here, not a pointer: Shape(0, 2) does not compile.
+  template <class Pointer>
+    requires(std::is_same_v<Pointer, const std::int64_t*> || std::is_same_v<Pointer, std::int64_t*>)
+  Shape(Pointer dimensions, std::size_t rank) : rank_(rank) {
     if (rank > inline_rank) heap_ = new std::int64_t[rank];
     std::copy_n(dimensions, rank, mutable_data());
   }
@@ -45,10 +48,13 @@ class Shape {
 
   [[nodiscard]] std::size_t size() const noexcept { return rank_; }
   [[nodiscard]] bool empty() const noexcept { return rank_ == 0; }
-  [[nodiscard]] const std::int64_t* data() const noexcept { return rank_ > inline_rank ? heap_ : inline_; }
-  [[nodiscard]] const std::int64_t* begin() const noexcept { return data(); }
-  [[nodiscard]] const std::int64_t* end() const noexcept { return data() + rank_; }
+  [[nodiscard]] const std::int64_t* data() const noexcept TENSORCAST_LIFETIMEBOUND {
+    return rank_ > inline_rank ? heap_ : inline_;
+  }
+  [[nodiscard]] const std::int64_t* begin() const noexcept TENSORCAST_LIFETIMEBOUND { return data(); }
+  [[nodiscard]] const std::int64_t* end() const noexcept TENSORCAST_LIFETIMEBOUND { return data() + rank_; }
   [[nodiscard]] std::int64_t operator[](std::size_t axis) const noexcept { return data()[axis]; }
+  // Precondition of both: it is not empty.
   [[nodiscard]] std::int64_t front() const noexcept { return data()[0]; }
   [[nodiscard]] std::int64_t back() const noexcept { return data()[rank_ - 1]; }
 

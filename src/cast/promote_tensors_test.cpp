@@ -41,7 +41,7 @@ TEST(Promote, RankZeroIsAScalar) {
   const PromoteOptions options{.promote_unsafe = true, .pytorch_scalar_promotion = true};
   const auto both = promote(wide, narrow, options);
   EXPECT_EQ(elements_of<std::uint8_t>(both->first), std::vector<std::uint8_t>{44});  // modulo 2^8
-  EXPECT_EQ(promote(one, narrow, options)->second.dtype(), DType::int64);
+  EXPECT_EQ((*promote(one, narrow, options)).second.dtype(), DType::int64);
   EXPECT_EQ(promote(wide, narrow, options, {.out_of_range = OutOfRange::error}).error().element, 0u);
   const auto saturated = promote(wide, narrow, options, {.out_of_range = OutOfRange::saturate});
   EXPECT_EQ(elements_of<std::uint8_t>(saturated->first), std::vector<std::uint8_t>{255});
@@ -50,8 +50,8 @@ TEST(Promote, RankZeroIsAScalar) {
 TEST(Promote, OtherRulesAndCastOptions) {
   const Tensor a = tensor_of<std::int32_t>(DType::int32, {1}, {1 << 24 | 1});
   const Tensor b = tensor_of<float>(DType::float32, {1}, {0.5f});
-  EXPECT_EQ(promote(a, b, {.rules = PromoteRules::numpy})->first.dtype(), DType::float64);
-  EXPECT_EQ(elements_of<float>(promote(a, b, {.promote_unsafe = true})->first), std::vector<float>{16777216.0f});
+  EXPECT_EQ((*promote(a, b, {.rules = PromoteRules::numpy})).first.dtype(), DType::float64);
+  EXPECT_EQ(elements_of<float>((*promote(a, b, {.promote_unsafe = true})).first), std::vector<float>{16777216.0f});
   const auto scaled = promote(b, b, {}, {.scale = 2.0});
   EXPECT_EQ(elements_of<float>(scaled->first), std::vector<float>{1.0f});
 }

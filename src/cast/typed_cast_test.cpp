@@ -52,6 +52,18 @@ void compare_with_reference() {
   }
 }
 
+TEST(PackedVector, IsEmptyAfterAMove) {
+  PackedVector<int4> a(5);
+  a.set(4, int4(-3));
+  PackedVector<int4> b = std::move(a);
+  EXPECT_EQ(a.size(), 0u);
+  EXPECT_TRUE(a.span().bytes().empty());
+  EXPECT_EQ(static_cast<int>(b[4]), -3);
+  a = std::move(b);
+  EXPECT_TRUE(b.empty());
+  EXPECT_EQ(a.size(), 5u);
+}
+
 TEST(Element, ConvertsAsTheReference) {
   compare_with_reference<float16>();
   compare_with_reference<bfloat16>();

@@ -43,13 +43,16 @@ TEST(Result, OfVoidComposesToo) {
 
 TEST(Result, AccessWithoutAValueThrowsTheError) {
   EXPECT_THROW((void)*text(false), BadResultAccess);
-  EXPECT_THROW((void)text(false)->size(), BadResultAccess);
+  Result<std::string> named = text(false);
+  EXPECT_THROW((void)named->size(), BadResultAccess);
   EXPECT_THROW((void)text(true).error(), BadResultAccess);
   try {
     (void)text(false).value();
     FAIL();
   } catch (const BadResultAccess& misuse) {
     EXPECT_STREQ(misuse.what(), "the Result has no value but an error: f: no text");
+    EXPECT_EQ(misuse.error().file, "f");
+    EXPECT_EQ(misuse.error().message, "no text");
   }
 }
 

@@ -111,8 +111,8 @@ TEST_F(InputFileTest, OpensBelowAFolderOnly) {
   const std::string folder = folder_.path().string();
   ASSERT_EQ(::mkdir((folder_ / "sub").c_str(), 0700), 0);
   put_file(folder_ / "sub/data", "abc");
-  EXPECT_EQ(InputFile::open_below(folder, "sub/data")->size(), 3u);
-  EXPECT_EQ(InputFile::open_below(folder, ".//sub/./data")->size(), 3u);
+  EXPECT_EQ((*InputFile::open_below(folder, "sub/data")).size(), 3u);
+  EXPECT_EQ((*InputFile::open_below(folder, ".//sub/./data")).size(), 3u);
   for (const std::string location : {"", "/etc/passwd", "..", "../in", "sub/../in", "sub/.."}) {
     const Result<InputFile> file = InputFile::open_below(folder, location);
     ASSERT_FALSE(file.ok()) << location;

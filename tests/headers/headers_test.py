@@ -38,6 +38,32 @@ def test_the_c_header_is_plain_c(source_dir, compiler, standard):
     assert result.returncode == 0, result.stderr
 
 
+# A struct is filled in its definition, and clang knows what borrows from a temporary.
+STRUCTS = ["cast_options", "cast_report", "promote_options", "dtype_facts", "block_tensor", "quantize_options",
+           "quantized_parts", "tensor_outcome", "quantized_layer", "quantized_part"]
+
+
+@pytest.mark.parametrize("language", ["c89", "c99", "c17", "c++20"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_structs_of_c_have_initializers(source_dir, compiler, language):
+    text = '#include "tensorcast/c_files.h"\n' + "".join(
+        f"extern const tc_{name} of_{name};\nconst tc_{name} of_{name} = TC_{name.upper()}_INIT;\n" for name in STRUCTS)
+    text += "extern void use(void);\nvoid use(void) { tc_cast_options options; tc_cast_options_init(&options); }\n"
+    result = compile_text(source_dir, compiler, text, f"-std={language}", "-x", "c++" if language == "c++20" else "c")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif("clang++-16" not in COMPILERS, reason="g++ does not know the attribute")
+def test_clang_warns_of_views_of_temporaries(source_dir):
+    text = ('#include "tensorcast/error.hpp"\n#include <string>\ntensorcast::Result<std::string> made();\n'
+            "void use() {{ {} }}\n")
+    kept = cpp(source_dir, "clang++-16", text.format("auto m = made(); const std::string& s = *m; (void)s;"))
+    gone = cpp(source_dir, "clang++-16", text.format(
+        "const std::string& s = static_cast<const tensorcast::Result<std::string>&>(made()).value(); (void)s;"))
+    assert kept.returncode == 0, kept.stderr
+    assert "temporary" in gone.stderr and gone.returncode != 0
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_an_older_standard_is_named_as_the_reason(source_dir, compiler):
     text = '#include "tensorcast/cast.hpp"\n'
@@ -117,6 +143,18 @@ MISUSE = {
         "const tc::DType dtype = tc::parse_dtype(\"f32\").value(); (void)dtype;",
         "const tc::DType dtype = tc::parse_dtype(\"f32\"); (void)dtype;",
     ),
+    "a view into the value of a temporary result": (
+        "float numbers[2] = {}; auto made = tc::cast<tc::int4>(numbers); (void)made->span();",
+        "float numbers[2] = {}; (void)tc::cast<tc::int4>(numbers)->span();",
+    ),
+    "a tensor of a temporary quantized one": (
+        "auto made = tc::quantize({}, \"nvfp4\"); (void)made->tensor();",
+        "(void)tc::quantize({}, \"nvfp4\")->tensor();",
+    ),
+    "a number where dimensions are meant": (
+        "const tc::Shape shape = {0, 2}; (void)shape;",
+        "const tc::Shape shape(0, 2); (void)shape;",
+    ),
     "a boolean where options are meant": (
         "(void)tc::cast(tc::TensorView{}, tc::MutableTensorView{}, tc::CastOptions{});",
         "(void)tc::cast(tc::TensorView{}, tc::MutableTensorView{}, true);",
@@ -127,7 +165,7 @@ MISUSE = {
 @pytest.mark.parametrize("misuse", MISUSE)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_misuse_does_not_compile(source_dir, compiler, misuse):
-    frame = '#include "tensorcast/tensor.hpp"\n#include "tensorcast/typed_cast.hpp"\nnamespace tc = tensorcast;\nvoid use() {{ {} }}\n'
+    frame = '#include "tensorcast/block.hpp"\n#include "tensorcast/tensor.hpp"\n#include "tensorcast/typed_cast.hpp"\nnamespace tc = tensorcast;\nvoid use() {{ {} }}\n'
     right, wrong = (cpp(source_dir, compiler, frame.format(line)) for line in MISUSE[misuse])
     assert right.returncode == 0, right.stderr
     assert wrong.returncode != 0, f"compiles: {misuse}"

@@ -71,12 +71,12 @@ TEST(TensorFile, TheTypeOfAnOpaqueFileIsWhatTheReaderSays) {
       std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + "\x38\x7E";
   io::put_file(folder / "opaque.npy", npy);
   EXPECT_EQ(read_tensor(folder / "opaque.npy").error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(read_tensor(folder / "opaque.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::float8_e4m3fn);
+  EXPECT_EQ((*read_tensor(folder / "opaque.npy", {.from = DType::float8_e4m3fn})).tensor.dtype(), DType::float8_e4m3fn);
   EXPECT_FALSE(read_tensor(folder / "opaque.npy", {.from = DType::bfloat16}).ok());
 
   // The type in the file takes precedence over `from`.
   ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::uint8, {}, "\x07")).ok());
-  EXPECT_EQ(read_tensor(folder / "t.npy", {.from = DType::float8_e4m3fn})->tensor.dtype(), DType::uint8);
+  EXPECT_EQ((*read_tensor(folder / "t.npy", {.from = DType::float8_e4m3fn})).tensor.dtype(), DType::uint8);
 }
 
 TEST(TensorFile, OfSeveralTensorsOneIsNamed) {
@@ -86,7 +86,7 @@ TEST(TensorFile, OfSeveralTensorsOneIsNamed) {
   std::string file(8, '\0');
   file[0] = static_cast<char>(header.size());
   io::put_file(folder / "two.safetensors", file + header + "\x01\x02");
-  EXPECT_EQ(read_tensor(folder / "two.safetensors", {.tensor = "b"})->tensor.dtype(), DType::int8);
+  EXPECT_EQ((*read_tensor(folder / "two.safetensors", {.tensor = "b"})).tensor.dtype(), DType::int8);
   EXPECT_EQ(read_tensor(folder / "two.safetensors").error().code, ErrorCode::invalid_argument);
   const Result<NamedTensor> missing = read_tensor(folder / "two.safetensors", {.tensor = "c"});
   EXPECT_EQ(missing.error().code, ErrorCode::invalid_argument);
@@ -132,7 +132,7 @@ TEST(TensorFile, WritesManyTensorsAndReadsThemOneByOne) {
     const Result<Tensor> some = file->read(wide, 0, 1);
     ASSERT_TRUE(some.ok()) << some.error().describe();
     EXPECT_EQ(some->bytes().size(), 8u);
-    EXPECT_EQ(file->read(wide, 1, 0)->count(), 0u);
+    EXPECT_EQ((*file->read(wide, 1, 0)).count(), 0u);
     for (const auto& [first, count] : {std::pair{0u, 2u}, {2u, 0u}, {~0u, 1u}}) {
       EXPECT_EQ(file->read(wide, first, count).error().code, ErrorCode::invalid_argument);
     }

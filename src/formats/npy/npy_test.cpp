@@ -65,7 +65,7 @@ TEST(NpyDtypes, EveryTypeHasADescriptorThatIsReadBack) {
   EXPECT_EQ(npy::format_descr(DType::bfloat16), "<V2");
   EXPECT_EQ(npy::format_descr(DType::int4), "<V1");
   EXPECT_EQ(npy::format_descr(DType::float8_e5m2), "<V1");  // NumPy cannot load the <f1 that ml_dtypes writes
-  EXPECT_EQ(npy::parse_descr("<f1", DType::undefined)->dtype, DType::float8_e5m2);
+  EXPECT_EQ((*npy::parse_descr("<f1", DType::undefined)).dtype, DType::float8_e5m2);
   EXPECT_EQ(npy::format_descr(DType::boolean), "|b1");
   EXPECT_EQ(npy::format_descr(DType::string, 0), "<U1");
 }
@@ -78,7 +78,7 @@ TEST(NpyDtypes, OpaqueTypesAskForFrom) {
   const Error wrong = npy::parse_descr("<V2", DType::float8_e4m3fn).error();
   EXPECT_EQ(wrong.code, ErrorCode::invalid_argument);
   EXPECT_NE(wrong.hint.find("bfloat16"), std::string::npos);
-  EXPECT_EQ(npy::parse_descr("|V4", DType::float32)->dtype, DType::float32);
+  EXPECT_EQ((*npy::parse_descr("|V4", DType::float32)).dtype, DType::float32);
 }
 
 TEST(NpyFormat, RoundTripsEveryNumberType) {

@@ -158,8 +158,8 @@ TEST(TensorProtoFormat, NarrowIntegersMayBeSignedOrCodes) {
     return read_one(message(DType::int8, {1},
                             [&](protozero::pbf_writer& writer) { writer.add_int32(tag(Field::int32_data), value); }));
   };
-  EXPECT_EQ(read_int8(-128)->bytes, "\x80");
-  EXPECT_EQ(read_int8(255)->bytes, "\xFF");
+  EXPECT_EQ((*read_int8(-128)).bytes, "\x80");
+  EXPECT_EQ((*read_int8(255)).bytes, "\xFF");
   EXPECT_EQ(read_int8(-129).error().message, "int32_data holds -129, which is not a value of int8");
   EXPECT_EQ(read_int8(256).error().element, 0u);
 }
