@@ -1,5 +1,6 @@
-#include "block/description.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "block/description.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>

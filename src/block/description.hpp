@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the fields of a description of blocks make sense, and their arrays have the shapes that they say.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <initializer_list>
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of blocks that contradict themselves are errors, before a byte is read.
 #include "block/description.hpp"
-// SPDX-License-Identifier: Apache-2.0
+
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights in blocks in C: what tc_quantize() returns is what tc_dequantize() reads.
 #include <gtest/gtest.h>
-// SPDX-License-Identifier: Apache-2.0
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface to files.
 #include "tensorcast/c_files.h"
+
 #include <array>
 #include <cstddef>
 #include <memory>

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether strided arrays share bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
-#include "cast/overlap.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "cast/overlap.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include "tensorcast/strided.hpp"
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcast/strided.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random calls of cast_strided(), compared with cast() of the same elements in C order. For tests and for the fuzzer.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

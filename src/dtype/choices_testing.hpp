@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random choices for tests and fuzzers, made from bytes.
 #pragma once
-// SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

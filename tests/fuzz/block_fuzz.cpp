@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of weights in blocks, right ones and changed ones, over buffers of exactly their size, in C++ and in C:
 // numbers that are the same in any parts, or an error.
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "dtype/choices_testing.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"

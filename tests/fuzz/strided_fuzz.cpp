@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // cast_strided() and tc_cast_strided() against cast(): any types, layouts, sizes and threads, in buffers of exact size.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
-// SPDX-License-Identifier: Apache-2.0
+
 #include "cast/strided_testing.hpp"
 #include "tensorcast/c_api.h"
 
