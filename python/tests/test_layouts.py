@@ -4,7 +4,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import NUMPY_TYPES, SUB_BYTE, codes, numpy_type, samples
+from arrays import NUMPY_TYPES, SUB_BYTE, codes, numpy_type, packed, samples
 
 import tensorcast as tc
 from tensorcast import CastError
@@ -246,3 +246,70 @@ def test_byte_orders_that_stay():
     assert tc.cast(CUBE, "<f4", copy=False) is CUBE
     out = np.empty(CUBE.shape, ">f2")
     assert tc.cast(CUBE, ">f2", out=out) is out and np.array_equal(out, CUBE.astype(np.float16))
+
+
+class OverDlpack:
+    """An array whose memory is lent by DLPack, with its strides."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **versions):
+        return tc.dlpack(self.array).__dlpack__(**versions)
+
+
+def random_view(random, name):
+    """An array of any layout: axes in any order, reversed, with gaps, repeated, in the other byte order."""
+    shape = tuple(random.integers(1, 9, random.integers(1, 4)))
+    steps = random.integers(1, 4, len(shape))
+    base = np.resize(samples(name), shape * steps).astype(numpy_type(name))
+    view = base[tuple(slice(None, None, int(step)) for step in steps)]
+    view = view[tuple(slice(None, None, int(way)) for way in random.choice([1, -1], len(shape)))]
+    view = view.transpose(random.permutation(len(shape)))
+    if random.random() < 0.2:
+        view = np.broadcast_to(view[:1], view.shape)
+    if random.random() < 0.2 and view.dtype.kind in "fiu" and view.dtype.itemsize > 1:
+        view = view.astype(view.dtype.newbyteorder(">"), order="K")
+    return view
+
+
+def test_random_layouts_of_every_type():
+    random = np.random.default_rng(49)
+    for _ in range(1500):
+        from_name, name = random.choice(NUMPY_TYPES, 2)
+        view = random_view(random, from_name)
+        case = (from_name, name, view.shape, view.strides)
+        expected = tc.cast(np.array(view, numpy_type(from_name), order="C"), name)
+        assert np.array_equal(codes(tc.cast(view, name)), codes(expected)), case
+        # Into every other element, from the end: what lies between stays.
+        memory = np.resize(samples(name), [2 * length for length in view.shape]).astype(numpy_type(name))
+        before = codes(memory).copy()
+        every_other = tuple(slice(None, None, -2) for _ in view.shape)
+        between = np.ones(memory.shape, bool)
+        between[every_other] = False
+        out = memory[every_other]
+        assert tc.cast(view, name, out=out) is out
+        assert np.array_equal(codes(out), codes(expected)), case
+        assert np.array_equal(codes(memory)[between], before[between]), case
+        if view.dtype.isnative:
+            assert np.array_equal(codes(np.asarray(tc.cast(OverDlpack(view), name))), codes(expected)), case
+        if name in SUB_BYTE:  # a strided source beside packed results
+            assert np.array_equal(tc.cast(view, name, packed=True), packed(expected)), case
+
+
+@pytest.mark.parametrize("name", SUB_BYTE)
+def test_large_transposed_arrays_become_packed_ones(name):
+    array = (np.arange(301 * 199) * 7 % 2).astype(np.float32).reshape(199, 301).T
+    expected = tc.cast(np.ascontiguousarray(array), name, packed=True)
+    assert np.array_equal(tc.cast(array, name, packed=True), expected)
+
+
+def test_targets_whose_elements_share_memory_are_refused():
+    row = np.zeros((1, 5), np.float16)
+    out = np.lib.stride_tricks.as_strided(row, (3, 5), (0, row.strides[1]))
+    with pytest.raises(CastError, match="elements of the target share memory"):
+        tc.cast(np.ones((3, 5), np.float32), "float16", out=out)
+    assert not row.any()
