@@ -68,7 +68,7 @@ TEST(CastNode, NamesItsOutput) {
   EXPECT_EQ(name_of({.specified_outputs_name = {"mine"}, .name = "n"}), "mine");
   EXPECT_EQ(name_of({.name = "n"}), "n_output");
   EXPECT_EQ(name_of({}), "Cast_output");
-  EXPECT_EQ(CastLikeNode::create({})->output_name(), "CastLike_output");
+  EXPECT_EQ((*CastLikeNode::create({})).output_name(), "CastLike_output");
 }
 
 TEST(CastNode, CastsAllTypesForward) {

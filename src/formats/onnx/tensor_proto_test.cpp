@@ -118,39 +118,39 @@ TEST(TensorProtoFormat, ReadsEveryTypeFromItsTypedField) {
     }
   }
   const std::vector<float> floats = {1.5f, -2.0f};
-  EXPECT_EQ(read_one(message(DType::float32, {2},
-                             [&](protozero::pbf_writer& writer) {
-                               writer.add_packed_float(tag(Field::float_data), floats.begin(), floats.end());
-                             }))
-                ->bytes,
+  EXPECT_EQ((*read_one(message(DType::float32, {2},
+                               [&](protozero::pbf_writer& writer) {
+                                 writer.add_packed_float(tag(Field::float_data), floats.begin(), floats.end());
+                               })))
+                .bytes,
             bytes_of(floats));
   const std::vector<double> doubles = {1.5, -2.0};
-  EXPECT_EQ(read_one(message(DType::float64, {2},
-                             [&](protozero::pbf_writer& writer) {
-                               for (const double value : doubles) writer.add_double(tag(Field::double_data), value);
-                             }))
-                ->bytes,
+  EXPECT_EQ((*read_one(message(DType::float64, {2},
+                               [&](protozero::pbf_writer& writer) {
+                                 for (const double value : doubles) writer.add_double(tag(Field::double_data), value);
+                               })))
+                .bytes,
             bytes_of(doubles));
   const std::vector<std::int64_t> longs = {-1, INT64_MIN, INT64_MAX};
-  EXPECT_EQ(read_one(message(DType::int64, {3},
-                             [&](protozero::pbf_writer& writer) {
-                               for (const std::int64_t value : longs) writer.add_int64(tag(Field::int64_data), value);
-                             }))
-                ->bytes,
+  EXPECT_EQ((*read_one(message(DType::int64, {3},
+                               [&](protozero::pbf_writer& writer) {
+                                 for (const std::int64_t value : longs) writer.add_int64(tag(Field::int64_data), value);
+                               })))
+                .bytes,
             bytes_of(longs));
   const std::vector<std::uint64_t> unsigned_longs = {0, UINT64_MAX};
-  EXPECT_EQ(read_one(message(DType::uint64, {2},
-                             [&](protozero::pbf_writer& writer) {
-                               writer.add_packed_uint64(tag(Field::uint64_data), unsigned_longs.begin(),
-                                                        unsigned_longs.end());
-                             }))
-                ->bytes,
+  EXPECT_EQ((*read_one(message(DType::uint64, {2},
+                               [&](protozero::pbf_writer& writer) {
+                                 writer.add_packed_uint64(tag(Field::uint64_data), unsigned_longs.begin(),
+                                                          unsigned_longs.end());
+                               })))
+                .bytes,
             bytes_of(unsigned_longs));
-  EXPECT_EQ(
-      read_one(message(DType::uint32, {1},
-                       [&](protozero::pbf_writer& writer) { writer.add_uint64(tag(Field::uint64_data), UINT32_MAX); }))
-          ->bytes,
-      std::string(4, '\xFF'));
+  EXPECT_EQ((*read_one(message(
+                 DType::uint32, {1},
+                 [&](protozero::pbf_writer& writer) { writer.add_uint64(tag(Field::uint64_data), UINT32_MAX); })))
+                .bytes,
+            std::string(4, '\xFF'));
 }
 
 TEST(TensorProtoFormat, NarrowIntegersMayBeSignedOrCodes) {

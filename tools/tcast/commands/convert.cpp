@@ -429,7 +429,7 @@ void add_conversion(CLI::App& command, Work& work, bool plan_only) {
   const CLI::Option* to = command.get_option("--to");
   command.callback([arguments, out_of_range, to, &work] {
     for (const std::string& text : to->results()) {
-      const std::string named = tensorcast::parse_target(text)->recipe;
+      const std::string named = (*tensorcast::parse_target(text)).recipe;
       if (named.empty() || named == arguments->request.recipe) continue;
       throw CLI::ValidationError("--recipe", fmt::format("{} names another recipe", text));
     }
