@@ -216,6 +216,7 @@ TEST(CApi, DequantizeTakesNumbersOfAnyType) {
   const std::vector<std::uint16_t> table(16, half);
   const int64_t sixteen[1] = {16};
   weight.scheme = "nf4";
+  weight.spelling = nullptr;
   weight.global_scale = {};
   const float absmax = 4.0f;
   weight.scales = {&absmax, nullptr, 0, TC_FLOAT32};
