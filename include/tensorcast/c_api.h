@@ -143,7 +143,8 @@ TC_API tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to,
 /* Converts arrays whose elements are any distance apart, in blocks.
    Sizes    shape and strides have `rank` entries. Strides are bytes, of any sign; NULL: C order, packed. Types under 8
             bits are packed in C order: their strides are NULL. src and dst point at the element of indices 0.
-   Overlap  src and dst are disjoint.
+   Overlap  src and dst are disjoint, though they may take turns in one range of memory, or have the same address and
+            strides with elements of dst no wider. The elements of dst are disjoint.
    Errors   as tc_cast; elements are counted in C order of the indices. */
 TC_API tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_strides, void* dst, tc_dtype to,
                                  const int64_t* dst_strides, const int64_t* shape, size_t rank,

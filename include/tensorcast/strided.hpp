@@ -17,7 +17,7 @@ inline namespace TENSORCAST_ABI {
 struct StridedView {
   DType dtype = DType::undefined;
   Shape shape = {};
-  // Bytes from an element to the next along each axis; any multiple, also negative and 0. Empty: C order, packed. Types
+  // Bytes from an element to the next along each axis; any number, also negative and 0. Empty: C order, packed. Types
   // under 8 bits have strides only with one_per_byte.
   Shape strides = {};
   const std::byte* data = nullptr;  // of the element whose indices are all 0
@@ -40,8 +40,10 @@ struct MutableStridedView {
 // Converts every element of `src` to the one with the same indices of `dst`, in blocks: no array is copied whole.
 //
 // Sizes    shapes must be equal; strides are empty or one for each axis.
-// Overlap  `src` and `dst` are disjoint, as are the elements of `dst`.
-// Errors   as cast(); elements are counted in C order of the indices.
+// Overlap  `src` and `dst` are disjoint, though they may take turns in one range of memory, or have the same address and
+//          strides with items of dst no wider than src's. The elements of `dst` are disjoint.
+// Errors   as cast(); elements are counted in C order of the indices. Overlap is invalid_argument, as are arrays so
+//          entangled that it cannot be told in reasonable time.
 // Cost     as cast() if both are dense in C order. Otherwise one thread; a few blocks of memory.
 // `stop`   null, or asked between pieces of 16 Mi elements; if it returns true, the error is `cancelled`.
 [[nodiscard]] TENSORCAST_API Result<void> cast_strided(const StridedView& src, const MutableStridedView& dst,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <functional>
+#include <cstdint>
 #include <limits>
 
 #include "cast/conversion.hpp"
@@ -47,8 +47,9 @@ Result<void> check_buffers(const Conversion& c) {
   const std::size_t src_bytes = storage_bytes(from, c.count), dst_bytes = storage_bytes(to, c.count);
   constexpr std::size_t overflow = std::numeric_limits<std::size_t>::max();
   if (src_bytes == overflow || dst_bytes == overflow) return too_many(c);
-  const std::less<const std::byte*> before;
-  const bool overlaps = before(c.src, c.dst + dst_bytes) && before(c.dst, c.src + src_bytes);
+  // Numbers, as a pointer beyond the end of a buffer that is none may overflow.
+  const auto src = reinterpret_cast<std::uintptr_t>(c.src), dst = reinterpret_cast<std::uintptr_t>(c.dst);
+  const bool overlaps = src < dst ? dst - src < src_bytes : src - dst < dst_bytes;
   if (overlaps && !(c.is_in_place() && to.bits <= from.bits)) return overlap(c);
   return {};
 }
