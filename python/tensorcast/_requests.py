@@ -8,10 +8,10 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, SupportsIndex, TypeAlias
 
 from ._errors import CastError, LossWarning, UnsupportedError, in_python
-from ._option_list import REQUEST_DEFAULTS
+from ._option_list import REQUEST_DEFAULTS, REQUEST_KINDS
 from ._options import DTypeLike
 from ._results import ConvertedTensor, ConvertResult
 
@@ -90,12 +90,16 @@ def _ranks(given: int | Iterable[int], keyword: str = "keep_rank") -> list[int]:
     return listed
 
 
-def _elements(given: int, keyword: str) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
+def _elements(given: SupportsIndex, keyword: str) -> int:
+    if not hasattr(given, "__index__") or isinstance(given, bool):
         raise TypeError(f"{keyword}= is a number of elements, not {given!r}")
-    if given < 0:
+    if (count := given.__index__()) < 0:
         raise CastError(f"{keyword}= is a number of elements from 0 on, not {given}")
-    return given
+    return count
+
+
+def _count(given: SupportsIndex | None, keyword: str) -> int | None:
+    return None if given is None else _elements(given, keyword)
 
 
 def _share(given: float, keyword: str) -> float:
@@ -193,33 +197,32 @@ def refuse_distributed(info: Any) -> None:
         raise UnsupportedError("of a distributed checkpoint, elements are only read by convert(), which makes safetensors")
 
 
-# Of the options that the library does not take as they are.
+# By the kinds of options; the library takes the values of others as they are.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "rules": _rule_rows,
-    "include": patterns,
-    "exclude": patterns,
-    "only": patterns,
-    "drop": patterns,
-    "rename": _renames,
-    "skip_files": _globs,
-    "keep_rank": _ranks,
-    "keep_smaller": _elements,
+    "pattern": patterns,
+    "renames": _renames,
+    "glob": _globs,
+    "ranks": _ranks,
+    "count": _count,
     "preset": _preset,
-    "max_shard_size": _shard_bytes,
-    "zero_limit": _share,
-    "respell": _text,
-    "recipe": _text,
-    "spelling": _text,
-    "group_size": _elements,
-    "budget": _bits,
-    "importance": _path,
+    "size": _shard_bytes,
+    "share": _share,
+    "text": _text,
+    "bits": _bits,
+    "file": _path,
 }
+
+
+def _read(name: str, value: Any) -> Any:
+    reader = _READERS.get(REQUEST_KINDS[name])
+    return value if reader is None else reader(value, name)
 
 
 def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULTS)) -> dict[str, Any]:
     """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
     taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
-    read = {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
+    read = {name: _read(name, value) for name, value in taken.items()}
     return {name: value for name, value in read.items() if value is not None}  # None: the library's default
 
 

@@ -145,6 +145,7 @@ WRONG = [
     lambda file: tc.cast(X, "float16", opset=True),
     lambda file: tc.cast(X, "float16", scale=None),
     lambda file: tc.convert(file, "b", "float16", overwrite="x"),
+    lambda file: tc.convert(file, "b.npy", "int8-channel", convrot="16"),
     lambda file: tc.convert(file, "b", "float16", raw=5),
     lambda file: tc.convert(file, "b", "float16", raw=("int8", "3")),
     lambda file: tc.convert(5, "b", "float16"),

@@ -26,6 +26,18 @@ struct Words {
   [[nodiscard]] constexpr const char* const* end() const { return word.data() + size(); }
 };
 
+// How interfaces read the value of a member whose type does not say it.
+enum class ValueKind : std::uint8_t {
+  text,     // as it is
+  pattern,  // a regular expression
+  glob,
+  list,   // texts, separated by commas
+  size,   // bytes: 5GB, 512MiB
+  bits,   // of an element: 4.5bits
+  share,  // from 0 to 1
+  file,   // a path
+};
+
 // What is the same for members of all types.
 struct Facts {
   Words words = {};  // of an enum
@@ -43,8 +55,9 @@ struct Facts {
   const char* more = "";      // a second sentence, for pages that have room
   // The sentence in `tcast convert` and `tcast plan`, if their default is another.
   const char* convert_help = "";
-  const char* flag = "";     // of the command, if it is not the name; null: the command has none, or one of its own
-  const char* metavar = "";  // what the command's help calls the value
+  const char* flag = "";  // of the command, if it is not the name; null: the command has none, or one of its own
+  ValueKind kind = ValueKind::text;
+  const char* metavar = "";  // what the command's help calls the value; display only: see value_name()
 };
 
 template <class Value>

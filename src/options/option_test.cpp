@@ -11,6 +11,7 @@
 #include "options/cast_options.hpp"
 #include "options/cast_report.hpp"
 #include "options/option_testing.hpp"
+#include "options/option_text.hpp"
 #include "options/promote_options.hpp"
 
 namespace tensorcast::options {
@@ -54,6 +55,19 @@ TEST(Options, RefuseNumbersWithoutAWord) {
       EXPECT_FALSE(option.allows(-INFINITY)) << option.name;
     }
   });
+}
+
+struct Values {
+  std::string text = {};
+  std::uint64_t count = 0;
+};
+
+TEST(Options, AValueIsNamedByItsKind) {
+  EXPECT_EQ(value_name(option("x", &Values::text, {.kind = ValueKind::file})), "FILE");
+  EXPECT_EQ(value_name(option("x", &Values::count, {.kind = ValueKind::size})), "SIZE");
+  EXPECT_EQ(value_name(option("x", &Values::count)), "N");
+  EXPECT_EQ(value_name(option("x", &Values::text)), "");
+  EXPECT_EQ(value_name(option("x", &Values::text, {.kind = ValueKind::file, .metavar = "FILE.json"})), "FILE.json");
 }
 
 // "0 up, 1 down, 2 nearest".

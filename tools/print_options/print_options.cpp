@@ -41,17 +41,17 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if constexpr (Option::is_choice) return type_name(option.name) + " | None";
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-      return std::string_view(option.metavar).ends_with("...") ? "str | Iterable[str]" : "Patterns";
+      return option.kind == ValueKind::list ? "str | Iterable[str]" : "Patterns";
     }
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "Renames";
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "Rules";
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) {
-      return std::string_view(option.metavar) == "FILE" ? "str | os.PathLike[str] | None" : "str | None";
+      return option.kind == ValueKind::file ? "str | os.PathLike[str] | None" : "str | None";
     }
-    if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
-    if (std::string_view(option.metavar) == "BITS") return "float | str | None";
+    if (option.kind == ValueKind::size) return "int | str | None";
+    if (option.kind == ValueKind::bits) return "float | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);
   if constexpr (is_io_types<Option>) return "bool | str | Iterable[str] | Mapping[str, DTypeLike | None]";
@@ -61,14 +61,44 @@ std::string annotation(const Option& option) {
   return std::is_same_v<Value, bool> ? "bool" : std::is_integral_v<Value> ? "int" : "float";
 }
 
-// "list", "flag": how the command line takes the value.
+const char* name_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::text:
+      return "text";
+    case ValueKind::pattern:
+      return "pattern";
+    case ValueKind::glob:
+      return "glob";
+    case ValueKind::list:
+      return "list";
+    case ValueKind::size:
+      return "size";
+    case ValueKind::bits:
+      return "bits";
+    case ValueKind::share:
+      return "share";
+    case ValueKind::file:
+      return "file";
+  }
+  return "";
+}
+
+// "texts", "flag": how Python's command line and keywords take the value.
 template <class Option>
-const char* kind(const Option&) {
+const char* kind(const Option& option) {
   using Value = typename Option::Type;
   if constexpr (is_io_types<Option>) return "io_types";
   if constexpr (is_weights_scheme<Option>) return "flag_or_text";
+  if (option.kind != ValueKind::text) return name_of(option.kind);
+  if constexpr (std::is_same_v<Value, tensorcast::Preset>) return "preset";
+  if constexpr (std::is_same_v<Value, tensorcast::DType>) return "type";
   if constexpr (Option::is_choice) return "choice";
-  if constexpr (is_list<Value>) return std::is_same_v<Value, std::vector<std::string>> ? "texts" : "types";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "rules";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "renames";
+  if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "ranks";
+  if constexpr (std::is_same_v<Value, std::vector<std::string>>) return "texts";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::DType>>) return "types";
+  if constexpr (std::is_same_v<Value, std::string>) return "text";
   if constexpr (std::is_same_v<Value, std::int64_t>) return "opset";
   return std::is_same_v<Value, bool> ? "flag" : std::is_integral_v<Value> ? "count" : "number";
 }
@@ -119,8 +149,8 @@ std::string default_in_python(const Option& option) {
   if constexpr (is_io_types<Option> || is_weights_scheme<Option>) return "False";
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
-    const std::string_view metavar = option.metavar;
-    if (Option::is_choice || is_text || metavar == "SIZE" || metavar == "BITS") return "None";
+    const bool is_size = option.kind == ValueKind::size || option.kind == ValueKind::bits;
+    if (Option::is_choice || is_text || is_size) return "None";
     if constexpr (std::is_same_v<typename Option::Type, bool>) return option.usual() ? "True" : "False";
     if constexpr (std::is_same_v<typename Option::Type, tensorcast::DType>) return "None";
   }
@@ -198,6 +228,11 @@ class CastOptions(CommonOptions, total=False):
   print("STRING_OPTIONS = " + names_where(cast_options, [](const Facts& facts) { return facts.for_strings; }) + "\n");
   print("# Of conversions of files.");
   print_defaults("REQUEST_DEFAULTS", request_options);
+  print("# How their values are read.\nREQUEST_KINDS: dict[str, str] = {\n");
+  for_each(request_options, [](const auto& option) {
+    if (option.in_python) print(std::string("    \"") + option.name + "\": \"" + kind(option) + "\",\n");
+  });
+  print("}\n");
   print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
   print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
   print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
@@ -300,8 +335,8 @@ class SearchOptions(TypedDict, total=False):
     for (char& c : flag) c = c == '_' ? '-' : c;
     const bool is_choice = std::decay_t<decltype(option)>::is_choice;
     print("    (\"" + std::string(option.name) + "\", \"--" + flag + "\", \"" + kind(option) + "\", \"" +
-          option.metavar + "\", (" + (is_choice ? quoted_words(option.words) : "") + "),\n     \"" + help_text(option) +
-          "\"),\n");
+          value_name(option) + "\", (" + (is_choice ? quoted_words(option.words) : "") + "),\n     \"" +
+          help_text(option) + "\"),\n");
   });
   print(")  # fmt: skip\n");
 }

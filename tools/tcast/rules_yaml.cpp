@@ -73,6 +73,13 @@ double scale_of(const YAML::Node& node) {
   return *scale;
 }
 
+double bits_of(const YAML::Node& node) {
+  const std::string word = word_of(node);
+  const double bits = parse_bits(word);
+  if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word), node.Mark()};
+  return bits;
+}
+
 bool truth_of(const YAML::Node& node) {
   const std::string word = word_of(node);
   if (word == "true" || word == "yes") return true;
@@ -168,7 +175,7 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
   } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
     for_each(node, [&](const YAML::Node& rank) { value.push_back(static_cast<std::int64_t>(number_of(rank))); });
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    const bool is_pattern = std::string_view(option.metavar) == "REGEX";
+    const bool is_pattern = option.kind == options::ValueKind::pattern;
     for_each(node, [&](const YAML::Node& text) { value.push_back(is_pattern ? pattern_of(text) : word_of(text)); });
   } else if constexpr (std::is_same_v<Value, DType>) {
     const DType dtype = type_of(node);
@@ -190,9 +197,8 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     }
     throw Mistake{fmt::format("\"{}\" is not a {}; there are {}", word_of(node), option.name, known), node.Mark()};
   } else if constexpr (std::is_same_v<Value, double>) {
-    const double bits = parse_bits(word_of(node));
-    if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word_of(node)), node.Mark()};
-    if (value == 0.0) value = bits;
+    const double number = option.kind == options::ValueKind::bits ? bits_of(node) : scale_of(node);
+    if (value == option.usual()) value = number;
   } else {
     const std::uint64_t number = number_of(node);
     if (value == 0) value = number;
