@@ -7,6 +7,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -91,12 +92,12 @@ void read_bound_option(nb::handle value, const Option& option, typename Option::
   using Value = typename Option::Type;
   if constexpr (std::is_same_v<Value, DType>) {
     result = dtype_or_undefined(value);
-  } else if constexpr (std::is_same_v<Value, std::string>) {
+  } else if constexpr (std::is_same_v<Value, std::string> || std::is_same_v<Value, std::string_view>) {
     if (!PyUnicode_Check(value.ptr())) {
       PyErr_Format(PyExc_TypeError, "%s= is a text, not %R", option.name, value.ptr());
       throw nb::python_error();
     }
-    result = nb::borrow<nb::str>(value).c_str();
+    result = nb::borrow<nb::str>(value).c_str();  // in the memory of `value`
   } else if constexpr (std::is_same_v<Value, std::vector<DType>>) {
     result.clear();
     each_item(value, [&](nb::handle item) { result.push_back(dtype_of(item)); });

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._options import CastOptions
     from ._promote import promote, promote_types
     from ._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
+    from ._quantize_options import QuantizeOptions
     from ._reports import plot_report
     from ._remote import set_storage_options
     from ._requests import Rule
@@ -92,6 +93,7 @@ __all__ = [
     "LossWarning",
     "OutOfRangeError",
     "ParseError",
+    "QuantizeOptions",
     "QuantizedLayer",
     "QuantizedWeight",
     "Requirements",
@@ -145,6 +147,7 @@ _DEFINED_IN = {
     "_options": ("CastOptions",),
     "_promote": ("promote", "promote_types"),
     "_quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
+    "_quantize_options": ("QuantizeOptions",),
     "_reports": ("plot_report",),
     "_remote": ("set_storage_options",),
     "_requests": ("Rule",),

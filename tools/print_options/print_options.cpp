@@ -1,11 +1,13 @@
 // Prints the lists of options as modules of the Python package, which type checkers read. scripts/print-options writes
 // them.
-//   print_python_options cast    python/tensorcast/_option_list.py
-//   print_python_options files   python/tensorcast/_convert_options.py
-//   print_python_options onnx    python/tensorcast/onnx/_option_list.py
+//   print_python_options cast       python/tensorcast/_option_list.py
+//   print_python_options quantize   python/tensorcast/_quantize_options.py
+//   print_python_options files      python/tensorcast/_convert_options.py
+//   print_python_options onnx       python/tensorcast/onnx/_option_list.py
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,7 @@
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"
+#include "options/quantize_options.hpp"
 
 namespace {
 
@@ -22,6 +25,9 @@ using namespace tensorcast::options;
 template <class Option>
 inline constexpr bool is_in_request =
     std::is_base_of_v<typename Option::Owner, tensorcast::ConvertRequest> || is_filter<Option>;
+
+template <class Option>
+inline constexpr bool is_of_quantize = std::is_same_v<typename Option::Owner, tensorcast::QuantizeOptions>;
 
 // "round_mode" -> "RoundMode".
 std::string type_name(std::string_view name) {
@@ -37,6 +43,13 @@ std::string type_name(std::string_view name) {
 template <class Option>
 std::string annotation(const Option& option) {
   using Value = typename Option::Type;
+  if constexpr (is_of_quantize<Option>) {
+    if (option.words.size() != 0) return type_name(option.name);
+    if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
+    if constexpr (std::is_same_v<Value, std::string_view>) return "str | None";
+    if constexpr (std::is_same_v<Value, std::span<const float>>) return "Any";
+    return std::is_same_v<Value, bool> ? "bool | None" : std::is_integral_v<Value> ? "int | None" : "float | None";
+  }
   if constexpr (is_in_request<Option>) {
     if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if constexpr (Option::is_choice) return type_name(option.name) + " | None";
@@ -147,6 +160,7 @@ void print_members(const List& list, Holds holds) {
 template <class Option>
 std::string default_in_python(const Option& option) {
   if constexpr (is_io_types<Option> || is_weights_scheme<Option>) return "False";
+  if constexpr (is_of_quantize<Option>) return option.words.size() == 0 ? "None" : python_default(option);
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
     const bool is_size = option.kind == ValueKind::size || option.kind == ValueKind::bits;
@@ -293,6 +307,26 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
   print("\n\nConvertOptions.__module__ = \"tensorcast\"\n");
 }
 
+void print_quantize() {
+  print(R"("""The options of quantize(). Printed by print_python_options from src/options/quantize_options.hpp."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from ._options import DTypeLike
+
+)");
+  for_each(quantize_options, [](const auto& option) { print_words(type_name(option.name), option.words); });
+  print(
+      "\n\nclass QuantizeOptions(TypedDict, total=False):\n"
+      "    \"\"\"The options of :func:`tensorcast.quantize`.\n\n    Args:\n");
+  print(argument_lines(quantize_options) + "    \"\"\"\n\n");
+  print_members(quantize_options, [](const Facts&) { return true; });
+  print("\n\nQuantizeOptions.__module__ = \"tensorcast\"\n");
+  print_defaults("DEFAULTS", quantize_options);
+}
+
 void print_onnx() {
   print(
       R"("""The options of a model's conversion. Printed by print_python_options from src/models/onnx/convert_options.hpp."""
@@ -347,6 +381,8 @@ int main(int argc, char** argv) {
   const std::string_view list = argc == 2 ? argv[1] : "";
   if (list == "cast") {
     print_cast();
+  } else if (list == "quantize") {
+    print_quantize();
   } else if (list == "files") {
     print_files();
   } else if (list == "onnx") {
