@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ._quantize_options import QuantizeOptions
     from ._reports import plot_report
     from ._remote import set_storage_options
-    from ._requests import Rule
+    from ._request_types import Rule
     from ._results import (
         AddCastResult,
         CheckpointFile,
@@ -150,7 +150,7 @@ _DEFINED_IN = {
     "_quantize_options": ("QuantizeOptions",),
     "_reports": ("plot_report",),
     "_remote": ("set_storage_options",),
-    "_requests": ("Rule",),
+    "_request_types": ("Rule",),
     "_results": (
         "AddCastResult",
         "CheckpointFile",

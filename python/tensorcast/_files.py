@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from . import _arrays, _core, _numpy_types, _progress, _remote, _requests, _tensors
 from ._arguments import plain_errors
-from ._convert_options import ConvertOptions
+from ._convert_options import REQUEST_DEFAULTS, ConvertOptions
 from ._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
-from ._option_list import DEFAULTS, REQUEST_DEFAULTS
+from ._option_list import DEFAULTS
 from ._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
 from ._requests import Path

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _core, _foreign, _numpy_types, _requests, _tensors
+from ._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
 from ._errors import CastError
-from ._option_list import OF_MAPPINGS, REQUEST_DEFAULTS
 
 _PER_TENSOR = ("copy", "order", "report")
 

@@ -240,16 +240,6 @@ class CastOptions(CommonOptions, total=False):
   print("ONNX_ATTRIBUTES = " + names_where(cast_options, [](const Facts& facts) { return facts.since_opset != 0; }) +
         "\n");
   print("STRING_OPTIONS = " + names_where(cast_options, [](const Facts& facts) { return facts.for_strings; }) + "\n");
-  print("# Of conversions of files.");
-  print_defaults("REQUEST_DEFAULTS", request_options);
-  print("# How their values are read.\nREQUEST_KINDS: dict[str, str] = {\n");
-  for_each(request_options, [](const auto& option) {
-    if (option.in_python) print(std::string("    \"") + option.name + "\": \"" + kind(option) + "\",\n");
-  });
-  print("}\n");
-  print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
-  print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
-  print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
 }
 
 void print_files() {
@@ -260,11 +250,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from ._option_list import CastOptions
 from ._options import DTypeLike
-from ._requests import Patterns, Preset, Renames, Rules
+from ._request_types import Patterns, Preset, Renames, Rules
 
 )");
   for_each(request_options, [](const auto& option) {
@@ -305,6 +295,15 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
   print(argument_lines(request_options) + "    \"\"\"\n\n");
   print_members(request_options, [](const auto& option) { return option.in_python && option.of_one_run; });
   print("\n\nConvertOptions.__module__ = \"tensorcast\"\n");
+  print_defaults("REQUEST_DEFAULTS", request_options);
+  print("# How their values are read.\nREQUEST_KINDS: dict[str, str] = {\n");
+  for_each(request_options, [](const auto& option) {
+    if (option.in_python) print(std::string("    \"") + option.name + "\": \"" + kind(option) + "\",\n");
+  });
+  print("}\n");
+  print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
+  print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
+  print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
 }
 
 void print_quantize() {
