@@ -17,11 +17,6 @@ from ._results import ConvertedTensor, ConvertResult
 Path: TypeAlias = "str | os.PathLike[str]"
 Progress: TypeAlias = "Callable[[int, int, str], object]"
 
-
-_SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-                "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
-
-
 _LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
 
 
@@ -117,39 +112,10 @@ def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], in
     ]
 
 
-def _shard_bytes(size: int | str | None, keyword: str) -> int:
-    """A size such as ``"5GB"`` or ``"512MiB"`` as bytes; ``None`` is 0."""
-    if size is None:
-        return 0
-    text = str(size).strip()
-    digits = text.rstrip("BKMGTIbkmgti ")
-    unit = text[len(digits) :].strip().upper()
-    try:
-        bytes_ = int(float(digits) * _SHARD_UNITS["" if unit == "B" else unit])
-    except (ValueError, KeyError, OverflowError):
-        bytes_ = 0
-    if bytes_ <= 0:
-        raise CastError(f'{keyword}={size!r} is not a size; write "5GB", "512MiB" or a number of bytes')
-    return bytes_
-
-
 def _preset(preset: Preset | None, keyword: str) -> str:
     if preset not in (None, "weights-only"):
         raise CastError(f'{keyword}={preset!r} is not a preset; the only one is "weights-only"')
     return "none" if preset is None else "weights_only"
-
-
-def _bits(size: float | str | None, keyword: str) -> float:
-    """A size such as ``4.5`` or ``"4.5bits"``; ``None`` is 0."""
-    if size is None or size == 0:
-        return 0.0
-    try:
-        bits = float(str(size).removesuffix("bits"))
-    except ValueError:
-        bits = 0.0
-    if not 1.0 <= bits <= 32.0:
-        raise CastError(f"{keyword}={size!r} is not a size from 1 to 32 bits, such as 4.5")
-    return bits
 
 
 def _text(given: str | None, keyword: str) -> str:
@@ -180,10 +146,8 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "ranks": _ranks,
     "count": _count,
     "preset": _preset,
-    "size": _shard_bytes,
     "share": _share,
     "text": _text,
-    "bits": _bits,
     "file": _path,
 }
 

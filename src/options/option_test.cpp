@@ -14,6 +14,7 @@
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"
 #include "options/quantize_options.hpp"
+#include "options/value_text.hpp"
 
 namespace tensorcast::options {
 namespace {
@@ -78,6 +79,23 @@ TEST(Options, AValueIsNamedByItsKind) {
   EXPECT_EQ(value_name(option("x", &Values::count)), "N");
   EXPECT_EQ(value_name(option("x", &Values::text)), "");
   EXPECT_EQ(value_name(option("x", &Values::text, {.kind = ValueKind::file, .metavar = "FILE.json"})), "FILE.json");
+}
+
+TEST(Options, SizesHaveUnits) {
+  EXPECT_EQ(parse_size("5GB"), 5'000'000'000U);
+  EXPECT_EQ(parse_size("5G"), 5'000'000'000U);
+  EXPECT_EQ(parse_size("1.5 mib"), 1'572'864U);
+  EXPECT_EQ(parse_size("2KiB"), 2048U);
+  EXPECT_EQ(parse_size("7"), 7U);
+  EXPECT_EQ(parse_size("7B"), 7U);
+  for (const char* wrong : {"", "GB", "0", "-5GB", "5XB", "5GBB", "5 G B", "nan", "inf", "1e19", "0.5"}) {
+    EXPECT_EQ(parse_size(wrong), std::nullopt) << wrong;
+  }
+  EXPECT_EQ(parse_bits("4.5bits"), 4.5);
+  EXPECT_EQ(parse_bits("32"), 32.0);
+  for (const char* wrong : {"", "bits", "4.5bit", "0.9", "33", "nan", "4.5 bits"}) {
+    EXPECT_EQ(parse_bits(wrong), std::nullopt) << wrong;
+  }
 }
 
 // "0 up, 1 down, 2 nearest".

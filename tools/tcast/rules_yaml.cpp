@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -16,6 +17,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
+#include "options/value_text.hpp"
 #include "printable.hpp"
 
 namespace tcast {
@@ -75,9 +77,9 @@ double scale_of(const YAML::Node& node) {
 
 double bits_of(const YAML::Node& node) {
   const std::string word = word_of(node);
-  const double bits = parse_bits(word);
-  if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word), node.Mark()};
-  return bits;
+  const std::optional<double> bits = options::parse_bits(word);
+  if (!bits) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word), node.Mark()};
+  return *bits;
 }
 
 bool truth_of(const YAML::Node& node) {
