@@ -18,13 +18,10 @@
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
-// A recipe that was tried on a weight.
-struct RecipeTrial {
-  std::string_view recipe = {};            // of quantize_recipes()
-  DType compute_dtype = DType::undefined;  // to which the original is rounded first
-  bool power_of_two_scales = false;        // of fp8-block
-  bool shared_maximum = false;             // the tensor scale is that of q, k and v together, or of gate and up
-  Clip clip = Clip::none;
+// A recipe that was tried on a weight: quantize()'s options, of which `recipe` is of quantize_recipes(). `maximum` and
+// `importance` are not set.
+struct RecipeTrial : QuantizeOptions {
+  bool shared_maximum = false;         // the tensor scale is that of q, k and v together, or of gate and up
   bool uses_importance = false;        // that of DetectRequest::importance
   std::uint64_t differing_blocks = 0;  // blocks of which a code, the scale or the zero point is another
   bool tensor_scale_differs = false;

@@ -7,12 +7,16 @@
 #include <nanobind/nanobind.h>
 
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "dtype/errors.hpp"
 #include "option_values.hpp"
+#include "options/value_text.hpp"
 
 namespace tensorcast::python {
 
@@ -87,17 +91,41 @@ void each_item(nb::handle given, Take&& take) {
   }
 }
 
+// Reads a size that is a number or a text, by one of the functions of options/value_text.hpp. `needed`: what the error
+// says of another.
+template <class Value, class Parse>
+Value read_size(nb::handle given, const char* name, const char* needed, Parse parse) {
+  const nb::str text(nb::object(nb::str(given).attr("strip")()));
+  const std::optional<Value> size = parse(text.c_str());
+  if (size) return *size;
+  raise_error(invalid(std::string(name) + "=" + nb::repr(given).c_str() + " is not a size" + needed));
+  throw nb::python_error();
+}
+
 template <class Option>
 void read_bound_option(nb::handle value, const Option& option, typename Option::Type& result) {
   using Value = typename Option::Type;
+  if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    if (option.kind == options::ValueKind::size) {
+      result =
+          read_size<Value>(value, option.name, "; write \"5GB\", \"512MiB\" or a number of bytes", options::parse_size);
+      return;
+    }
+  } else if constexpr (std::is_same_v<Value, double>) {
+    if (option.kind == options::ValueKind::bits) {
+      if (value.equal(nb::int_(0))) return;
+      result = read_size<Value>(value, option.name, " from 1 to 32 bits, such as 4.5", options::parse_bits);
+      return;
+    }
+  }
   if constexpr (std::is_same_v<Value, DType>) {
     result = dtype_or_undefined(value);
-  } else if constexpr (std::is_same_v<Value, std::string>) {
+  } else if constexpr (std::is_same_v<Value, std::string> || std::is_same_v<Value, std::string_view>) {
     if (!PyUnicode_Check(value.ptr())) {
       PyErr_Format(PyExc_TypeError, "%s= is a text, not %R", option.name, value.ptr());
       throw nb::python_error();
     }
-    result = nb::borrow<nb::str>(value).c_str();
+    result = nb::borrow<nb::str>(value).c_str();  // in the memory of `value`
   } else if constexpr (std::is_same_v<Value, std::vector<DType>>) {
     result.clear();
     each_item(value, [&](nb::handle item) { result.push_back(dtype_of(item)); });

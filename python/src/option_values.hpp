@@ -45,7 +45,7 @@ int read_option(PyObject* keyword, PyObject* value, const Option& option, typena
     return real_number(keyword, value, result);
   } else {
     std::int64_t number = 0;
-    if (std::is_signed_v<Value> && PyUnicode_Check(value)) {  // the words of 0, -1, ...
+    if (option.words.size() != 0 && PyUnicode_Check(value)) {  // the words of 0, -1, ...
       int word = 0;
       if (word_number(keyword, value, option.words, word, ", or a number") != 1) return -1;
       result = static_cast<Value>(-word);

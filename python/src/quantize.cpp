@@ -10,12 +10,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "blocks.hpp"
 #include "bound_arguments.hpp"
 #include "graph_tensor.hpp"
+#include "options/quantize_options.hpp"
 #include "result_pool.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/spelling.hpp"
@@ -36,10 +38,24 @@ Tensor codes_of(nb::handle self) {
   return part_of(self, tensor.codes_dtype, tensor.codes_shape, tensor.codes);
 }
 
+// Sets an option from its keyword; None is the default. Texts are views of Python's.
+template <class Option>
+void take(const nb::dict& keywords, const Option& option, typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if (!keywords.contains(option.name)) return;
+  const nb::object given = keywords[option.name];
+  if (given.is_none()) return;
+  if constexpr (std::is_same_v<Value, std::optional<float>>) {
+    double number = 0.0;
+    if (real_number(nb::str(option.name).ptr(), given.ptr(), number) != 1) throw nb::python_error();
+    value = static_cast<float>(number);
+  } else if constexpr (!std::is_same_v<Value, std::span<const float>>) {
+    read_bound_option(given, option, value);
+  }
+}
+
 QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme, bool is_gguf,
-                                const std::string& recipe, std::int64_t group_size, bool symmetric,
-                                bool power_of_two_scales, nb::handle compute_dtype, bool keeps_nonfinite,
-                                std::optional<float> maximum, bool clips, const std::vector<float>& importance) {
+                                const nb::dict& keywords) {
   if (!is_gguf && find_quantize_recipe(scheme) == nullptr) {
     std::string known;
     std::string_view last;
@@ -49,15 +65,12 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
     }
     throw nb::value_error(("no scheme \"" + scheme + "\"; there are " + known).c_str());
   }
-  const QuantizeOptions options{.recipe = recipe,
-                                .group_size = group_size,
-                                .symmetric = symmetric,
-                                .power_of_two_scales = power_of_two_scales,
-                                .compute_dtype = dtype_or_undefined(compute_dtype),
-                                .nonfinite = keeps_nonfinite ? NonFiniteWeights::tool : NonFiniteWeights::error,
-                                .maximum = maximum,
-                                .clip = clips ? Clip::mse : Clip::none,
-                                .importance = importance};
+  QuantizeOptions options;
+  options::for_each(options::quantize_options,
+                    [&](const auto& option) { take(keywords, option, options.*option.member); });
+  std::vector<float> importance;
+  if (keywords.contains("importance")) importance = nb::cast<std::vector<float>>(keywords["importance"]);
+  options.importance = importance;
   const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
   if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
   return checked(without_gil([&]() {
@@ -126,10 +139,8 @@ void bind_quantize(nb::module_& module) {
       .def(
           "dequantize", [](const QuantizedTensor& self, nb::handle dtype) { return dequantized(self.tensor(), dtype); },
           nb::arg("dtype"));
-  module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("recipe"),
-             nb::arg("group_size"), nb::arg("symmetric"), nb::arg("power_of_two_scales"),
-             nb::arg("compute_dtype").none(), nb::arg("keeps_nonfinite"), nb::arg("maximum").none(), nb::arg("clips"),
-             nb::arg("importance"), "A weight in blocks, as a recipe makes them.");
+  module.def("quantize", &quantize_tensor, nb::arg("weight"), nb::arg("scheme"), nb::arg("is_gguf"), nb::arg("options"),
+             "A weight in blocks, as a recipe makes them.");
   module.def("recipes", &recipe_rows, "The table of recipes.");
 }
 

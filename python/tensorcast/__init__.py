@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from ._options import CastOptions
     from ._cast._promote import promote, promote_types
     from ._cast._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
+    from ._quantize_options import QuantizeOptions
     from ._cast._reports import plot_report
     from ._files._remote import set_storage_options
-    from ._requests import Rule
+    from ._request_types import Rule
     from ._results import (
         AddCastResult,
         CheckpointFile,
@@ -93,6 +94,7 @@ __all__ = [
     "LossWarning",
     "OutOfRangeError",
     "ParseError",
+    "QuantizeOptions",
     "QuantizedLayer",
     "QuantizedWeight",
     "Requirements",
@@ -146,9 +148,10 @@ _DEFINED_IN = {
     "_options": ("CastOptions",),
     "_cast._promote": ("promote", "promote_types"),
     "_cast._quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
+    "_quantize_options": ("QuantizeOptions",),
     "_cast._reports": ("plot_report",),
     "_files._remote": ("set_storage_options",),
-    "_requests": ("Rule",),
+    "_request_types": ("Rule",),
     "_results": (
         "AddCastResult",
         "CheckpointFile",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from ._option_list import CastOptions
 from ._options import DTypeLike
-from ._requests import Patterns, Preset, Renames, Rules
+from ._request_types import Patterns, Preset, Renames, Rules
 
 Fuse: TypeAlias = Literal["auto", "never"]
 Nonfinite: TypeAlias = Literal["error", "tool"]
@@ -133,3 +133,82 @@ class ConvertOptions(PlanOptions, total=False):
 
 
 ConvertOptions.__module__ = "tensorcast"
+
+REQUEST_DEFAULTS: dict[str, Any] = {
+    "rules": (),
+    "include": (),
+    "exclude": (),
+    "only": (),
+    "drop": (),
+    "rename": (),
+    "skip_files": (),
+    "keep_rank": (),
+    "keep_smaller": 0,
+    "preset": None,
+    "max_shard_size": None,
+    "single_file": False,
+    "dry_run": False,
+    "zero_limit": 0.01,
+    "report": False,
+    "verify": False,
+    "allow_odd": False,
+    "raw_codes": False,
+    "budget": None,
+    "candidates": (),
+    "recipe": None,
+    "spelling": None,
+    "compute_dtype": None,
+    "group_size": 0,
+    "symmetric": True,
+    "power_of_two_scales": False,
+    "fuse": None,
+    "nonfinite": None,
+    "clip": None,
+    "convrot": 0,
+    "importance": None,
+    "respell": None,
+    "exact": False,
+    "overwrite": False,
+    "parents": False,
+}
+# How their values are read.
+REQUEST_KINDS: dict[str, str] = {
+    "rules": "rules",
+    "include": "pattern",
+    "exclude": "pattern",
+    "only": "pattern",
+    "drop": "pattern",
+    "rename": "renames",
+    "skip_files": "glob",
+    "keep_rank": "ranks",
+    "keep_smaller": "count",
+    "preset": "preset",
+    "max_shard_size": "size",
+    "single_file": "flag",
+    "dry_run": "flag",
+    "zero_limit": "share",
+    "report": "flag",
+    "verify": "flag",
+    "allow_odd": "flag",
+    "raw_codes": "flag",
+    "budget": "bits",
+    "candidates": "list",
+    "recipe": "text",
+    "spelling": "text",
+    "compute_dtype": "type",
+    "group_size": "count",
+    "symmetric": "flag",
+    "power_of_two_scales": "flag",
+    "fuse": "choice",
+    "nonfinite": "choice",
+    "clip": "choice",
+    "convrot": "count",
+    "importance": "file",
+    "respell": "text",
+    "exact": "flag",
+    "overwrite": "flag",
+    "parents": "flag",
+}
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
+FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
+OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

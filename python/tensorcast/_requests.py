@@ -3,50 +3,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
+from ._convert_options import REQUEST_DEFAULTS, REQUEST_KINDS
 from ._errors import CastError, LossWarning, UnsupportedError, in_python
-from ._option_list import REQUEST_DEFAULTS
-from ._options import DTypeLike
+from ._request_types import Patterns, Preset, Renames, Rule, Rules
 from ._results import ConvertedTensor, ConvertResult
 
 Path: TypeAlias = "str | os.PathLike[str]"
-Pattern: TypeAlias = "str | re.Pattern[str]"
-Patterns: TypeAlias = "Pattern | Iterable[Pattern]"
 Progress: TypeAlias = "Callable[[int, int, str], object]"
-Preset: TypeAlias = Literal["weights-only"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """One of ``rules=`` with conditions beside the name.
-
-    >>> rules = [tc.Rule("lm_head", "float16"), tc.Rule(rank=1), tc.Rule("norm", smaller=4096)]  # the others are kept
-    """
-
-    __module__ = "tensorcast"
-
-    match: Pattern = ""  # a regular expression (RE2) that any part of the name may match; "": all names
-    to: DTypeLike | str | None = None  # a type, or a scheme such as "nvfp4"; None: the tensors stay as they are
-    rank: int | tuple[int, ...] = ()  # only tensors with one of these numbers of dimensions; (): any
-    smaller: int = 0  # only tensors with fewer elements; 0: any
-    scale: float | None = None  # in the place of that of the call; None: that
-    kind: str | tuple[str, ...] = ()  # only tensors of one of these kinds, such as "attention"; (): any
-
-
-Renames: TypeAlias = "Mapping[str, str] | Mapping[re.Pattern[str], str] | Iterable[tuple[Pattern, str]]"
-_To: TypeAlias = "DTypeLike | None"
-_ByPattern: TypeAlias = "Mapping[str, _To] | Mapping[re.Pattern[str], _To] | Mapping[Pattern, _To]"
-Rules: TypeAlias = "_ByPattern | Iterable[Rule | tuple[Pattern, _To]]"
-
-_SHARD_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-                "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
-
 
 _LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
 
@@ -90,12 +59,16 @@ def _ranks(given: int | Iterable[int], keyword: str = "keep_rank") -> list[int]:
     return listed
 
 
-def _elements(given: int, keyword: str) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
+def _elements(given: SupportsIndex, keyword: str) -> int:
+    if not hasattr(given, "__index__") or isinstance(given, bool):
         raise TypeError(f"{keyword}= is a number of elements, not {given!r}")
-    if given < 0:
+    if (count := given.__index__()) < 0:
         raise CastError(f"{keyword}= is a number of elements from 0 on, not {given}")
-    return given
+    return count
+
+
+def _count(given: SupportsIndex | None, keyword: str) -> int | None:
+    return None if given is None else _elements(given, keyword)
 
 
 def _share(given: float, keyword: str) -> float:
@@ -139,39 +112,10 @@ def _rule_rows(rules: Rules, keyword: str) -> list[tuple[str, Any, list[int], in
     ]
 
 
-def _shard_bytes(size: int | str | None, keyword: str) -> int:
-    """A size such as ``"5GB"`` or ``"512MiB"`` as bytes; ``None`` is 0."""
-    if size is None:
-        return 0
-    text = str(size).strip()
-    digits = text.rstrip("BKMGTIbkmgti ")
-    unit = text[len(digits) :].strip().upper()
-    try:
-        bytes_ = int(float(digits) * _SHARD_UNITS["" if unit == "B" else unit])
-    except (ValueError, KeyError, OverflowError):
-        bytes_ = 0
-    if bytes_ <= 0:
-        raise CastError(f'{keyword}={size!r} is not a size; write "5GB", "512MiB" or a number of bytes')
-    return bytes_
-
-
 def _preset(preset: Preset | None, keyword: str) -> str:
     if preset not in (None, "weights-only"):
         raise CastError(f'{keyword}={preset!r} is not a preset; the only one is "weights-only"')
     return "none" if preset is None else "weights_only"
-
-
-def _bits(size: float | str | None, keyword: str) -> float:
-    """A size such as ``4.5`` or ``"4.5bits"``; ``None`` is 0."""
-    if size is None or size == 0:
-        return 0.0
-    try:
-        bits = float(str(size).removesuffix("bits"))
-    except ValueError:
-        bits = 0.0
-    if not 1.0 <= bits <= 32.0:
-        raise CastError(f"{keyword}={size!r} is not a size from 1 to 32 bits, such as 4.5")
-    return bits
 
 
 def _text(given: str | None, keyword: str) -> str:
@@ -193,33 +137,30 @@ def refuse_distributed(info: Any) -> None:
         raise UnsupportedError("of a distributed checkpoint, elements are only read by convert(), which makes safetensors")
 
 
-# Of the options that the library does not take as they are.
+# By the kinds of options; the library takes the values of others as they are.
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "rules": _rule_rows,
-    "include": patterns,
-    "exclude": patterns,
-    "only": patterns,
-    "drop": patterns,
-    "rename": _renames,
-    "skip_files": _globs,
-    "keep_rank": _ranks,
-    "keep_smaller": _elements,
+    "pattern": patterns,
+    "renames": _renames,
+    "glob": _globs,
+    "ranks": _ranks,
+    "count": _count,
     "preset": _preset,
-    "max_shard_size": _shard_bytes,
-    "zero_limit": _share,
-    "respell": _text,
-    "recipe": _text,
-    "spelling": _text,
-    "group_size": _elements,
-    "budget": _bits,
-    "importance": _path,
+    "share": _share,
+    "text": _text,
+    "file": _path,
 }
+
+
+def _read(name: str, value: Any) -> Any:
+    reader = _READERS.get(REQUEST_KINDS[name])
+    return value if reader is None else reader(value, name)
 
 
 def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULTS)) -> dict[str, Any]:
     """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
     taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
-    read = {name: _READERS[name](value, name) if name in _READERS else value for name, value in taken.items()}
+    read = {name: _read(name, value) for name, value in taken.items()}
     return {name: value for name, value in read.items() if value is not None}  # None: the library's default
 
 

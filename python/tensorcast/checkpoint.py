@@ -19,12 +19,20 @@ from typing import TYPE_CHECKING, Any
 from . import _core, _requests
 from ._files import _progress, _remote
 from ._arguments import plain_errors
-from ._convert_options import FilterOptions, PlanOptions, VerifyOptions
+from ._convert_options import (
+    FILTER_OPTIONS,
+    PLAN_OPTIONS,
+    REQUEST_DEFAULTS,
+    FilterOptions,
+    PlanOptions,
+    VerifyOptions,
+)
 from ._errors import CastError, unknown_option
-from ._option_list import DEFAULTS, FILTER_OPTIONS, PLAN_OPTIONS, REQUEST_DEFAULTS
+from ._option_list import DEFAULTS
 from ._options import DTypeLike, shows
 from ._files._progress import Progress
-from ._requests import Path, Patterns
+from ._request_types import Patterns
+from ._requests import Path
 from ._results import ConvertResult, TensorDifference, VerifyResult
 
 if TYPE_CHECKING:

@@ -164,6 +164,9 @@ def test_options_of_folders(source, tmp_path):
     assert not (tmp_path / "out").exists()
     one = tc.convert(folder, tmp_path / "one", "float16", single_file=True)
     assert [shard.file for shard in one.shards] == ["model.safetensors"]
+    for wrong in ("0", "2XB", 0, True):
+        with pytest.raises(tc.CastError, match='max_shard_size=.* is not a size; write "5GB", "512MiB" or a number of bytes'):
+            tc.convert(folder, tmp_path / "cut", max_shard_size=wrong)
     cut = tc.convert(folder, tmp_path / "cut", max_shard_size="2KiB")
     assert len(cut.shards) == 4 and all(row.from_ == row.to for row in cut.tensors)
     kept = tc.convert(folder, tmp_path / "kept", "float16", rules=[tc.Rule(rank=2, smaller=1000)], dry_run=True)

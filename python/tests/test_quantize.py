@@ -2,6 +2,7 @@
 """Recipes against digests of what the tools wrote (block_tools.py makes them), and against NumPy where a GPU is the tool."""
 
 import gc
+import inspect
 import json
 import pathlib
 
@@ -361,5 +362,30 @@ def test_mistakes():
     with pytest.raises(tc.OutOfRangeError, match="element 131: NaN has no block scale"):
         tc.quantize(x, "mxfp4")
     assert tc.quantize(x, "mxfp4", nonfinite="tool").scales[2, 0] == 255
-    with pytest.raises(ValueError, match="nonfinite"):
+    with pytest.raises(ValueError, match="nonfinite must be one of 'error', 'tool', not 'maybe'"):
         tc.quantize(x, "mxfp4", nonfinite="maybe")
+    for scheme, wrong in (("int4-group", {"symmetric": "no"}), ("fp8-block", {"power_of_two_scales": "no"}),
+                          ("int4-group", {"group_size": "32"}), ("mxfp4", {"clip": "max"})):  # fmt: skip
+        with pytest.raises(tc.CastError, match=f"{next(iter(wrong))} must be "):
+            tc.quantize(np.ones((4, 128), F32), scheme, **wrong)
+    for wrong in ({"recipe": 4}, {"maximum": "1"}, {"compute_dtype": "float33"}):
+        with pytest.raises((TypeError, ValueError)):
+            tc.quantize(np.ones((4, 128), F32), "nvfp4", **wrong)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'groups'"):
+        tc.quantize(np.ones((4, 128), F32), "int4-group", groups=32)
+
+
+def test_options_that_are_none_are_not_given():
+    x = samples.sample("weights", "float32")
+    none = dict.fromkeys(inspect.signature(tc.quantize).parameters.keys() - {"x", "scheme"})
+    assert np.array_equal(tc.quantize(x, "int4-group", **none).codes, tc.quantize(x, "int4-group").codes)
+    assert tc.quantize(x, "int4-group", symmetric=0).zero_points is not None  # as ONNX's attributes are
+
+
+def test_the_signature_has_the_options():
+    parameters = inspect.signature(tc.quantize).parameters
+    assert list(parameters) == ["x", "scheme", "recipe", "group_size", "symmetric", "power_of_two_scales", "compute_dtype",
+                                "nonfinite", "maximum", "clip", "importance"]  # fmt: skip
+    assert {name: p.default for name, p in parameters.items() if p.default not in (None, p.empty)} == {
+        "nonfinite": "error", "clip": "none"}  # fmt: skip
+    assert all(f"        {name}: " in tc.quantize.__doc__ for name in parameters)

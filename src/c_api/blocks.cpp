@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
+#include "options/quantize_options.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 
@@ -117,19 +119,40 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
   return read;
 }
 
+// Sets an option from its field, in which 0 is the default.
+template <class Option>
+Result<void> take(const tc_quantize_options& given, const Option& option, tensorcast::QuantizeOptions& made) {
+  using Value = typename Option::Type;
+  if constexpr (Option::is_in_c) {
+    const auto field = given.*option.c_member;
+    Value& value = made.*option.member;
+    if constexpr (std::is_pointer_v<decltype(field)>) {
+      if (field != nullptr) value = field;
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      if (field != 0) value = !option.usual();
+    } else if constexpr (Option::is_choice && !std::is_same_v<Value, DType>) {
+      if (!option.c_is_truth && (field < 0 || field > option.last())) {
+        return invalid(tensorcast::formatted("{} is 0 or {}", option.name, option.last()));
+      }
+      value = static_cast<Value>(option.c_is_truth ? field != 0 : field);
+    } else {
+      value = static_cast<Value>(field);
+    }
+  }
+  return {};
+}
+
 Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
-  const tensorcast::Clip clip = TRY(clip_of(given.clip));
+  tensorcast::QuantizeOptions made;
+  Result<void> taken;
+  tensorcast::options::all_of(tensorcast::options::quantize_options, [&](const auto& option) {
+    taken = take(given, option, made);
+    return taken.ok();
+  });
+  if (!taken) return std::move(taken).error();
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
-  tensorcast::QuantizeOptions options{.recipe = given.recipe == nullptr ? "" : given.recipe,
-                                      .group_size = given.group_size,
-                                      .symmetric = given.is_asymmetric == 0,
-                                      .power_of_two_scales = given.power_of_two_scales != 0,
-                                      .compute_dtype = static_cast<DType>(given.compute_dtype),
-                                      .nonfinite = given.allows_nonfinite != 0 ? tensorcast::NonFiniteWeights::tool
-                                                                               : tensorcast::NonFiniteWeights::error};
-  options.clip = clip;
-  if (given.importance != nullptr) options.importance = {given.importance, given.importance_count};
-  return options;
+  if (given.importance != nullptr) made.importance = {given.importance, given.importance_count};
+  return made;
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {

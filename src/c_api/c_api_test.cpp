@@ -269,6 +269,15 @@ TEST(CApi, Quantize) {
   quantized = nullptr;
   options = {};
   options.struct_size = sizeof(options);
+  options.group_size = 32;
+  options.is_asymmetric = 2;  // any number but 0
+  ASSERT_EQ(tc_quantize(&weight, "int4-group", &options, &quantized), TC_OK) << tc_last_error();
+  ASSERT_EQ(tc_quantized_get(quantized, &parts), TC_OK);
+  EXPECT_NE(parts.zero_points.data, nullptr);
+  tc_quantized_free(quantized);
+  quantized = nullptr;
+  options = {};
+  options.struct_size = sizeof(options);
   options.recipe = "floor";
   EXPECT_EQ(tc_quantize(&weight, "nvfp4", &options, &quantized), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_quantize(&weight, "fp9", nullptr, &quantized), TC_INVALID_ARGUMENT);
@@ -282,6 +291,11 @@ TEST(CApi, Quantize) {
   EXPECT_EQ(tc_quantize(&weight, "mxfp8", nullptr, &quantized), TC_OUT_OF_RANGE);
   EXPECT_EQ(tc_last_error_element(), 40);
   EXPECT_EQ(quantized, nullptr);
+  options = {};
+  options.struct_size = sizeof(options);
+  options.allows_nonfinite = 2;  // any number but 0
+  EXPECT_EQ(tc_quantize(&weight, "mxfp8", &options, &quantized), TC_OK) << tc_last_error();
+  tc_quantized_free(quantized);
   parts.struct_size = 3;
   EXPECT_EQ(tc_quantized_get(nullptr, &parts), TC_INVALID_ARGUMENT);
 }

@@ -5,15 +5,14 @@
 #include <type_traits>
 
 #include "options/option.hpp"
+#include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/c_files.h"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::options {
 
-// In the order in which interfaces list them. The structs have the defaults. Where an option belongs follows from its
-// struct: files of rules have those of TensorSelection, OutputFilter and TensorTargets, a plan.json those of
-// ConversionSettings.
-inline constexpr std::tuple request_options{
+// Those before and after the options of quantizing.
+inline constexpr std::tuple options_of_tensors{
     option(
         "to", &TensorTargets::to,
         {.in_python = false,
@@ -28,11 +27,11 @@ inline constexpr std::tuple request_options{
             .flag = nullptr}),
     option("include", &TensorSelection::include,
            {.help = "convert only tensors whose name matches; with an output of one array, write that tensor only",
-            .metavar = "REGEX"}),
+            .kind = ValueKind::pattern}),
     option("exclude", &TensorSelection::exclude,
-           {.help = "leave tensors alone whose name matches", .metavar = "REGEX"}),
-    option("only", &OutputFilter::only, {.help = "write only tensors whose name matches", .metavar = "REGEX"}),
-    option("drop", &OutputFilter::drop, {.help = "leave out tensors whose name matches", .metavar = "REGEX"}),
+           {.help = "leave tensors alone whose name matches", .kind = ValueKind::pattern}),
+    option("only", &OutputFilter::only, {.help = "write only tensors whose name matches", .kind = ValueKind::pattern}),
+    option("drop", &OutputFilter::drop, {.help = "leave out tensors whose name matches", .kind = ValueKind::pattern}),
     option("rename", &OutputFilter::rename,
            {.help = "replace what matches in each name by NEW, in which \\1 is the first group; one after another",
             .more = "``{regular expression: replacement}``: ``{r\"^module\\.\": \"\"}`` strips a prefix. Rules and "
@@ -40,20 +39,20 @@ inline constexpr std::tuple request_options{
             .metavar = "REGEX=NEW"}),
     option("skip_files", &OutputFilter::skip_files,
            {.help = "checkpoints: leave out files and folders that match, such as '*.bin' or original",
-            .metavar = "GLOB"}),
+            .kind = ValueKind::glob}),
     option("keep_rank", &TensorSelection::keep_rank,
            {.help = "leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is scalars, "
                     "biases and norms",
             .metavar = "N,..."}),
     option("keep_smaller", &TensorSelection::keep_smaller,
-           {.help = "leave tensors with fewer elements as they are, unless a rule names them", .metavar = "N"}),
+           {.help = "leave tensors with fewer elements as they are, unless a rule names them"}),
     option("preset", &TensorSelection::preset,
            {.words = {"none", "weights_only"},
             .help = "weights-only: the new type is for matrices of layers; embeddings, output head, norms and vectors "
                     "stay as they are"}),
     option("max_shard_size", &ConversionPlaces::max_shard_bytes,
            {.help = "checkpoints: cut the shards anew, so that none has more bytes of tensors: 5GB, 800MB, 2GiB",
-            .metavar = "SIZE"}),
+            .kind = ValueKind::size}),
     option("single_file", &ConversionPlaces::single_file,
            {.words = {"shards", "single"},
             .help = "checkpoints: one file for each model (default: as many as the input has)",
@@ -70,7 +69,7 @@ inline constexpr std::tuple request_options{
            {.low = 0,
             .high = 1,
             .help = "with strict loss: the share of a tensor's nonzero elements that may become zero (default {})",
-            .metavar = "SHARE"}),
+            .kind = ValueKind::share}),
     option("refuse_wrap", &ConversionSettings::refuse_wrap,
            {.in_python = false, .c_flag = TC_CONVERT_REFUSE_WRAP, .flag = nullptr}),
     option("refuse_zeroed", &ConversionSettings::refuse_zeroed, {.in_python = false, .flag = nullptr}),
@@ -91,68 +90,8 @@ inline constexpr std::tuple request_options{
     option("raw_codes", &TensorTargets::raw_codes,
            {.c_flag = TC_CONVERT_RAW_CODES,
             .help = "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode "
-                    "the weights)"}),
-    option("scheme", &QuantizeTargets::scheme, {.in_python = false, .flag = nullptr}),
-    option(
-        "budget", &QuantizeTargets::budget,
-        {.low = 0,
-         .high = 32,
-         .of_files = true,
-         .help = "choose a scheme for each matrix of a layer, so that these bits are the average of the weights that "
-                 "are quantized, in each model of a folder, scales included, and the sum of squared errors is small; "
-                 "reads the weights twice to measure each candidate",
-         .metavar = "BITS"}),
-    option("candidates", &QuantizeTargets::candidates,
-           {.of_files = true,
-            .help = "with a budget: the schemes to choose from, such as nvfp4 or mxfp4:even (default "
-                    "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel)",
-            .metavar = "SCHEME[:RECIPE],..."}),
-    option("recipe", &QuantizeTargets::recipe,
-           {.of_files = true,
-            .help = "with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil",
-            .metavar = "RECIPE"}),
-    option("spelling", &QuantizeTargets::spelling,
-           {.of_files = true,
-            .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
-                    "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
-            .metavar = "SPELLING"}),
-    option("compute_dtype", &QuantizeTargets::compute_dtype,
-           {.of_files = true,
-            .help = "with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of "
-                    "quantized layers bfloat16)",
-            .metavar = "DTYPE"}),
-    option(
-        "group_size", &QuantizeTargets::group_size,
-        {.of_files = true, .help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "N"}),
-    option("symmetric", &QuantizeTargets::symmetric, {.of_files = true, .help = "int4-group: no zero points"}),
-    option("power_of_two_scales", &QuantizeTargets::power_of_two_scales,
-           {.of_files = true, .help = "fp8-block: scales are powers of two, as float32 (DeepSeek's ue8m0)"}),
-    option("fuse", &QuantizeTargets::fuse,
-           {.words = {"auto", "never"},
-            .of_files = true,
-            .help = "one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's "
-                    "loaders want it)"}),
-    option("nonfinite", &QuantizeTargets::nonfinite,
-           {.words = {"error", "tool"},
-            .of_files = true,
-            .help = "with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of "
-                    "them"}),
-    option(
-        "clip", &QuantizeTargets::clip,
-        {.words = {"none", "mse"},
-         .of_files = true,
-         .help = "with a scheme: search the scale of each block, from the recipe's down to half, for the smallest sum "
-                 "of squared errors (default: the recipe's)"}),
-    option("convrot", &QuantizeTargets::convrot,
-           {.of_files = true,
-            .help = "int8-channel as comfyui: first turn groups of so many inputs, such as 256, by a Hadamard matrix, "
-                    "which ComfyUI undoes",
-            .metavar = "N"}),
-    option("importance", &QuantizeTargets::importance,
-           {.of_files = true,
-            .help = "with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by "
-                    "safetensors of a number for each column of each weight",
-            .metavar = "FILE"}),
+                    "the weights)"})};
+inline constexpr std::tuple options_of_outputs{
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
@@ -168,6 +107,11 @@ inline constexpr std::tuple request_options{
     option("parents", &ConversionPlaces::parents,
            {.c_flag = TC_CONVERT_PARENTS, .help = "create the folders of the output that do not exist"}),
 };
+
+// In the order in which interfaces list them. The structs have the defaults. Where an option belongs follows from its
+// struct: files of rules have those of TensorSelection, OutputFilter and TensorTargets, a plan.json those of
+// ConversionSettings.
+inline constexpr auto request_options = std::tuple_cat(options_of_tensors, quantize_targets, options_of_outputs);
 
 template <class Option>
 inline constexpr bool is_filter = std::is_same_v<typename Option::Owner, OutputFilter>;

@@ -27,6 +27,26 @@ struct Words {
   [[nodiscard]] constexpr const char* const* end() const { return word.data() + size(); }
 };
 
+// How interfaces read the value of a member whose type does not say it.
+enum class ValueKind : std::uint8_t {
+  text,     // as it is
+  pattern,  // a regular expression
+  glob,
+  list,   // texts, separated by commas
+  size,   // bytes: 5GB, 512MiB
+  bits,   // of an element: 4.5bits
+  share,  // from 0 to 1
+  file,   // a path
+};
+
+// The scheme that an option is of use with, if it is only one.
+struct OneScheme {
+  const char* name = "";  // empty: all
+  const char* hint = "";  // of the error that there is no weight of this scheme
+
+  [[nodiscard]] constexpr bool allows(std::string_view scheme) const { return *name == '\0' || scheme == name; }
+};
+
 // What is the same for members of all types.
 struct Facts {
   Words words = {};  // of an enum
@@ -40,12 +60,17 @@ struct Facts {
   bool of_files = false;      // tensorcast.cast() of a mapping lacks it
   bool in_python = true;      // a keyword of Python's functions
   int c_flag = 0;             // its tc_convert_flag; 0: none
-  const char* help = "";      // one sentence; {} is the default
-  const char* more = "";      // a second sentence, for pages that have room
-  // The sentence in `tcast convert` and `tcast plan`, if their default is another.
+  bool c_is_truth = false;    // the field of C only says whether the option is not at its default
+  OneScheme only_with = {};
+  const char* plan_key = "";      // in a plan.json, if it is not the name
+  bool planned_if_given = false;  // a plan.json has it only if it is not at its default
+  const char* help = "";          // one sentence; {} is the default
+  const char* more = "";          // a second sentence, for pages that have room
+  // The sentence in `tcast convert` and `tcast plan`, if their default is another, or what they convert.
   const char* convert_help = "";
-  const char* flag = "";     // of the command, if it is not the name; null: the command has none, or one of its own
-  const char* metavar = "";  // what the command's help calls the value
+  const char* flag = "";  // of the command, if it is not the name; null: the command has none, or one of its own
+  ValueKind kind = ValueKind::text;
+  const char* metavar = "";  // what the command's help calls the value; display only: see value_name()
 };
 
 template <class Value>
@@ -59,12 +84,16 @@ struct Option : Facts {
   using Owner = Struct;
   using Type = Value;
   static constexpr bool is_choice = std::is_enum_v<Value>;
+  static constexpr bool is_in_c = !std::is_same_v<Struct, CStruct>;
 
   const char* name;  // in every interface; the command writes dashes for underscores
   Value Struct::*member;
   CValue CStruct::*c_member;
 
   [[nodiscard]] constexpr Value usual() const { return Struct{}.*member; }
+  // Reports whether the option is not at its default.
+  [[nodiscard]] constexpr bool is_given(const Struct& owner) const { return owner.*member != usual(); }
+  [[nodiscard]] constexpr const char* in_plan() const { return *plan_key != '\0' ? plan_key : name; }
   [[nodiscard]] constexpr bool allows(Value value) const {
     if constexpr (is_choice) {
       return value >= Value{} && value <= static_cast<Value>(words.size() - 1);
@@ -118,6 +147,16 @@ constexpr void for_each(const List& list, Visit&& visit) {
 template <class List, class Holds>
 constexpr bool all_of(const List& list, Holds&& holds) {
   return std::apply([&](const auto&... each) { return (holds(each) && ...); }, list);
+}
+
+// The facts of a list's option of this name, for an option of another struct. No such option: does not compile.
+template <class List>
+consteval Facts facts_of(const List& list, std::string_view name) {
+  const Facts* found = nullptr;
+  for_each(list, [&](const auto& option) {
+    if (option.name == name) found = &option;
+  });
+  return *found;
 }
 
 // What is wrong with a value that Option::allows() refuses.

@@ -9,7 +9,9 @@ namespace tensorcast::options {
 // Becomes a member of any type.
 struct AnyMember {
   template <class Member>
-  constexpr operator Member() const;  // NOLINT
+  constexpr operator Member() const {  // NOLINT
+    return Member{};
+  }
 };
 
 // How many members an aggregate has.

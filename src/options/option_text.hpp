@@ -46,6 +46,30 @@ std::string python_default(const Option& option) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+// Returns the word that the command's help shows for the value; "" for flags, and for choices, whose words it shows.
+template <class Option>
+std::string value_name(const Option& option) {
+  if (*option.metavar != '\0') return option.metavar;
+  switch (option.kind) {
+    case ValueKind::text:
+    case ValueKind::list:
+      break;
+    case ValueKind::pattern:
+      return "REGEX";
+    case ValueKind::glob:
+      return "GLOB";
+    case ValueKind::size:
+      return "SIZE";
+    case ValueKind::bits:
+      return "BITS";
+    case ValueKind::share:
+      return "SHARE";
+    case ValueKind::file:
+      return "FILE";
+  }
+  return std::is_same_v<typename Option::Type, std::uint64_t> ? "N" : "";
+}
+
 // The sentence of help with the default in it.
 template <class Option>
 std::string help_text(const Option& option) {

@@ -160,6 +160,24 @@ class QuantizeTest(running.CommandTest):
                             (["--to", "fp8-block", "--recipe", "modelopt"], "no scales that are powers of two")):
             self.assertIn(words, self.refused("convert", "in", "-o", "out", "--power-of-two-scales", *more))
 
+    def test_an_option_without_its_scheme_is_refused(self):
+        for flag in (["--group-size", "32"], ["--no-symmetric"]):
+            said = self.refused("convert", "in", "-o", "out", "--to", "mxfp8", *flag)
+            self.assertIn("--group-size and --symmetric are of use with int4-group only", said)
+            self.assertIn("--to int4-group has groups", said)
+        for flag in ("recipe=rceil", "spelling=quark", "compute-dtype=float32", "group-size=32", "fuse=never",
+                     "nonfinite=tool", "clip=mse", "convrot=16", "importance=imatrix.gguf"):
+            said = self.refused("convert", "in", "-o", "out", "--to", "bfloat16", f"--{flag}")
+            self.assertIn(f"--{flag.partition('=')[0]} is of use with a scheme only", said)
+
+    def test_a_plan_names_a_recipe_as_the_table_does(self):
+        self.done("plan", "in", "-o", "out", "--to", "mxfp4", "--recipe", "RCEIL")
+        self.assertIn('"scheme":"mxfp4","recipe":"rceil"', (self.folder / "out/.tcast/plan.json").read_text())
+        self.done("run-shard", "out")
+        self.done("finish", "out")
+        self.done("convert", "in", "-o", "same", "--to", "mxfp4", "--recipe", "rceil")
+        self.assertEqual(self.read("out"), self.read("same"))
+
     def test_verify_against_the_source_finds_the_recipe(self):
         for more, recipe in ((["--to", "nvfp4"], "nvfp4 by modelopt"), (["--to", "mxfp4", "--recipe", "even"], "mxfp4 by even"),
                              (["--to", "int4-group", "--group-size", "32", "--no-symmetric"],

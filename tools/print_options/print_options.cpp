@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints the lists of options as modules of the Python package, which type checkers read.
 // scripts/make/print-options writes them.
-//   print_python_options cast    python/tensorcast/_option_list.py
-//   print_python_options files   python/tensorcast/_convert_options.py
-//   print_python_options onnx    python/tensorcast/onnx/_option_list.py
+//   print_python_options cast       python/tensorcast/_option_list.py
+//   print_python_options quantize   python/tensorcast/_quantize_options.py
+//   print_python_options files      python/tensorcast/_convert_options.py
+//   print_python_options onnx       python/tensorcast/onnx/_option_list.py
 
 #include <cctype>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,7 @@
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"
+#include "options/quantize_options.hpp"
 
 namespace {
 
@@ -23,6 +26,9 @@ using namespace tensorcast::options;
 template <class Option>
 inline constexpr bool is_in_request =
     std::is_base_of_v<typename Option::Owner, tensorcast::ConvertRequest> || is_filter<Option>;
+
+template <class Option>
+inline constexpr bool is_of_quantize = std::is_same_v<typename Option::Owner, tensorcast::QuantizeOptions>;
 
 // "round_mode" -> "RoundMode".
 std::string type_name(std::string_view name) {
@@ -38,21 +44,28 @@ std::string type_name(std::string_view name) {
 template <class Option>
 std::string annotation(const Option& option) {
   using Value = typename Option::Type;
+  if constexpr (is_of_quantize<Option>) {
+    if (option.words.size() != 0) return type_name(option.name);
+    if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
+    if constexpr (std::is_same_v<Value, std::string_view>) return "str | None";
+    if constexpr (std::is_same_v<Value, std::span<const float>>) return "Any";
+    return std::is_same_v<Value, bool> ? "bool | None" : std::is_integral_v<Value> ? "int | None" : "float | None";
+  }
   if constexpr (is_in_request<Option>) {
     if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
     if constexpr (Option::is_choice) return type_name(option.name) + " | None";
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-      return std::string_view(option.metavar).ends_with("...") ? "str | Iterable[str]" : "Patterns";
+      return option.kind == ValueKind::list ? "str | Iterable[str]" : "Patterns";
     }
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "Renames";
     if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "Rules";
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) {
-      return std::string_view(option.metavar) == "FILE" ? "str | os.PathLike[str] | None" : "str | None";
+      return option.kind == ValueKind::file ? "str | os.PathLike[str] | None" : "str | None";
     }
-    if (std::string_view(option.metavar) == "SIZE") return "int | str | None";
-    if (std::string_view(option.metavar) == "BITS") return "float | str | None";
+    if (option.kind == ValueKind::size) return "int | str | None";
+    if (option.kind == ValueKind::bits) return "float | str | None";
   }
   if (option.words.size() != 0) return type_name(option.name);
   if constexpr (is_io_types<Option>) return "bool | str | Iterable[str] | Mapping[str, DTypeLike | None]";
@@ -62,14 +75,44 @@ std::string annotation(const Option& option) {
   return std::is_same_v<Value, bool> ? "bool" : std::is_integral_v<Value> ? "int" : "float";
 }
 
-// "list", "flag": how the command line takes the value.
+const char* name_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::text:
+      return "text";
+    case ValueKind::pattern:
+      return "pattern";
+    case ValueKind::glob:
+      return "glob";
+    case ValueKind::list:
+      return "list";
+    case ValueKind::size:
+      return "size";
+    case ValueKind::bits:
+      return "bits";
+    case ValueKind::share:
+      return "share";
+    case ValueKind::file:
+      return "file";
+  }
+  return "";
+}
+
+// "texts", "flag": how Python's command line and keywords take the value.
 template <class Option>
-const char* kind(const Option&) {
+const char* kind(const Option& option) {
   using Value = typename Option::Type;
   if constexpr (is_io_types<Option>) return "io_types";
   if constexpr (is_weights_scheme<Option>) return "flag_or_text";
+  if (option.kind != ValueKind::text) return name_of(option.kind);
+  if constexpr (std::is_same_v<Value, tensorcast::Preset>) return "preset";
+  if constexpr (std::is_same_v<Value, tensorcast::DType>) return "type";
   if constexpr (Option::is_choice) return "choice";
-  if constexpr (is_list<Value>) return std::is_same_v<Value, std::vector<std::string>> ? "texts" : "types";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::ConvertRule>>) return "rules";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::Rename>>) return "renames";
+  if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "ranks";
+  if constexpr (std::is_same_v<Value, std::vector<std::string>>) return "texts";
+  if constexpr (std::is_same_v<Value, std::vector<tensorcast::DType>>) return "types";
+  if constexpr (std::is_same_v<Value, std::string>) return "text";
   if constexpr (std::is_same_v<Value, std::int64_t>) return "opset";
   return std::is_same_v<Value, bool> ? "flag" : std::is_integral_v<Value> ? "count" : "number";
 }
@@ -118,10 +161,11 @@ void print_members(const List& list, Holds holds) {
 template <class Option>
 std::string default_in_python(const Option& option) {
   if constexpr (is_io_types<Option> || is_weights_scheme<Option>) return "False";
+  if constexpr (is_of_quantize<Option>) return option.words.size() == 0 ? "None" : python_default(option);
   if constexpr (is_in_request<Option>) {
     const bool is_text = std::is_same_v<typename Option::Type, std::string>;
-    const std::string_view metavar = option.metavar;
-    if (Option::is_choice || is_text || metavar == "SIZE" || metavar == "BITS") return "None";
+    const bool is_size = option.kind == ValueKind::size || option.kind == ValueKind::bits;
+    if (Option::is_choice || is_text || is_size) return "None";
     if constexpr (std::is_same_v<typename Option::Type, bool>) return option.usual() ? "True" : "False";
     if constexpr (std::is_same_v<typename Option::Type, tensorcast::DType>) return "None";
   }
@@ -197,11 +241,6 @@ class CastOptions(CommonOptions, total=False):
   print("ONNX_ATTRIBUTES = " + names_where(cast_options, [](const Facts& facts) { return facts.since_opset != 0; }) +
         "\n");
   print("STRING_OPTIONS = " + names_where(cast_options, [](const Facts& facts) { return facts.for_strings; }) + "\n");
-  print("# Of conversions of files.");
-  print_defaults("REQUEST_DEFAULTS", request_options);
-  print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
-  print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
-  print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
 }
 
 void print_files() {
@@ -212,11 +251,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from ._option_list import CastOptions
 from ._options import DTypeLike
-from ._requests import Patterns, Preset, Renames, Rules
+from ._request_types import Patterns, Preset, Renames, Rules
 
 )");
   for_each(request_options, [](const auto& option) {
@@ -257,6 +296,35 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
   print(argument_lines(request_options) + "    \"\"\"\n\n");
   print_members(request_options, [](const auto& option) { return option.in_python && option.of_one_run; });
   print("\n\nConvertOptions.__module__ = \"tensorcast\"\n");
+  print_defaults("REQUEST_DEFAULTS", request_options);
+  print("# How their values are read.\nREQUEST_KINDS: dict[str, str] = {\n");
+  for_each(request_options, [](const auto& option) {
+    if (option.in_python) print(std::string("    \"") + option.name + "\": \"" + kind(option) + "\",\n");
+  });
+  print("}\n");
+  print("PLAN_OPTIONS = " + names_where(request_options, is_of_plan) + "\n");
+  print("FILTER_OPTIONS = " + names_where(request_options, is_of_filter) + "\n");
+  print("OF_MAPPINGS = " + names_where(request_options, is_of_mappings) + "\n");
+}
+
+void print_quantize() {
+  print(R"("""The options of quantize(). Printed by print_python_options from src/options/quantize_options.hpp."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from ._options import DTypeLike
+
+)");
+  for_each(quantize_options, [](const auto& option) { print_words(type_name(option.name), option.words); });
+  print(
+      "\n\nclass QuantizeOptions(TypedDict, total=False):\n"
+      "    \"\"\"The options of :func:`tensorcast.quantize`.\n\n    Args:\n");
+  print(argument_lines(quantize_options) + "    \"\"\"\n\n");
+  print_members(quantize_options, [](const Facts&) { return true; });
+  print("\n\nQuantizeOptions.__module__ = \"tensorcast\"\n");
+  print_defaults("DEFAULTS", quantize_options);
 }
 
 void print_onnx() {
@@ -301,8 +369,8 @@ class SearchOptions(TypedDict, total=False):
     for (char& c : flag) c = c == '_' ? '-' : c;
     const bool is_choice = std::decay_t<decltype(option)>::is_choice;
     print("    (\"" + std::string(option.name) + "\", \"--" + flag + "\", \"" + kind(option) + "\", \"" +
-          option.metavar + "\", (" + (is_choice ? quoted_words(option.words) : "") + "),\n     \"" + help_text(option) +
-          "\"),\n");
+          value_name(option) + "\", (" + (is_choice ? quoted_words(option.words) : "") + "),\n     \"" +
+          help_text(option) + "\"),\n");
   });
   print(")  # fmt: skip\n");
 }
@@ -313,6 +381,8 @@ int main(int argc, char** argv) {
   const std::string_view list = argc == 2 ? argv[1] : "";
   if (list == "cast") {
     print_cast();
+  } else if (list == "quantize") {
+    print_quantize();
   } else if (list == "files") {
     print_files();
   } else if (list == "onnx") {

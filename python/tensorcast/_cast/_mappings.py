@@ -12,8 +12,8 @@ import numpy as np
 from .. import _core, _requests
 from .._interop import _foreign
 from . import _arrays, _numpy_types, _tensors
+from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
 from .._errors import CastError
-from .._option_list import OF_MAPPINGS, REQUEST_DEFAULTS
 
 _PER_TENSOR = ("copy", "order", "report")
 

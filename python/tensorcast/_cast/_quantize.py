@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from . import _tensors
-from .._options import DTypeLike
+from .._errors import unknown_option
+from .._options import DTypeLike, shows
+from .._quantize_options import DEFAULTS, QuantizeOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class QuantizedWeight:
@@ -62,20 +67,8 @@ class QuantizedWeight:
         return f"QuantizedWeight({self.scheme!r}, recipe={self.recipe!r}, shape={self.shape})"
 
 
-def quantize(
-    x: Any,
-    scheme: str,
-    *,
-    recipe: str | None = None,
-    group_size: int | None = None,
-    symmetric: bool | None = None,
-    power_of_two_scales: bool | None = None,
-    compute_dtype: DTypeLike | None = None,
-    nonfinite: Literal["error", "tool"] = "error",
-    maximum: float | None = None,
-    clip: Literal["none", "mse"] = "none",
-    importance: Any = None,
-) -> QuantizedWeight:
+@shows(QuantizeOptions, DEFAULTS)
+def quantize(x: Any, scheme: str, **options: Unpack[QuantizeOptions]) -> QuantizedWeight:
     """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
 
     >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")
@@ -84,18 +77,7 @@ def quantize(
     Args:
         x: float32, bfloat16 or float16: an array or PyTorch tensor. Its type matters: many tools compute in it.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"q4_k"``; :func:`schemes` lists them.
-        recipe: the tool whose way is taken, or its mode; :func:`recipes` lists them. Default: the scheme's own, with one
-            difference: a tensor of zeros has scale 1.
-        group_size: ``int4-group``: how many inputs share a scale: 32, 64 or 128. Default: 128.
-        symmetric: ``int4-group``: ``False`` adds zero points.
-        power_of_two_scales: ``fp8-block``: scales are rounded up to powers of two.
-        compute_dtype: the weight is rounded to this type first. Default: its own.
-        nonfinite: NaN and infinity are an error, or quantized to whatever the tool makes of them, if that is defined.
-        maximum: the largest magnitude that a scale of the whole tensor is made for, where several tensors share a scale.
-        clip: ``"mse"`` searches the scale of each block, from the recipe's down to half, for the smallest sum of squared
-            errors. Not with one scale for the whole tensor.
-        importance: how much squared errors of each column count with ``clip``: an array of one number for each column, or
-            for each column of each matrix.
+        **options: those of :class:`QuantizeOptions`.
 
     Raises:
         OutOfRangeError: NaN or infinity; the error names the element.
@@ -104,16 +86,14 @@ def quantize(
 
     Formulas and tools: docs/blocks.md.
     """
-    if nonfinite not in ("error", "tool"):
-        raise ValueError(f"nonfinite={nonfinite!r} is not 'error' or 'tool'")
-    if clip not in ("none", "mse"):
-        raise ValueError(f"clip={clip!r} is not 'none' or 'mse'")
+    given: dict[str, Any] = {**options}
+    for name in given:
+        if name not in DEFAULTS:
+            raise unknown_option(name, DEFAULTS)
+    given["importance"] = _importance(given.get("importance"))
     weight = _tensors.to_core(x)
-    core = _core.quantize(
-        weight, scheme, False, recipe or "", group_size or 0, symmetric is not False,
-        bool(power_of_two_scales), compute_dtype, nonfinite == "tool", maximum, clip == "mse", _importance(importance)
-    )  # fmt: skip
-    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), compute_dtype or weight.dtype)
+    core = _core.quantize(weight, scheme, False, given)
+    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), given.get("compute_dtype") or weight.dtype)
 
 
 def _importance(given: Any) -> list[float]:
@@ -135,7 +115,7 @@ def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     Returns:
         uint8, with a row of bytes for each row of the weight.
     """
-    core = _core.quantize(_tensors.to_core(x), type, True, "", 0, True, False, None, False, None, False, _importance(importance))
+    core = _core.quantize(_tensors.to_core(x), type, True, {"importance": _importance(importance)})
     return _tensors.from_core(core.codes(), _tensors.is_torch(x))
 
 

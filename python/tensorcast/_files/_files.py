@@ -16,10 +16,10 @@ from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
 from . import _progress, _remote
 from .._arguments import plain_errors
-from .._convert_options import ConvertOptions
+from .._convert_options import REQUEST_DEFAULTS, ConvertOptions
 from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
-from .._option_list import DEFAULTS, REQUEST_DEFAULTS
+from .._option_list import DEFAULTS
 from .._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
 from .._requests import Path
@@ -103,11 +103,11 @@ def convert(
         "raw": raw,
         "strict_loss": strict_loss,
     }
-    cuts = request["single_file"] or request["max_shard_size"]
+    cuts = request["single_file"] or "max_shard_size" in request
     if cuts and not _core.is_checkpoint(request["input"]):
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
     asking = ("budget", "rules", "include", "drop", "only", "rename", "respell")
-    asks = to is not None or cuts or any(request[name] for name in asking)
+    asks = to is not None or cuts or any(request.get(name) for name in asking)
     same_format = os.path.splitext(request["input"])[1] == os.path.splitext(request["output"])[1]
     if not asks and (same_format or _core.is_checkpoint(request["input"])):
         raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
+#include "checkpoint/plan/option_json.hpp"
 #include "checkpoint/source/json_text.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/convert_options.hpp"
@@ -25,15 +26,6 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int plan_version = 2;
-
-template <class Option>
-void append_json(OrderedJson& json, const Option& option, typename Option::Type value) {
-  if constexpr (Option::is_choice) {
-    json[option.name] = static_cast<int>(value);
-  } else {
-    json[option.name] = option.actual(value);
-  }
-}
 
 OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;
@@ -123,16 +115,7 @@ std::uint64_t number(const Json& json) {
 
 template <class Option>
 void parse_option(const Json& json, const Option& option, typename Option::Type& value) {
-  using Value = typename Option::Type;
-  const Json& given = json.at(option.name);
-  if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, int>) {
-    const auto number = given.template get<std::int64_t>();
-    require(number >= 0 && number <= option.last(), "an option has no such value");
-    value = static_cast<Value>(number);
-  } else {
-    value = given.template get<Value>();
-    require(option.allows(value), "an option has no such value");
-  }
+  require(read_json(json, option, value), "an option has no such value");
 }
 
 ConversionSettings parse_settings(const Json& json) {

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "checkpoint/plan/option_json.hpp"
+#include "options/quantize_options.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::checkpoint {
@@ -39,12 +41,13 @@ nlohmann::ordered_json content_json(const LayerContent& content) {
 
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
   nlohmann::ordered_json json = {
-      {"scheme", quantizing.scheme},         {"recipe", quantizing.recipe},
-      {"numbers", name(quantizing.numbers)}, {"group_size", quantizing.group_size},
-      {"symmetric", quantizing.symmetric},   {"nonfinite", static_cast<int>(quantizing.nonfinite)}};
-  if (quantizing.power_of_two_scales) json["power_of_two_scales"] = true;
-  if (quantizing.compute != DType::undefined) json["compute"] = name(quantizing.compute);
-  if (quantizing.clip != Clip::none) json["clip"] = static_cast<int>(quantizing.clip);
+      {"scheme", quantizing.scheme}, {"recipe", quantizing.options.recipe}, {"numbers", name(quantizing.numbers)}};
+  // Those that each plan has, then those that were asked for.
+  for (const bool if_given : {false, true}) {
+    options::for_each(options::quantize_options, [&](const auto& option) {
+      if (option.planned_if_given == if_given) append_json(json, option, quantizing.options.*option.member);
+    });
+  }
   if (!quantizing.importance.file.empty()) {
     const quantized::ImportanceEntry& entry = quantizing.importance;
     json["importance"] = {{"file", entry.file}, {"name", entry.name}, {"row", entry.row}, {"version", entry.version}};
@@ -60,27 +63,24 @@ bool read_choice(const nlohmann::json& json, Choice last, Choice& choice) {
   return true;
 }
 
-// Folders have no GGUF. The quantizer checks the names and numbers.
+// Folders have no GGUF. The quantizer checks the numbers.
 bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizing) {
   quantizing.scheme = json.at("scheme").get<std::string>();
-  quantizing.recipe = json.at("recipe").get<std::string>();
-  quantizing.group_size = json.at("group_size").get<std::int64_t>();
-  quantizing.symmetric = json.at("symmetric").get<bool>();
   const Result<DType> numbers = parse_dtype(json.at("numbers").get<std::string>());
-  const Result<DType> compute =
-      json.contains("compute") ? parse_dtype(json.at("compute").get<std::string>()) : Result<DType>(DType::undefined);
-  if (!numbers || !compute) return false;
-  quantizing.power_of_two_scales = json.value("power_of_two_scales", false);
+  const auto recipe = json.at("recipe").get<std::string>();
+  const QuantizeRecipe* known = find_quantize_recipe(quantizing.scheme, recipe);
+  if (!numbers || known == nullptr) return false;
   quantizing.numbers = *numbers;
-  quantizing.compute = *compute;
-  if (json.contains("clip") && !read_choice(json.at("clip"), Clip::mse, quantizing.clip)) return false;
+  if (!recipe.empty()) quantizing.options.recipe = known->recipe;
   if (json.contains("importance")) {
     quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
                              .name = json.at("importance").at("name").get<std::string>(),
                              .row = json.at("importance").at("row").get<std::int64_t>(),
                              .version = json.at("importance").at("version").get<std::string>()};
   }
-  return read_choice(json.at("nonfinite"), NonFiniteWeights::tool, quantizing.nonfinite);
+  return options::all_of(options::quantize_options, [&](const auto& option) {
+    return read_json(json, option, quantizing.options.*option.member);
+  });
 }
 
 // Reads a layer with its name and shape, which those of another spelling have in their content.

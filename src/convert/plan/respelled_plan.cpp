@@ -9,6 +9,7 @@
 #include "convert/select/output_names.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/errors.hpp"
+#include "quantized/rewrite/target_options.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -41,21 +42,12 @@ Result<void> check_quantizing(const ConvertRequest& request) {
     if (request.convrot != 0) return fail("`convrot` is of int8-channel, and `budget` chooses schemes");
   }
   if (!quantizes(request)) {
-    const QuantizeTargets none;
-    const char* option = !request.recipe.empty()                       ? "recipe"
-                         : !request.spelling.empty()                   ? "spelling"
-                         : request.compute_dtype != none.compute_dtype ? "compute_dtype"
-                         : request.group_size != none.group_size       ? "group_size"
-                         : request.symmetric != none.symmetric         ? "symmetric"
-                         : request.power_of_two_scales                 ? "power_of_two_scales"
-                         : request.fuse != none.fuse                   ? "fuse"
-                         : request.nonfinite != none.nonfinite         ? "nonfinite"
-                         : request.clip != none.clip                   ? "clip"
-                         : request.convrot != none.convrot             ? "convrot"
-                         : !request.importance.empty()                 ? "importance"
-                                                                       : nullptr;
-    if (option == nullptr) return {};
-    return fail(fmt::format("`{}` is of use with a scheme only", option), "`to` names one, such as nvfp4");
+    const char* given = nullptr;
+    options::for_each(options::quantize_targets, [&](const auto& option) {
+      if (given == nullptr && option.is_given(request)) given = option.name;
+    });
+    if (given == nullptr) return {};
+    return fail(fmt::format("`{}` is of use with a scheme only", given), "`to` names one, such as nvfp4");
   }
   if (request.to != DType::undefined && !request.scheme.empty()) {
     return fail("there are a type and a scheme to convert to", "rules name types for some of the tensors");

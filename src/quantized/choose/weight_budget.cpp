@@ -19,6 +19,7 @@
 #include "quantized/choose/scheme_fit.hpp"
 #include "quantized/layer/decoded_reader.hpp"
 #include "quantized/names/joined_modules.hpp"
+#include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/budget.hpp"
 #include "tensorcast/version.hpp"
 
@@ -148,7 +149,7 @@ class BudgetChoice {
       if (!planned) {
         fitted.push_back({candidates_[c], std::move(planned).error()});
       } else {
-        fitted.push_back({candidates_[c], std::move(planned->quantizer), !planned->quantizing.symmetric});
+        fitted.push_back({candidates_[c], std::move(planned->quantizer), !planned->quantizing.options.symmetric});
       }
     }
     if (weight.scheme.empty()) {
@@ -206,22 +207,10 @@ class BudgetChoice {
 
 std::string basis_of(std::span<const ChosenWeight> weights, const quantized::FoundLayers& found,
                      const quantized::QuantizeRequest& request, const std::string& source) {
-  const QuantizeTargets& targets = request.targets;
-  nlohmann::json json = {version(),
-                         source,
-                         targets.budget,
-                         targets.candidates,
-                         targets.recipe,
-                         targets.spelling,
-                         static_cast<int>(targets.compute_dtype),
-                         targets.group_size,
-                         targets.symmetric,
-                         targets.power_of_two_scales,
-                         static_cast<int>(targets.fuse),
-                         static_cast<int>(targets.nonfinite),
-                         static_cast<int>(targets.clip),
-                         targets.importance,
-                         request.importance == nullptr ? "" : request.importance->version()};
+  nlohmann::json json = {version(), source, request.importance == nullptr ? "" : request.importance->version()};
+  options::for_each(options::quantize_targets, [&](const auto& option) {
+    json.push_back({option.name, request.targets.*option.member});
+  });
   for (const ChosenWeight& weight : weights) {
     json.push_back({found.layers[weight.layer].name, weight.scheme, weight.recipe});
   }

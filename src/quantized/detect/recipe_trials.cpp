@@ -264,16 +264,14 @@ class Trials {
           if (weighs && !can_weigh()) continue;
           if (power && found_.scheme != "fp8-block") continue;
           if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
-          std::optional<block::Quantizer> quantizer = make(recipe, dtype, is_default, power, weighs);
+          QuantizeOptions options = options_of(dtype, power);
+          options.recipe = is_default ? std::string_view() : recipe.recipe;
+          std::optional<block::Quantizer> quantizer = make(options, weighs);
           if (!quantizer) continue;
+          options.recipe = recipe.recipe;
           for (const bool shared : {false, true}) {
             if (shared && (!quantizer->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
-            outcomes_.push_back({.recipe = recipe.recipe,
-                                 .compute_dtype = dtype,
-                                 .power_of_two_scales = power,
-                                 .shared_maximum = shared,
-                                 .clip = clip_,
-                                 .uses_importance = weighs});
+            outcomes_.push_back({options, shared, weighs, 0, false});
             quantizers.emplace_back(*quantizer, is_default);
           }
         }
@@ -290,17 +288,19 @@ class Trials {
     return is_searched() || (is_raw_ && (found_.scheme == "q4_k" || found_.scheme == "q6_k"));
   }
 
+  // Returns the options of a trial, but for its recipe.
+  [[nodiscard]] QuantizeOptions options_of(DType dtype, bool power) const {
+    return {.group_size = found_.scheme == "int4-group" ? content_.block_columns : 0,
+            .symmetric = !content_.zero_points,
+            .power_of_two_scales = power,
+            .compute_dtype = dtype,
+            .nonfinite = NonFiniteWeights::tool,
+            .clip = clip_};
+  }
+
   // None: the recipe does not have the layer's blocks.
-  std::optional<block::Quantizer> make(const QuantizeRecipe& recipe, DType dtype, bool is_default, bool power,
-                                       bool weighs) const {
-    QuantizeOptions options{.recipe = is_default ? std::string_view() : recipe.recipe};
-    options.symmetric = !content_.zero_points;
-    options.power_of_two_scales = power;
-    options.compute_dtype = dtype;
-    options.nonfinite = NonFiniteWeights::tool;
-    options.clip = clip_;
+  [[nodiscard]] std::optional<block::Quantizer> make(QuantizeOptions options, bool weighs) const {
     if (weighs) options.importance = original_.importance;
-    if (found_.scheme == "int4-group") options.group_size = content_.block_columns;
     tensorcast::GgufBlock gguf = tensorcast::GgufBlock::none;
     if (is_raw_) gguf = find_block_format(found_.scheme, "gguf")->coding.gguf;
     Result<block::Quantizer> made = block::Quantizer::make(original_.dtype, part_shape(), found_.scheme, options, gguf);

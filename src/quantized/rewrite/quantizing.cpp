@@ -51,14 +51,7 @@ Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const Imp
 
 Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
                                       const ImportanceFile* importance) {
-  QuantizeOptions options;
-  options.recipe = quantizing.recipe;
-  options.group_size = quantizing.group_size;
-  options.symmetric = quantizing.symmetric;
-  options.power_of_two_scales = quantizing.power_of_two_scales;
-  options.compute_dtype = quantizing.compute;
-  options.nonfinite = quantizing.nonfinite;
-  options.clip = quantizing.clip;
+  QuantizeOptions options = quantizing.options;
   const std::vector<float> weights = TRY(importance_of(quantizing.importance, importance));
   options.importance = weights;
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
@@ -66,8 +59,7 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
 
 bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
-  const bool holds = quantizing.numbers == DType::float32 || quantizing.compute == DType::undefined ||
-                     quantizing.compute == quantizing.numbers;
+  const bool holds = quantizing.numbers == DType::float32 || quantizing.compute() == quantizing.numbers;
   return holds && quantizing.scheme == "int8-channel" && is_group_turned(size) && size <= most_turned &&
          shape.size() != 0 && shape.back() % size == 0;
 }
@@ -171,8 +163,8 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
                          ReadNumbers read, std::function<Result<float>()> maximum, const Execution& execution)
     : quantizer_(std::move(quantizer)),
       numbers_(quantizing.numbers),
-      compute_(quantizing.compute == DType::undefined ? quantizing.numbers : quantizing.compute),
-      symmetric_(quantizing.symmetric),
+      compute_(quantizing.compute()),
+      symmetric_(quantizing.options.symmetric),
       content_(content),
       read_(std::move(read)),
       maximum_(std::move(maximum)),
@@ -193,7 +185,7 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
                                                          const Execution& execution) {
   block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(content.shape)));
   // A plan may lie about what is made.
-  const LayerContent made = content_of(quantizer.layout(), content.name, !quantizing.symmetric);
+  const LayerContent made = content_of(quantizer.layout(), content.name, !quantizing.options.symmetric);
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||

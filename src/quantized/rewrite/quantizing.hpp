@@ -21,19 +21,19 @@ namespace tensorcast::quantized {
 // How the numbers of a weight become codes: quantize()'s arguments, in a plan.
 struct Quantizing {
   std::string scheme;
-  std::string recipe;                // "": the scheme's default, in which a tensor of zeros has scale 1
-  bool gguf = false;                 // ggml's blocks, whatever else the scheme may be
-  DType numbers = DType::float32;    // the type of the numbers that are read
-  DType compute = DType::undefined;  // they are rounded to it first; undefined: their own type
-  std::int64_t group_size = 0;
-  bool symmetric = true;
-  bool power_of_two_scales = false;
-  NonFiniteWeights nonfinite = NonFiniteWeights::error;
-  Clip clip = Clip::none;
+  bool gguf = false;               // ggml's blocks, whatever else the scheme may be
+  DType numbers = DType::float32;  // the type of the numbers that are read
+  // The recipe is a name in the table of recipes, or empty, and so outlives this. The importance is not set: its
+  // numbers are read when a quantizer is made.
+  QuantizeOptions options = {};
   ImportanceEntry importance = {};
 
+  // The type that the numbers are rounded to first.
+  [[nodiscard]] DType compute() const noexcept {
+    return options.compute_dtype == DType::undefined ? numbers : options.compute_dtype;
+  }
   // As TensorOutcome::search.
-  [[nodiscard]] std::string search() const { return search_text(clip, !importance.file.empty()); }
+  [[nodiscard]] std::string search() const { return search_text(options.clip, !importance.file.empty()); }
 };
 
 // Reads the importance, from `importance` if it is that file and open. Errors: as quantize(), except of elements; those

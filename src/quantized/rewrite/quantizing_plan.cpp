@@ -2,6 +2,7 @@
 #include "quantized/rewrite/quantizing_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +13,7 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/names/joined_modules.hpp"
+#include "quantized/rewrite/target_options.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -206,14 +208,22 @@ std::uint64_t PlannedWeight::bytes() const noexcept {
 }
 
 Result<void> check_scheme_options(const QuantizeTargets& targets, std::span<const std::string_view> schemes) {
-  const auto is_missing = [&](std::string_view scheme) { return std::ranges::find(schemes, scheme) == schemes.end(); };
-  if ((targets.group_size != 0 || !targets.symmetric) && is_missing("int4-group")) {
-    return invalid("`group_size` and `symmetric` are of use with int4-group only", "`to` int4-group has groups");
-  }
-  if (targets.power_of_two_scales && is_missing("fp8-block")) {
-    return invalid("`power_of_two_scales` is of use with fp8-block only", "scales of MX schemes are powers of two");
-  }
-  return {};
+  const char *missing = "", *hint = "";
+  options::for_each(options::quantize_targets, [&](const auto& option) {
+    const options::OneScheme& only = option.only_with;
+    const bool is_used = std::ranges::any_of(schemes, [&](std::string_view scheme) { return only.allows(scheme); });
+    if (*missing != '\0' || is_used || !option.is_given(targets)) return;
+    missing = only.name;
+    hint = only.hint;
+  });
+  if (*missing == '\0') return {};
+  std::vector<std::string> names;
+  options::for_each(options::quantize_targets, [&](const auto& option) {
+    if (std::string_view(option.only_with.name) == missing) names.push_back(fmt::format("`{}`", option.name));
+  });
+  return invalid(
+      fmt::format("{} {} of use with {} only", fmt::join(names, " and "), names.size() == 1 ? "is" : "are", missing),
+      hint);
 }
 
 Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
@@ -234,28 +244,21 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                                   const QuantizeRequest& request, const SpellingWriter& writer, bool beside_mxfp4) {
   const QuantizeTargets& targets = request.targets;
   const bool has_recipe = find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
-  const bool has_groups = weight.scheme == "int4-group";
   Quantizing quantizing{.scheme = weight.scheme,
-                        .recipe = !weight.recipe.empty() ? weight.recipe
-                                  : has_recipe           ? targets.recipe
-                                                         : std::string(),
                         .gguf = request.to_gguf,
                         .numbers = layer.is_quantized() ? DType::float32 : tensors[layer.codes()].dtype,
-                        .compute = targets.compute_dtype,
-                        .group_size = has_groups ? static_cast<std::int64_t>(targets.group_size) : 0,
-                        .symmetric = !has_groups || targets.symmetric,
-                        .power_of_two_scales = targets.power_of_two_scales && weight.scheme == "fp8-block",
-                        .nonfinite = targets.nonfinite,
-                        .clip = targets.clip,
+                        .options = options::options_for(targets, weight.scheme),
                         .importance = request.importance_of(layer.name)};
-  if (has_groups && quantizing.group_size == 0) quantizing.group_size = group_size_of(layer);
+  QuantizeOptions& options = quantizing.options;
+  if (!weight.recipe.empty() || !has_recipe) options.recipe = weight.recipe;
+  if (weight.scheme == "int4-group" && options.group_size == 0) options.group_size = group_size_of(layer);
   if (Error error = cannot_name(layer, weight.scheme, writer); !error.message.empty()) return error;
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return unsupported(fmt::format("GGUF has no {}", weight.scheme));
   }
   // As if the weight was converted to the type that models are trained in, and then quantized.
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
-    quantizing.compute = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+    options.compute_dtype = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
@@ -267,14 +270,14 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
     return error;
   }
   block::Quantizer& quantizer = *made;
+  if (!options.recipe.empty()) options.recipe = quantizer.layout().recipe->recipe;  // which outlives the request
   if (quantizer.layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
     return no_gguf(fmt::format("{} is a layout", weight.scheme));
   }
-  LayerContent becomes = content_of(quantizer.layout(), layer.name, !quantizing.symmetric);
+  LayerContent becomes = content_of(quantizer.layout(), layer.name, !options.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   becomes.rotation = rotation;
-  becomes.exact_scales = exact_scales_of(
-      quantizer.layout(), quantizing.compute == DType::undefined ? quantizing.numbers : quantizing.compute);
+  becomes.exact_scales = exact_scales_of(quantizer.layout(), quantizing.compute());
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),

@@ -291,7 +291,7 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
     if (layer.written.tensors.empty()) continue;
     model.layers.push_back(&layer.written);
     if (layer.content.scheme != "fp8-block") continue;
-    const bool has_power = layer.quantizing && layer.quantizing->power_of_two_scales;
+    const bool has_power = layer.quantizing && layer.quantizing->options.power_of_two_scales;
     has_powers = has_powers || has_power;
     has_others = has_others || !has_power;
   }

@@ -368,7 +368,7 @@ void add_request_options(CLI::App& command, ConvertArguments& arguments) {
   options::for_each(options::request_options, [&](const auto& option) {
     const std::string_view option_is = option.name;
     if (option_is == "to") {
-      add_target(command, "--to", arguments.request, options::help_text(option))->option_text(option.metavar);
+      add_target(command, "--to", arguments.request, options::help_text(option))->option_text(value_name(option));
     }
     if (option_is == "rules") add_rule_flags(command, arguments);
     if (option_is == "report") {

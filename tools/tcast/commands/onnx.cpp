@@ -227,13 +227,13 @@ void add_model_options(CLI::App& command, OnnxConvertArguments& arguments) {
     using Option = std::decay_t<decltype(option)>;
     const std::string flag = option_name(option.name);
     if constexpr (options::is_io_types<Option>) {
-      command.add_option(flag, arguments.io_types, help_text(option))->expected(0, 1)->option_text(option.metavar);
+      command.add_option(flag, arguments.io_types, help_text(option))->expected(0, 1)->option_text(value_name(option));
     } else if constexpr (options::is_weights_scheme<Option>) {
       command.add_option(flag, arguments.request.*option.member, help_text(option))
           ->expected(0, 1)
-          ->option_text(option.metavar);
+          ->option_text(value_name(option));
     } else if constexpr (std::is_same_v<typename Option::Type, std::int64_t>) {
-      command.add_option(flag, arguments.opset, help_text(option))->option_text(option.metavar);
+      command.add_option(flag, arguments.opset, help_text(option))->option_text(value_name(option));
     } else {
       add_listed(command, option, arguments.request.*option.member);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "dtype/try.hpp"
 #include "flags/request_flags.hpp"
 #include "flags/rules_yaml.hpp"
+#include "options/value_text.hpp"
 #include "process/printable.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -108,22 +110,17 @@ CLI::Option* add_target(CLI::App& app, const std::string& name, tensorcast::Tens
 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help) {
   return add_read(app, name, target, help, [](const std::string& text, std::uint64_t& bytes) {
-    const std::optional<std::uint64_t> size = parse_size(text);
+    const std::optional<std::uint64_t> size = options::parse_size(text);
     bytes = size.value_or(bytes);
     return size ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
   });
 }
 
-double parse_bits(std::string_view text) {
-  if (text.ends_with("bits")) text.remove_suffix(4);
-  const double bits = tensorcast::parse_whole<double>(text).value_or(0.0);
-  return bits >= 1.0 && bits <= 32.0 ? bits : 0.0;
-}
-
 CLI::Option* add_bits(CLI::App& app, const std::string& name, double& target, const std::string& help) {
   const auto read = [](const std::string& text, double& bits) {
-    bits = parse_bits(text);
-    return bits != 0.0 ? std::string() : fmt::format("\"{}\" is not a size such as 4.5bits", text);
+    const std::optional<double> size = options::parse_bits(text);
+    bits = size.value_or(bits);
+    return size ? std::string() : fmt::format("\"{}\" is not a size such as 4.5bits", text);
   };
   return add_read(app, name, target, help, read)->option_text("BITS");
 }

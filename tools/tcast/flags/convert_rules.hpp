@@ -38,9 +38,7 @@ CLI::Option* add_renames(CLI::App& app, const std::string& name, std::vector<ten
 // Adds an option that takes a size such as 5GB.
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help);
 
-// Parses "4.5bits" or "4.5". Returns 0 if it is no number from 1 to 32.
-[[nodiscard]] double parse_bits(std::string_view text);
-// Adds an option that takes such a size.
+// Adds an option that takes a size such as 4.5bits.
 CLI::Option* add_bits(CLI::App& app, const std::string& name, double& target, const std::string& help);
 
 // Adds --only, --drop, --rename and --skip-files.

@@ -29,14 +29,14 @@ CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Ty
                            help);
   } else if constexpr (std::is_same_v<Value, double>) {
     if (option.low != 0) return add_finite(app, name, target, help);
-    return app.add_option(name, target, help)->check(not_negative())->option_text(option.metavar);
+    return app.add_option(name, target, help)->check(not_negative())->option_text(value_name(option));
   } else if constexpr (std::is_same_v<Value, std::vector<tensorcast::DType>>) {
     return add_dtypes(app, name, target, help);
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    return repeatable(app.add_option(name, target, help + "; repeatable"))->option_text(option.metavar);
+    return repeatable(app.add_option(name, target, help + "; repeatable"))->option_text(value_name(option));
   } else {
     static_assert(std::is_same_v<Value, std::uint64_t>);
-    return app.add_option(name, target, help)->check(not_negative())->option_text(option.metavar);
+    return app.add_option(name, target, help)->check(not_negative())->option_text(value_name(option));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -17,6 +18,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
 #include "flags/convert_rules.hpp"
+#include "options/value_text.hpp"
 #include "process/printable.hpp"
 
 namespace tcast {
@@ -72,6 +74,13 @@ double scale_of(const YAML::Node& node) {
   const std::optional<double> scale = tensorcast::parse_whole<double>(word);
   if (!scale || !std::isfinite(*scale)) throw Mistake{fmt::format("\"{}\" is not a finite number", word), node.Mark()};
   return *scale;
+}
+
+double bits_of(const YAML::Node& node) {
+  const std::string word = word_of(node);
+  const std::optional<double> bits = options::parse_bits(word);
+  if (!bits) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word), node.Mark()};
+  return *bits;
 }
 
 bool truth_of(const YAML::Node& node) {
@@ -169,7 +178,7 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
   } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
     for_each(node, [&](const YAML::Node& rank) { value.push_back(static_cast<std::int64_t>(number_of(rank))); });
   } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-    const bool is_pattern = std::string_view(option.metavar) == "REGEX";
+    const bool is_pattern = option.kind == options::ValueKind::pattern;
     for_each(node, [&](const YAML::Node& text) { value.push_back(is_pattern ? pattern_of(text) : word_of(text)); });
   } else if constexpr (std::is_same_v<Value, DType>) {
     const DType dtype = type_of(node);
@@ -191,9 +200,8 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     }
     throw Mistake{fmt::format("\"{}\" is not a {}; there are {}", word_of(node), option.name, known), node.Mark()};
   } else if constexpr (std::is_same_v<Value, double>) {
-    const double bits = parse_bits(word_of(node));
-    if (bits == 0.0) throw Mistake{fmt::format("\"{}\" is not a size such as 4.5bits", word_of(node)), node.Mark()};
-    if (value == 0.0) value = bits;
+    const double number = option.kind == options::ValueKind::bits ? bits_of(node) : scale_of(node);
+    if (value == option.usual()) value = number;
   } else {
     const std::uint64_t number = number_of(node);
     if (value == 0) value = number;

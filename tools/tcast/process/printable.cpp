@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -190,36 +188,5 @@ std::string count_text(std::uint64_t count, std::string_view noun) {
 }
 
 std::string short_number(double value) { return fmt::format("{:.6g}", value); }
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  double number = 0.0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc{}) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  std::string unit;
-  for (const char c : text) unit += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  constexpr std::pair<std::string_view, double> units[] = {{"", 1.0},
-                                                           {"B", 1.0},
-                                                           {"KB", 1e3},
-                                                           {"MB", 1e6},
-                                                           {"GB", 1e9},
-                                                           {"TB", 1e12},
-                                                           {"K", 1e3},
-                                                           {"M", 1e6},
-                                                           {"G", 1e9},
-                                                           {"T", 1e12},
-                                                           {"KIB", 1024.0},
-                                                           {"MIB", 1048576.0},
-                                                           {"GIB", 1073741824.0},
-                                                           {"TIB", 1099511627776.0}};
-  for (const auto& [known, factor] : units) {
-    const double bytes = number * factor;
-    constexpr double most = 9e18;
-    if (unit == known)
-      return bytes >= 1.0 && bytes < most ? std::optional(static_cast<std::uint64_t>(bytes)) : std::nullopt;
-  }
-  return std::nullopt;
-}
 
 }  // namespace tcast

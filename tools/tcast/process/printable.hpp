@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,8 +31,5 @@ namespace tcast {
 [[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);         // "[2, 3]", "[]" for a scalar
 [[nodiscard]] std::string count_text(std::uint64_t count, std::string_view noun);  // "1 tensor", "2 tensors"
 [[nodiscard]] std::string short_number(double value);                              // at most 6 significant digits
-
-// Reads "5GB", "800 MB", "2GiB" or a number of bytes; nullopt if it is none, or 0.
-[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace tcast
