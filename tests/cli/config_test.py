@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a model's configuration: every change of it is that of a tree, and it fits the tensors."""
+
+import itertools
+import json
+import shutil
+
+import running
+from quantized_models import MODELS
+
+SECTION = {"group_size": 32, "bits": 4}
+LISTS = {"deepseek": "modules_to_not_convert", "mxfp8": "modules_to_not_convert", "ct-nvfp4": "ignore",
+         "modelopt-fp8": "ignore", "nf4": "llm_int8_skip_modules", "awq": "modules_to_not_convert"}
+
+
+def remove(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class ConfigTest(running.CommandTest):
+    def config(self, folder="out"):
+        return json.loads((self.folder / folder / "config.json").read_text())
+
+    def section(self, folder="out"):
+        return self.config(folder)["quantization_config"]
+
+    def two_modules(self, name, first="a", second="b", section=None):
+        """A model whose layer is there twice. Returns the first weight's module."""
+        model = MODELS[name][0]()
+        weight = next(iter(model.weights))
+        module = weight.removesuffix(".weight")
+        for tensor, content in list(model.tensors.items()):
+            if tensor.startswith(module + "."):
+                del model.tensors[tensor]
+                for each in (first, second):
+                    model.tensors[each + tensor.removeprefix(module)] = content
+        if section is not None:
+            model.config["quantization_config"].update(section)
+        model.write(self.folder / "in")
+        return model
+
+    def convert(self, *arguments):
+        remove(self.folder / "out")
+        return self.done("convert", "in", "-o", "out", *arguments)
+
+
+class SectionsTest(ConfigTest):
+    def test_sections_side_by_side(self):
+        model = MODELS["mlx"][0]()
+        items = {"Q": ("quantization", SECTION), "C": ("quantization_config", SECTION), "A": ("a", "\"quantization\": {"),
+                 "T": ("text_config", {"x": 1, "quantization": SECTION, "compression_config": SECTION})}
+        for order in itertools.permutations("QCAT"):
+            for keys in (order, order[:2]):
+                if "Q" not in keys:
+                    continue
+                remove(self.folder / "in")
+                model.config = None
+                model.write(self.folder / "in")
+                text = json.dumps(dict(items[key] for key in keys), indent=2 if "A" in keys else None)
+                (self.folder / "in/config.json").write_text(text)
+                self.convert("--to", "bfloat16")
+                wanted = {items[key][0]: items[key][1] for key in keys if key in "AT"}
+                if "T" in keys:
+                    wanted["text_config"] = {"x": 1}
+                self.assertEqual(self.config(), wanted)
+                self.convert("--to", "fp8-channel", "--rule", ".=fp8-channel")
+                self.assertEqual(list(self.config()), [*wanted, "quantization_config"])
+
+    def test_lists_of_modules_that_are_null_or_empty(self):
+        for name, key in LISTS.items():
+            for value in (None, [], ["lm_head"]):
+                with self.subTest(name, value=value):
+                    remove(self.folder / "in")
+                    self.two_modules(name, section={key: value})
+                    self.convert("--to", "bfloat16", "--exclude", r"^b\.")
+                    self.assertEqual(self.section()[key], ["a", *(value or [])])
+                    self.assertEqual((self.folder / "out/config.json").read_text().count(f'"{key}"'), 1)
+                    self.done("verify", "out", "--against", "in")
+
+    def test_a_list_of_another_type_is_refused_by_name(self):
+        for value in ("lm_head", {}, 5):
+            remove(self.folder / "in")
+            remove(self.folder / "out")
+            self.two_modules("ct-nvfp4", section={"ignore": value})
+            error = self.refused("convert", "in", "-o", "out", "--to", "bfloat16", "--exclude", r"^b\.")
+            self.assertIn(f'"ignore" is {json.dumps(value)}, and must be a list of modules', error)
+            self.assertIn("config.json", error)
+            self.assertFalse((self.folder / "out").exists())
+            self.convert("--to", "bfloat16")
+
+
+class EmptyWeightsTest(ConfigTest):
+    def test_more_rows_without_elements_than_are_at_hand(self):
+        header = json.dumps({"a.up_proj.weight": {"dtype": "BF16", "shape": [3000000, 0], "data_offsets": [0, 0]}}).encode()
+        (self.folder / "in.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+        for scheme in ("fp8-channel", "int8-channel"):
+            self.done("convert", "in.safetensors", "-o", f"{scheme}.safetensors", "--to", scheme)
+            self.done("convert", f"{scheme}.safetensors", "-o", f"{scheme}-back.safetensors", "--to", "bfloat16")
+
+
+if __name__ == "__main__":
+    running.main(__doc__)
