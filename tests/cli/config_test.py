@@ -6,6 +6,8 @@ import itertools
 import json
 import shutil
 
+import checkpoints
+import quantized_models
 import running
 from quantized_models import MODELS
 
@@ -88,6 +90,68 @@ class SectionsTest(ConfigTest):
             self.assertIn("config.json", error)
             self.assertFalse((self.folder / "out").exists())
             self.convert("--to", "bfloat16")
+
+
+class RenameTest(ConfigTest):
+    def test_lists_follow(self):
+        for name, key in LISTS.items():
+            with self.subTest(name):
+                remove(self.folder / "in")
+                self.two_modules(name, "model.a", "model.b", {key: ["model.c", "re:model\\.[cd]$", "head"]})
+                for tensor in ("model.c", "head"):
+                    self.add_plain(f"{tensor}.weight")
+                self.convert("--to", "bfloat16", "--exclude", r"^model\.b\.", "--rename", r"^model\.=m.")
+                self.assertEqual(self.section()[key], ["m.a", "m.c", "m.c", "head"])
+                self.done("verify", "out", "--against", "in", "--rename", r"^model\.=m.")
+                names = {layer["name"] for layer in json.loads(self.done("inspect", "out", "--json"))["layers"]}
+                self.assertEqual(names, {"m.b.weight"})
+
+    def add_plain(self, name):
+        """Adds a matrix of numbers to the model's file."""
+        path = self.folder / "in/model.safetensors"
+        tensors, metadata = checkpoints.read(path)
+        tensors[name] = ("BF16", [2, 2], bytes(8))
+        path.write_bytes(quantized_models.safetensors(tensors, metadata))
+
+    def test_what_names_no_module_stays_byte_for_byte(self):
+        self.two_modules("ct-nvfp4", section={"ignore": ["re:.*head", "x"]})
+        before = (self.folder / "in/config.json").read_text()
+        self.convert("--rename", "^=model.")
+        self.assertEqual((self.folder / "out/config.json").read_text(), before)
+
+    def test_layers_that_are_keys_follow(self):
+        self.two_modules("mlx")
+        config = self.config("in")
+        config["quantization"] = {**config["quantization"], "a": dict(config["quantization"]), "x": False}
+        (self.folder / "in/config.json").write_text(json.dumps(config))
+        self.convert("--rename", "^a=c")
+        self.assertIn("c", self.config()["quantization"])
+        self.assertNotIn("a", self.config()["quantization"])
+        self.done("convert", "out", "-o", "decoded", "--to", "float32")
+
+    def test_layers_are_not_torn_apart(self):
+        self.two_modules("deepseek")
+        for old, words in (("a.weight$", "are no weight any more"), ("a.weight_scale_inv", "are no weight any more")):
+            error = self.refused("convert", "in", "-o", "out", "--rename", f"^{old}=x")
+            self.assertIn(words, error)
+            self.assertIn('"a.weight"', error)
+
+    def test_a_layer_that_a_key_or_a_pattern_no_longer_describes_is_refused(self):
+        groups = {"group_0": {"targets": ["re:a$"], "weights": MODELS["ct-int4"][0]().config["quantization_config"][
+            "config_groups"]["group_0"]["weights"]}}
+        self.two_modules("ct-int4", section={"config_groups": groups, "ignore": ["b"]})
+        self.convert("--rename", "^a=c")
+        self.assertEqual(self.section()["config_groups"]["group_0"]["targets"], ["c"])
+        names = {layer["name"] for layer in json.loads(self.done("inspect", "out", "--json"))["layers"]}
+        self.assertIn("c.weight", names)
+
+    def test_names_in_metadata_follow(self):
+        model = MODELS["comfyui-fp8"][0]()
+        module = next(iter(model.weights)).removesuffix(".weight")
+        model.write(self.folder / "in")
+        self.convert("--rename", f"^{module}=m")
+        names = {layer["name"] for layer in json.loads(self.done("inspect", "out", "--json"))["layers"]}
+        self.assertIn("m.weight", names)
 
 
 class EmptyWeightsTest(ConfigTest):

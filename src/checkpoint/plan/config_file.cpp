@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "checkpoint/source/json_tree.hpp"
@@ -123,10 +124,52 @@ Result<void> add_unquantized(JsonTree& tree, JsonTree::Node description, const s
   return {};
 }
 
-// quantize_config.json of GPTQ and quant_config.json of AWQ are descriptions as a whole.
+// Puts the new entries in the places of those of a list.
+Result<void> rename_entries(JsonTree& tree, JsonTree::Node list, const file_conversion::NewEntries& renamed) {
+  if (tree.kind(list) != JsonKind::array) return {};
+  std::map<std::size_t, std::vector<std::string>> changed;
+  const std::vector<std::string_view> elements = TRY(elements_of(tree.text(list)));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (!elements[i].starts_with('"')) continue;
+    const auto found = renamed.find(unquoted(elements[i]));
+    if (found == renamed.end()) continue;
+    for (const std::string& entry : found->second) changed[i].push_back(json_quoted(entry));
+  }
+  if (!changed.empty()) tree.replace(list, TRY(with_elements(tree.text(list), {}, changed)));
+  return {};
+}
+
+void rename_key(JsonTree& tree, JsonTree::Node member, const file_conversion::NewEntries& renamed) {
+  const auto found = renamed.find(tree.key(member));
+  if (found != renamed.end() && found->second.size() == 1) tree.rename(member, found->second.front());
+}
+
+Result<void> rename_modules(JsonTree& tree, JsonTree::Node description, const file_conversion::NewEntries& renamed) {
+  for (const JsonTree::Node member : tree.members(description)) {
+    const std::string key = tree.key(member);
+    const bool is_object = tree.kind(member) == JsonKind::object;
+    if (is_module_list(key)) {
+      TRY(rename_entries(tree, member, renamed));
+    } else if (key == "config_groups") {
+      for (const JsonTree::Node group : tree.members(member)) {
+        for (const JsonTree::Node of_group : tree.members(group)) {
+          if (tree.key(of_group) == "targets") TRY(rename_entries(tree, of_group, renamed));
+        }
+      }
+    } else if (is_object && file_conversion::has_modules_as_keys(key)) {
+      for (const JsonTree::Node module : tree.members(member)) rename_key(tree, module, renamed);
+    } else if (is_object || tree.text(member) == "true" || tree.text(member) == "false") {
+      rename_key(tree, member, renamed);
+    }
+  }
+  return {};
+}
+
+// quantize_config.json of GPTQ and quant_config.json of AWQ are descriptions as a whole, as are entries of metadata.
 bool is_description(std::string_view path) {
   const std::string name = last_component(std::string(path));
-  return name == "quantize_config.json" || name == "quant_config.json";
+  return name == "quantize_config.json" || name == "quant_config.json" || name == "quantization_config" ||
+         name == "_quantization_metadata";
 }
 
 std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree, std::string_view file_name) {
@@ -193,11 +236,21 @@ Result<std::string> with_unquantized(std::string_view text, std::span<const std:
   return tree.changed();
 }
 
+Result<std::string> with_new_entries(std::string_view text, const file_conversion::NewEntries& renamed,
+                                     std::string_view file_name) {
+  JsonTree tree = TRY(JsonTree::parse(text));
+  for (const JsonTree::Node description : descriptions_of(tree, file_name)) {
+    TRY(rename_modules(tree, description, renamed));
+  }
+  return tree.changed();
+}
+
 Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config) {
   Result<std::string> rewritten = std::string(text);
   if (config.dtype != DType::undefined) rewritten = with_dtype(*rewritten, config.dtype);
   if (rewritten && !config.section.empty()) rewritten = with_section(*rewritten, config.section);
   if (rewritten && config.unquantized) rewritten = without_quantization(*rewritten);
+  if (rewritten && !config.renamed.empty()) rewritten = with_new_entries(*rewritten, config.renamed, config.name);
   if (rewritten && !config.decoded.empty()) rewritten = with_unquantized(*rewritten, config.decoded, config.name);
   return rewritten;
 }

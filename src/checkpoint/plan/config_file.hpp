@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
+#include "convert/select/renamed_modules.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
@@ -36,6 +37,11 @@ namespace tensorcast::checkpoint {
 // new one. `file_name` tells whether all of `text` is a description. Errors: parse, also if a list is of another type.
 [[nodiscard]] Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules,
                                                    std::string_view file_name = "config.json");
+
+// Renames the modules that descriptions in `text` name. `file_name`: as above, or the key of an entry of metadata.
+// Errors: parse.
+[[nodiscard]] Result<std::string> with_new_entries(std::string_view text, const file_conversion::NewEntries& renamed,
+                                                   std::string_view file_name);
 
 // Carries out what is planned for a configuration. Errors: parse.
 [[nodiscard]] Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config);
