@@ -154,6 +154,28 @@ class RenameTest(ConfigTest):
         self.assertIn("m.weight", names)
 
 
+class SingleFileTest(ConfigTest):
+    def test_a_configuration_beside_the_output_is_not_contradicted(self):
+        self.two_modules("ct-nvfp4")
+        before = (self.folder / "in/config.json").read_text()
+        for arguments in (["--to", "bfloat16"], ["--respell", "modelopt"], ["--drop", "^b", "--rule", "^a=fp8-channel"]):
+            error = self.refused("convert", "in/model.safetensors", "-o", "in/new.safetensors", *arguments)
+            self.assertIn('config.json names the quantization "compressed-tensors"', error)
+            self.assertIn("another folder", error)
+            self.assertFalse((self.folder / "in/new.safetensors").exists())
+        self.done("convert", "in/model.safetensors", "-o", "new.safetensors", "--to", "bfloat16")
+        self.done("convert", "in/model.safetensors", "-o", "in/copy.safetensors", "--drop", "^b")
+        self.assertEqual((self.folder / "in/config.json").read_text(), before)
+
+    def test_a_configuration_that_says_nothing_is_warned_of(self):
+        model = quantized_models.Model(1, {})
+        model.tensors["a.up_proj.weight"] = ("BF16", [32, 32], bytes(2048))
+        model.write(self.folder / "in")
+        done = self.exits(0, "convert", "in/model.safetensors", "-o", "in/new.safetensors", "--to", "fp8-channel")
+        self.assertIn("config.json stays as it is, and only the output's metadata say that it is quantized",
+                      done.stdout + done.stderr)
+
+
 class EmptyWeightsTest(ConfigTest):
     def test_more_rows_without_elements_than_are_at_hand(self):
         header = json.dumps({"a.up_proj.weight": {"dtype": "BF16", "shape": [3000000, 0], "data_offsets": [0, 0]}}).encode()
