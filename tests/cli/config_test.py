@@ -176,6 +176,46 @@ class SingleFileTest(ConfigTest):
                       done.stdout + done.stderr)
 
 
+class VerifyTest(ConfigTest):
+    def quantized(self):
+        remove(self.folder / "in")
+        model = quantized_models.Model(1, {})
+        for name in ("model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj", "lm_head"):
+            model.tensors[name + ".weight"] = ("BF16", [32, 32], quantized_models.brains([i / 512 for i in range(1024)]))
+        model.write(self.folder / "in")
+        self.convert("--to", "nvfp4", "--spelling", "compressed-tensors", "--exclude", "down_proj")
+        self.done("verify", "out", "--against", "in")
+        self.done("verify", "out")
+        (self.folder / "out/SHA256SUMS").unlink()
+
+    def edit(self, change):
+        config = self.config()
+        change(config["quantization_config"])
+        (self.folder / "out/config.json").write_text(json.dumps(config))
+
+    def refused_by(self, module, words):
+        error = self.refused("verify", "out", "--against", "in")
+        self.assertIn(words, error)
+        self.assertIn("out/config.json", error)
+        self.assertIn(f'"{module}.weight"', error)
+
+    def test_a_module_that_is_listed_and_has_codes(self):
+        self.quantized()
+        self.edit(lambda section: section["ignore"].append("model.layers.0.mlp.up_proj"))
+        self.refused_by("model.layers.0.mlp.up_proj", "as not quantized, and its codes are there")
+
+    def test_a_module_that_is_not_listed_and_has_no_codes(self):
+        for module in ("model.layers.0.mlp.down_proj", "lm_head"):
+            self.quantized()
+            self.edit(lambda section: section["ignore"].remove(module))
+            self.refused_by(module, "as quantized, and it has no codes")
+
+    def test_what_the_source_says_already_is_no_fault_of_the_conversion(self):
+        self.two_modules("ct-nvfp4", section={"ignore": ["b"]})
+        self.convert("--max-shard-size", "1MB")
+        self.done("verify", "out", "--against", "in")
+
+
 class EmptyWeightsTest(ConfigTest):
     def test_more_rows_without_elements_than_are_at_hand(self):
         header = json.dumps({"a.up_proj.weight": {"dtype": "BF16", "shape": [3000000, 0], "data_offsets": [0, 0]}}).encode()
