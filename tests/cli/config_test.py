@@ -210,6 +210,14 @@ class VerifyTest(ConfigTest):
             self.edit(lambda section: section["ignore"].remove(module))
             self.refused_by(module, "as quantized, and it has no codes")
 
+    def test_a_configuration_that_is_not_json(self):
+        self.quantized()
+        path = self.folder / "out/config.json"
+        path.write_text(path.read_text().rstrip().removesuffix("}"))
+        error = self.refused("verify", "out", "--against", "in")
+        self.assertIn("out/config.json", error)
+        self.assertIn("not valid JSON", error)
+
     def test_what_the_source_says_already_is_no_fault_of_the_conversion(self):
         self.two_modules("ct-nvfp4", section={"ignore": ["b"]})
         self.convert("--max-shard-size", "1MB")

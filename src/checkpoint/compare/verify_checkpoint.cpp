@@ -10,6 +10,7 @@
 #include "checkpoint/compare/compare_model.hpp"
 #include "checkpoint/compare/config_check.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
+#include "checkpoint/source/json_text.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -19,6 +20,7 @@
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
+#include "quantized/layout/quantization_claim.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -88,6 +90,7 @@ class Verification {
                              "`against` compares its tensors with the checkpoint that it was converted from"));
     }
     if (has_sums) TRY(check_hashes(sums_path));
+    TRY(check_json());
     if (!request_.against.empty()) TRY(check_tensors());
     for (const SourceModel& model : output_.models) {
       OpenedModel opened = opened_model(output_, model);
@@ -126,6 +129,17 @@ class Verification {
     for (std::string& warning : quantized::scale_warnings(found, *output.reader)) {
       outcome_.warnings.push_back(prefix + std::move(warning));
     }
+  }
+
+  // Configurations must be JSON. Without one, codes are compared as numbers.
+  Result<void> check_json() const {
+    for (const ListedFile& file : output_.others) {
+      if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
+      const std::unique_ptr<StoredFile> opened = TRY(open_source(output_.folder, file.name));
+      const std::string text = TRY(read_text(*opened, max_config_bytes));
+      TRY(in_file(opened->path(), visit_json(text, [](const JsonPath&, const JsonValue&) {})));
+    }
+    return {};
   }
 
   // The configuration must say of each module what its tensors are, unless that of the source did not either.
