@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -43,12 +44,22 @@ inline void read_index(std::string_view text) {
   require(named.ok() && named->size() == 1 && named->front().second == "a file");
 }
 
-// A config: rewriting it twice gives what rewriting it once gave.
+// A config: no change gives anything but what is meant, and made twice it is what it was made once.
 inline void read_config(std::string_view text) {
-  const Result<std::string> once = with_dtype(text, DType::bfloat16);
-  if (!is_read(once)) return;
-  const Result<std::string> twice = with_dtype(*once, DType::bfloat16);
-  require(twice.ok() && *twice == *once);
+  const std::string modules[] = {"a", "b \"c\""};
+  const auto changes = {
+      PlannedConfig{.name = "config.json", .dtype = DType::bfloat16},
+      PlannedConfig{.name = "config.json", .unquantized = true},
+      PlannedConfig{.name = "quant_config.json", .decoded = {std::begin(modules), std::end(modules)}},
+      PlannedConfig{.name = "config.json", .section = "{\"ignore\":[]}"},
+  };
+  for (const PlannedConfig& change : changes) {
+    const Result<std::string> once = rewritten_config(text, change);
+    if (!is_read(once)) continue;
+    const Result<std::string> twice = rewritten_config(*once, change);
+    require(twice.ok());
+    require(!change.section.empty() || *twice == *once);  // a section goes to the end, on a line of its own
+  }
 }
 
 // A plan: its text is the same after reading it.

@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "checkpoint/compare/compare_model.hpp"
+#include "checkpoint/compare/config_check.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
+#include "checkpoint/source/json_text.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -18,6 +20,8 @@
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
+#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/names/module_name.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
@@ -86,10 +90,13 @@ class Verification {
                              "`against` compares its tensors with the checkpoint that it was converted from"));
     }
     if (has_sums) TRY(check_hashes(sums_path));
+    TRY(check_json());
     if (!request_.against.empty()) TRY(check_tensors());
     for (const SourceModel& model : output_.models) {
       OpenedModel opened = opened_model(output_, model);
-      add_warnings(opened, name_prefix(model));
+      const quantized::FoundLayers found = opened.layers();
+      TRY(check_config(opened, found, model));
+      add_warnings(opened, found, name_prefix(model));
     }
     return outcome_;
   }
@@ -108,14 +115,13 @@ class Verification {
     if (!compared) return at_file(std::move(compared).error());
     count(*compared, "");
     if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
-    add_warnings(output, "");
+    add_warnings(output, output.layers(), "");
     return outcome_;
   }
 
  private:
   // Scales that loaders stumble over, of what is quantized in the output.
-  void add_warnings(OpenedModel& output, const std::string& prefix) {
-    const quantized::FoundLayers found = output.layers();
+  void add_warnings(OpenedModel& output, const quantized::FoundLayers& found, const std::string& prefix) {
     if (!found.any() && !found.refusal.empty()) return;
     if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
       outcome_.warnings.push_back(prefix + problem);
@@ -123,6 +129,47 @@ class Verification {
     for (std::string& warning : quantized::scale_warnings(found, *output.reader)) {
       outcome_.warnings.push_back(prefix + std::move(warning));
     }
+  }
+
+  // Configurations must be JSON. Without one, codes are compared as numbers.
+  Result<void> check_json() const {
+    for (const ListedFile& file : output_.others) {
+      if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
+      const std::unique_ptr<StoredFile> opened = TRY(open_source(output_.folder, file.name));
+      const std::string text = TRY(read_text(*opened, max_config_bytes));
+      TRY(in_file(opened->path(), visit_json(text, [](const JsonPath&, const JsonValue&) {})));
+    }
+    return {};
+  }
+
+  // The configuration must say of each module what its tensors are, unless that of the source did not either.
+  Result<void> check_config(const OpenedModel& output, const quantized::FoundLayers& layers, const SourceModel& model) {
+    const bool compares = !request_.against.empty();
+    const std::vector<Contradiction> found =
+        contradictions_of(layers, output.reader->tensors(), output.texts, compares);
+    if (found.empty()) return {};
+    std::set<std::string> known;
+    const SourceModel* const of = compares ? find_model(source_, model) : nullptr;
+    if (of != nullptr) {
+      const OpenedModel source = opened_model(source_, *of);
+      file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
+      for (const Contradiction& old :
+           contradictions_of(source.layers(), source.reader->tensors(), source.texts, compares)) {
+        known.insert(TRY(written.new_name(old.tensor)));
+      }
+    }
+    for (const Contradiction& each : found) {
+      if (known.contains(each.tensor)) continue;
+      const std::string module(quantized::module_of(each.tensor));
+      const std::string path = output_.folder + "/" + model.folder + each.source;
+      Error error =
+          internal_error(each.message, each.list.empty() ? fmt::format("remove \"{}\" from the list", module)
+                                                         : fmt::format("add \"{}\" to \"{}\"", module, each.list));
+      error.tensor = each.tensor;
+      error.file = is_file(path) ? path : output.file_of(each.tensor);
+      return error;
+    }
+    return {};
   }
 
   Result<void> check_hashes(const std::string& path) {

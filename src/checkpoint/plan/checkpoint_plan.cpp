@@ -10,6 +10,7 @@
 
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/plan/placement.hpp"
+#include "checkpoint/plan/renamed_layers.hpp"
 #include "checkpoint/plan/respelled_sources.hpp"
 #include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/source/tensor_set.hpp"
@@ -112,6 +113,7 @@ class Planning {
     Result<std::vector<file_conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
+    TRY(note_names(model, layers, *planned, reader));
     std::vector<ShardTensor> tensors;
     tensors.reserve(planned->size());
     RespelledSources sources(layers, *respelling, infos, places);
@@ -144,6 +146,15 @@ class Planning {
     respelled_.insert_or_assign(model.folder, std::move(respelling.config));
   }
 
+  // Remembers what the configurations of a folder must say after a renaming.
+  Result<void> note_names(const SourceModel& model, const quantized::FoundLayers& layers,
+                          std::span<const file_conversion::PlannedTensor> planned, formats::Reader& reader) {
+    if (request_.filter.rename.empty()) return {};
+    renamed_[model.folder].merge(
+        TRY(in_file(source_.folder, rename_layers(layers, planned, claims_.texts_of(model), reader))));
+    return {};
+  }
+
   // Remembers which layers of a folder are decoded, and whether others stay as they are.
   Result<void> note_layers(const SourceModel& model, const quantized::FoundLayers& layers,
                            const std::vector<ShardTensor>& tensors) {
@@ -151,7 +162,7 @@ class Planning {
     std::vector<std::string> beside;  // such as scales of a cache
     for (const ShardTensor& tensor : tensors) {
       if (tensor.decoded != nullptr) {
-        folder.decoded.push_back(quantized::module_of(tensor.decoded->layer.name));
+        folder.decoded.push_back(quantized::module_of(tensor.planned.target.name));
       } else {
         folder.stays = folder.stays || tensor.planned.layer != SIZE_MAX;
         if (tensor.planned.quantized && tensor.planned.layer == SIZE_MAX) beside.push_back(tensor.planned.name());
@@ -294,6 +305,7 @@ class Planning {
     }
     shard.metadata = TRY(planner_.metadata_of(shard.metadata));
     if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
+    TRY(rename_in_metadata(renamed_[source.folder], shard.metadata));
     if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
       // Without a config.json beside them, the files themselves say how they are quantized.
       const bool config =
@@ -358,6 +370,10 @@ class Planning {
         config.section = respelled->second.section;
         config.unquantized = config.section.empty();
       }
+      if (const auto names = renamed_.find(folder);
+          names != renamed_.end() && file_conversion::may_claim_quantization(last)) {
+        config.renamed = names->second;
+      }
       if (decodes && file_conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;
         if (!config.unquantized) config.decoded = found->second.decoded;
@@ -367,7 +383,7 @@ class Planning {
         }
       }
       if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty() ||
-          !config.section.empty()) {
+          !config.section.empty() || !config.renamed.empty()) {
         plan_.configs.push_back(std::move(config));
       } else {
         plan_.copies.push_back(std::move(file));
@@ -438,6 +454,7 @@ class Planning {
   std::map<std::string, ClaimedFolder> claimed_;
   std::map<std::string, QuantizedFolder> quantized_;
   std::map<std::string, quantized::WrittenConfig> respelled_;  // by folder
+  std::map<std::string, file_conversion::NewEntries> renamed_;
 };
 
 Result<void> check_request(const ConvertRequest& request) {

@@ -11,6 +11,7 @@
 #include "checkpoint/plan/written_part.hpp"
 #include "checkpoint/source/source.hpp"
 #include "convert/plan/file_plan.hpp"
+#include "convert/select/renamed_modules.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -69,10 +70,11 @@ struct PlannedModel {
 
 struct PlannedConfig {
   std::string name;
-  DType dtype = DType::undefined;         // undefined: it stays
-  bool unquantized = false;               // nothing is quantized any more
-  std::vector<std::string> decoded = {};  // modules that are not, while others are
-  std::string section = {};               // the new quantization_config, as JSON
+  DType dtype = DType::undefined;            // undefined: it stays
+  bool unquantized = false;                  // nothing is quantized any more
+  std::vector<std::string> decoded = {};     // modules that are not, while others are
+  std::string section = {};                  // the new quantization_config, as JSON
+  file_conversion::NewEntries renamed = {};  // modules and patterns that descriptions name
 };
 
 // A file that the source does not have.

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/plan/config_file.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <set>
 
-#include "checkpoint/source/json_text.hpp"
+#include "checkpoint/source/json_tree.hpp"
+#include "checkpoint/store/file_name.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layout/config.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -20,53 +30,153 @@ bool names_a_float(std::string_view word) {
   return std::ranges::find(words, word) != words.end() || word.starts_with("float8_");
 }
 
+constexpr auto section_keys =
+    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
+
+bool is_section(std::string_view key) { return std::ranges::find(section_keys, key) != section_keys.end(); }
+
 bool is_inner_config(std::string_view key) {
-  if (key == "quantization_config" || key == "compression_config") return false;
+  if (is_section(key)) return false;
   return key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
          key == "generator" || key == "question_encoder";
 }
 
-bool is_section(std::string_view key) {
-  return key == "quantization_config" || key == "compression_config" || key == "quantization";
-}
-
-// Descriptions stand at the top, and in configs inside.
-bool is_description(const JsonPath& keys, const JsonValue& value) {
-  if (!is_section(keys.back()) || value.kind != JsonKind::object) return false;
-  return std::all_of(keys.begin(), keys.end() - 1, is_inner_config);
-}
-
-// Lists of modules that are not quantized.
-bool is_module_list(std::string_view key) {
-  return key == "modules_to_not_convert" || key == "ignore" || key == "exclude_modules" ||
-         key == "llm_int8_skip_modules" || key == "ignored_layers";
-}
-
-// The name of such a list in a description that has none.
-std::string list_key(std::string_view description) {
-  if (description.find("\"compressed-tensors\"") != std::string_view::npos) return "ignore";
-  if (description.find("\"modelopt\"") != std::string_view::npos) return "ignore";
-  if (description.find("\"bitsandbytes\"") != std::string_view::npos) return "llm_int8_skip_modules";
-  if (description.find("\"quant_method\"") == std::string_view::npos) return "exclude_modules";
-  return "modules_to_not_convert";
-}
-
-// Removes a member of an object, with its key and one comma.
-JsonEdit removal(std::string_view text, std::string_view key, const JsonValue& value) {
-  constexpr std::string_view space = " \t\r\n";
-  const std::size_t colon = text.find_last_of(':', value.begin);
-  const std::size_t key_end = text.find_last_of('"', colon);
-  std::size_t begin = text.find_last_of('"', key_end - 1);
-  begin = std::min(begin, key_end - std::min(key_end, key.size()) - 1);
-  std::size_t end = value.begin + value.text.size();
-  const std::size_t next = text.find_first_not_of(space, end);
-  if (next != std::string_view::npos && text[next] == ',') {
-    end = std::min(text.find_first_not_of(space, next + 1), text.size());
-  } else {
-    const std::size_t before = text.find_last_not_of(space, begin - 1);
-    if (before != std::string_view::npos && text[before] == ',') begin = before;
+// Calls `visit` for the configuration and for those inside it.
+void for_each_config(const JsonTree& tree, JsonTree::Node config, const std::function<void(JsonTree::Node)>& visit) {
+  if (tree.kind(config) != JsonKind::object) return;
+  visit(config);
+  for (const JsonTree::Node member : tree.members(config)) {
+    if (is_inner_config(tree.key(member))) for_each_config(tree, member, visit);
   }
-  return {.begin = begin, .length = end - begin, .text = ""};
+}
+
+// Calls `visit` for the members of configurations.
+void for_each_member(const JsonTree& tree, const std::function<void(JsonTree::Node, const std::string& key)>& visit) {
+  for_each_config(tree, tree.root(), [&](JsonTree::Node config) {
+    for (const JsonTree::Node member : tree.members(config)) visit(member, tree.key(member));
+  });
+}
+
+// Returns the descriptions of the quantization, at the top and in configurations inside.
+std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree) {
+  std::vector<JsonTree::Node> found;
+  for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
+    if (is_section(key) && tree.kind(member) == JsonKind::object) found.push_back(member);
+  });
+  return found;
+}
+
+// Also removes what is no description, such as a text, where only one can be.
+void remove_descriptions(JsonTree& tree) {
+  for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
+    const bool is_none = tree.text(member) == "null" || tree.text(member) == "false";
+    const bool describes = key == "quantization" ? tree.kind(member) == JsonKind::object : is_section(key) && !is_none;
+    if (describes) tree.remove(member);
+  });
+}
+
+bool is_module_list(std::string_view key) {
+  return std::ranges::find(quantized::unquantized_lists(), key) != quantized::unquantized_lists().end();
+}
+
+// The name of the list of modules that are not quantized, in a description that has none.
+std::string_view list_key(const JsonTree& tree, JsonTree::Node description) {
+  std::string method;
+  bool groups = false, bitsandbytes = false;
+  for (const JsonTree::Node member : tree.members(description)) {
+    const std::string key = tree.key(member);
+    if (key == "quant_method" && tree.kind(member) == JsonKind::string)
+      method = lower_case(unquoted(tree.text(member)));
+    groups = groups || key == "config_groups";
+    bitsandbytes = bitsandbytes || ((key == "load_in_4bit" || key == "load_in_8bit") && tree.text(member) == "true");
+  }
+  if (method.starts_with("compressed") || method.starts_with("modelopt")) return "ignore";
+  if (method.starts_with("bitsandbytes")) return "llm_int8_skip_modules";
+  if (!method.empty()) return "modules_to_not_convert";
+  if (groups) return "ignore";
+  return bitsandbytes ? "llm_int8_skip_modules" : "exclude_modules";
+}
+
+Error no_list(const std::string& key, std::string_view value) {
+  constexpr std::size_t most = 40;
+  return parse_error(fmt::format("\"{}\" is {}, and must be a list of modules", key, value.substr(0, most)),
+                     "correct it, or decode all layers");
+}
+
+// Adds modules to the lists of one description; to a new one if it has none. `names`: with quotes.
+Result<void> add_unquantized(JsonTree& tree, JsonTree::Node description, const std::vector<std::string>& names) {
+  const std::string_view own = list_key(tree, description);
+  bool listed = false;
+  for (const JsonTree::Node member : tree.members(description)) {
+    const std::string key = tree.key(member);
+    if (!is_module_list(key)) continue;
+    const bool is_null = tree.text(member) == "null";
+    if (!is_null && tree.kind(member) != JsonKind::array) return no_list(key, tree.text(member));
+    const std::string_view list = is_null ? "[]" : tree.text(member);
+    const std::vector<std::string_view> elements = TRY(elements_of(list));
+    const std::set<std::string_view> there(elements.begin(), elements.end());
+    std::vector<std::string> added;
+    std::ranges::copy_if(names, std::back_inserter(added), [&](const auto& name) { return !there.contains(name); });
+    if (is_null || !added.empty()) tree.replace(member, TRY(with_elements(list, added)));
+    listed = listed || !is_null || key == own;
+  }
+  if (!listed) tree.prepend(description, own, fmt::format("[{}]", fmt::join(names, ", ")));
+  return {};
+}
+
+// Puts the new entries in the places of those of a list.
+Result<void> rename_entries(JsonTree& tree, JsonTree::Node list, const file_conversion::NewEntries& renamed) {
+  if (tree.kind(list) != JsonKind::array) return {};
+  std::map<std::size_t, std::vector<std::string>> changed;
+  const std::vector<std::string_view> elements = TRY(elements_of(tree.text(list)));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (!elements[i].starts_with('"')) continue;
+    const auto found = renamed.find(unquoted(elements[i]));
+    if (found == renamed.end()) continue;
+    for (const std::string& entry : found->second) changed[i].push_back(json_quoted(entry));
+  }
+  if (!changed.empty()) tree.replace(list, TRY(with_elements(tree.text(list), {}, changed)));
+  return {};
+}
+
+void rename_key(JsonTree& tree, JsonTree::Node member, const file_conversion::NewEntries& renamed) {
+  const auto found = renamed.find(tree.key(member));
+  if (found != renamed.end() && found->second.size() == 1) tree.rename(member, found->second.front());
+}
+
+Result<void> rename_modules(JsonTree& tree, JsonTree::Node description, const file_conversion::NewEntries& renamed) {
+  for (const JsonTree::Node member : tree.members(description)) {
+    const std::string key = tree.key(member);
+    const bool is_object = tree.kind(member) == JsonKind::object;
+    if (is_module_list(key)) {
+      TRY(rename_entries(tree, member, renamed));
+    } else if (key == "config_groups") {
+      for (const JsonTree::Node group : tree.members(member)) {
+        for (const JsonTree::Node of_group : tree.members(group)) {
+          if (tree.key(of_group) == "targets") TRY(rename_entries(tree, of_group, renamed));
+        }
+      }
+    } else if (is_object && file_conversion::has_modules_as_keys(key)) {
+      for (const JsonTree::Node module : tree.members(member)) rename_key(tree, module, renamed);
+    } else if (is_object || tree.text(member) == "true" || tree.text(member) == "false") {
+      rename_key(tree, member, renamed);
+    }
+  }
+  return {};
+}
+
+// quantize_config.json of GPTQ and quant_config.json of AWQ are descriptions as a whole, as are entries of metadata.
+bool is_description(std::string_view path) {
+  const std::string name = last_component(std::string(path));
+  return name == "quantize_config.json" || name == "quant_config.json" || name == "quantization_config" ||
+         name == "_quantization_metadata";
+}
+
+std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree, std::string_view file_name) {
+  std::vector<JsonTree::Node> descriptions = descriptions_of(tree);
+  const bool whole = is_description(file_name) && tree.kind(tree.root()) == JsonKind::object;
+  if (descriptions.empty() && whole) descriptions.push_back(tree.root());
+  return descriptions;
 }
 
 }  // namespace
@@ -76,38 +186,32 @@ bool is_loadable(DType dtype) noexcept {
 }
 
 Result<std::string> with_dtype(std::string_view text, DType dtype) {
-  std::vector<JsonEdit> edits;
-  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
-    if (keys.empty() || value.kind != JsonKind::string) return;
-    if (keys.back() != "torch_dtype" && keys.back() != "dtype") return;
-    if (!std::all_of(keys.begin(), keys.end() - 1, is_inner_config)) return;
-    const std::string word = unquoted(value.text);
+  JsonTree tree = TRY(JsonTree::parse(text));
+  for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
+    if (tree.kind(member) != JsonKind::string || (key != "torch_dtype" && key != "dtype")) return;
+    const std::string word = unquoted(tree.text(member));
     if (!names_a_float(word)) return;
     const std::string prefix(word.starts_with(torch_prefix) ? torch_prefix : "");
-    edits.push_back(
-        {.begin = value.begin, .length = value.text.size(), .text = json_quoted(prefix + std::string(name(dtype)))});
-  }));
-  return edited(text, std::move(edits));
+    tree.replace(member, json_quoted(prefix + std::string(name(dtype))));
+  });
+  return tree.changed();
 }
 
 Result<std::string> without_quantization(std::string_view text) {
-  std::vector<JsonEdit> edits;
-  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
-    if (keys.empty() || !is_description(keys, value)) return;
-    edits.push_back(removal(text, keys.back(), value));
-  }));
-  return edited(text, std::move(edits));
+  JsonTree tree = TRY(JsonTree::parse(text));
+  remove_descriptions(tree);
+  return tree.changed();
 }
 
 Result<std::string> with_section(std::string_view text, std::string_view section) {
-  std::string plain = TRY(without_quantization(text));
-  const std::size_t end = plain.find_last_of('}');
-  const std::size_t last = end == std::string::npos ? end : plain.find_last_not_of(" \t\r\n", end - 1);
-  if (last == std::string::npos) return parse_error("it is not an object of JSON");
-  const bool empty = plain[last] == '{';
-  plain.insert(last + 1, (empty ? "\n  " : ",\n  ") + json_quoted("quantization_config") + ": " + std::string(section) +
-                             (empty ? "\n" : ""));
-  return plain;
+  JsonTree tree = TRY(JsonTree::parse(text));
+  if (tree.kind(tree.root()) != JsonKind::object) return parse_error("it is not an object of JSON");
+  remove_descriptions(tree);
+  for (const JsonTree::Node member : tree.members(tree.root())) {
+    if (tree.key(member) == section_keys[0]) tree.remove(member);  // null, of a model that was not quantized
+  }
+  tree.append(tree.root(), section_keys[0], std::string(section));
+  return tree.changed();
 }
 
 bool names_modules(std::string_view method) {
@@ -117,29 +221,28 @@ bool names_modules(std::string_view method) {
   return std::ranges::find(methods, method) != methods.end();
 }
 
-Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules) {
-  std::vector<JsonEdit> edits;
-  std::string names;
+Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules,
+                                     std::string_view file_name) {
+  std::vector<std::string> names;
   for (const std::string& module : modules) {
     // Loaders match parts of names: the root's, "", is a part of all.
-    if (!module.empty()) names += (names.empty() ? "" : ", ") + json_quoted(module);
+    if (!module.empty()) names.push_back(json_quoted(module));
   }
   if (names.empty()) return std::string(text);
-  std::vector<std::size_t> listed;  // where descriptions begin that have a list
-  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
-    const bool inside = keys.size() >= 2 && is_section(keys[keys.size() - 2]);
-    if (inside && value.kind == JsonKind::array && is_module_list(keys.back())) {
-      const bool empty = value.text.find_first_not_of(" \t\r\n", 1) == value.text.size() - 1;
-      edits.push_back({.begin = value.begin + 1, .length = 0, .text = names + (empty ? "" : ", ")});
-      listed.push_back(value.begin);
-    }
-    if (keys.empty() || !is_description(keys, value)) return;
-    const auto own = [&](std::size_t at) { return at > value.begin && at < value.begin + value.text.size(); };
-    if (std::ranges::any_of(listed, own)) return;
-    const std::string key = list_key(value.text);
-    edits.push_back({.begin = value.begin + 1, .length = 0, .text = json_quoted(key) + ": [" + names + "], "});
-  }));
-  return edited(text, std::move(edits));
+  JsonTree tree = TRY(JsonTree::parse(text));
+  for (const JsonTree::Node description : descriptions_of(tree, file_name)) {
+    TRY(add_unquantized(tree, description, names));
+  }
+  return tree.changed();
+}
+
+Result<std::string> with_new_entries(std::string_view text, const file_conversion::NewEntries& renamed,
+                                     std::string_view file_name) {
+  JsonTree tree = TRY(JsonTree::parse(text));
+  for (const JsonTree::Node description : descriptions_of(tree, file_name)) {
+    TRY(rename_modules(tree, description, renamed));
+  }
+  return tree.changed();
 }
 
 Result<std::string> rewritten_config(std::string_view text, const PlannedConfig& config) {
@@ -147,7 +250,8 @@ Result<std::string> rewritten_config(std::string_view text, const PlannedConfig&
   if (config.dtype != DType::undefined) rewritten = with_dtype(*rewritten, config.dtype);
   if (rewritten && !config.section.empty()) rewritten = with_section(*rewritten, config.section);
   if (rewritten && config.unquantized) rewritten = without_quantization(*rewritten);
-  if (rewritten && !config.decoded.empty()) rewritten = with_unquantized(*rewritten, config.decoded);
+  if (rewritten && !config.renamed.empty()) rewritten = with_new_entries(*rewritten, config.renamed, config.name);
+  if (rewritten && !config.decoded.empty()) rewritten = with_unquantized(*rewritten, config.decoded, config.name);
   return rewritten;
 }
 

@@ -306,6 +306,7 @@ CheckpointPlan parse_document(const Json& json) {
     if (config.contains("dtype")) planned.dtype = parse_type(config.at("dtype"));
     planned.unquantized = config.value("unquantized", false);
     if (config.contains("decoded")) planned.decoded = config.at("decoded").get<std::vector<std::string>>();
+    if (config.contains("renamed")) planned.renamed = config.at("renamed").get<file_conversion::NewEntries>();
     if (config.contains("section")) planned.section = config.at("section").dump();
   }
   for (const Json& file : json.at("texts")) {
@@ -375,6 +376,7 @@ std::string plan_text(const CheckpointPlan& plan) {
     if (config.dtype != DType::undefined) json["dtype"] = name(config.dtype);
     if (config.unquantized) json["unquantized"] = true;
     if (!config.decoded.empty()) json["decoded"] = config.decoded;
+    if (!config.renamed.empty()) json["renamed"] = config.renamed;
     if (!config.section.empty()) json["section"] = Json::parse(config.section);
     text += json.dump();
   });

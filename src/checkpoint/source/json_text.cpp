@@ -36,6 +36,10 @@ class Walk {
     JsonKind kind;
     std::size_t begin;
   };
+  struct Key {
+    std::size_t begin = 0;
+    std::size_t end = 0;  // 0: an element has none
+  };
 
   void skip_blanks() {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
@@ -47,6 +51,7 @@ class Walk {
     if (first == '{' || first == '[') {
       if (open_.size() == max_depth) return parse_error(fmt::format("JSON deeper than {} levels", max_depth));
       open_.push_back({first == '{' ? JsonKind::object : JsonKind::array, at_});
+      arrays_ += first == '[' ? 1 : 0;
       ++at_;
       enter_member();
       return {};
@@ -75,11 +80,13 @@ class Walk {
     if (at_end_) return;
     if (open_.back().kind == JsonKind::array) {
       path_.emplace_back("[]");
+      keys_.push_back({});
       return;
     }
     const std::size_t begin = at_;
     skip_string();
     path_.push_back(unquoted(text_.substr(begin, at_ - begin)));
+    keys_.push_back({begin, at_});
     skip_blanks();
     ++at_;  // the colon
   }
@@ -89,6 +96,7 @@ class Walk {
     while (!open_.empty()) {
       if (!at_end_ && just_emitted_) {
         path_.pop_back();
+        keys_.pop_back();
         skip_blanks();
         if (text_[at_] == ',') {
           ++at_;
@@ -101,6 +109,7 @@ class Walk {
       if (!at_end_) return;  // a container was opened, and has members
       const Container closed = open_.back();
       open_.pop_back();
+      arrays_ -= closed.kind == JsonKind::array ? 1 : 0;
       ++at_;
       at_end_ = false;
       emit(closed.kind, closed.begin);
@@ -108,7 +117,13 @@ class Walk {
   }
 
   void emit(JsonKind kind, std::size_t begin) {
-    visit_(path_, JsonValue{.kind = kind, .text = text_.substr(begin, at_ - begin), .begin = begin});
+    const Key key = keys_.empty() ? Key{} : keys_.back();
+    visit_(path_, JsonValue{.kind = kind,
+                            .text = text_.substr(begin, at_ - begin),
+                            .begin = begin,
+                            .key = text_.substr(key.begin, key.end - key.begin),
+                            .key_begin = key.begin,
+                            .inside_array = arrays_ > 0});
     just_emitted_ = true;
   }
 
@@ -118,7 +133,9 @@ class Walk {
   bool at_end_ = false;        // of the innermost container
   bool just_emitted_ = false;  // the key of the value is still in path_
   std::vector<Container> open_;
+  std::size_t arrays_ = 0;  // of `open_`
   JsonPath path_;
+  std::vector<Key> keys_;  // of `path_`
 };
 
 }  // namespace

@@ -18,6 +18,9 @@ struct JsonValue {
   JsonKind kind = JsonKind::other;
   std::string_view text;  // of the value, in the document, with its quotes
   std::size_t begin = 0;  // of `text` in the document
+  std::string_view key;   // of a member, in the document, with its quotes; "": an element, or the document
+  std::size_t key_begin = 0;
+  bool inside_array = false;  // an element, or something inside one
 };
 
 // The keys that lead to a value; an element of an array has the key "[]".

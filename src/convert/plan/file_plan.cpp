@@ -15,6 +15,7 @@
 #include "convert/select/optimizer_state.hpp"
 #include "convert/select/output_names.hpp"
 #include "convert/select/pattern_list.hpp"
+#include "convert/select/renamed_modules.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
@@ -510,6 +511,26 @@ Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const
   return layout;
 }
 
+namespace {
+
+// The metadata of a single file are not rewritten.
+Result<void> check_names_in_metadata(const ConvertRequest& request, const Plan& plan) {
+  if (request.filter.rename.empty()) return {};
+  std::vector<quantized::ConfigText> texts;
+  std::vector<std::pair<std::string, std::string>> names;
+  add_config_texts(plan.metadata, texts);
+  for (const PlannedTensor& tensor : plan.tensors) names.emplace_back(tensor.name(), tensor.target.name);
+  const NewEntries entries = TRY(new_entries(texts, names));
+  if (entries.empty()) return {};
+  return unsupported(
+      fmt::format("the file's metadata name the module \"{}\" as quantized or not, and `rename` does not "
+                  "rename it there",
+                  entries.begin()->first),
+      "put the file into a folder and convert the folder, whose metadata follow");
+}
+
+}  // namespace
+
 Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
                        const Format& output_format, std::string claim, quantized::FoundLayers layers,
                        std::span<const quantized::ConfigText> texts) {
@@ -530,6 +551,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
   if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
     remove_config_texts(plan.metadata);
   if (respelling.any()) add_config_text(respelling.config, plan.metadata);
+  TRY(check_names_in_metadata(request, plan));
   plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;

@@ -13,6 +13,7 @@
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/respelled_plan.hpp"
 #include "convert/plan/scale_record.hpp"
+#include "convert/run/config_beside.hpp"
 #include "convert/run/convert_reader.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/quantized_losses.hpp"
@@ -222,6 +223,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
+  TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
   if (!input.reader->other_data().empty() && format->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};

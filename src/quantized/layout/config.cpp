@@ -120,6 +120,12 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
   return found;
 }
 
+std::span<const std::string_view> unquantized_lists() noexcept {
+  static constexpr auto keys = std::to_array<std::string_view>(
+      {"ignore", "exclude_modules", "exclude", "modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers"});
+  return keys;
+}
+
 std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   const auto found = section.find(key);

@@ -31,6 +31,9 @@ struct Description {
 // configuration without a method or sizes, such as an empty one, is no description.
 [[nodiscard]] std::vector<Description> read_descriptions(std::span<const ConfigText> texts);
 
+// Members of a section that list modules that are not quantized: names, and patterns of some tools.
+[[nodiscard]] std::span<const std::string_view> unquantized_lists() noexcept;
+
 // Returns a whole number of a section: nullopt if it is not there or null. A number that is not whole, or not from
 // `least` to 2^31 - 1, gives -2 to the power of 62, which fits no tensor.
 inline constexpr std::int64_t not_a_size = std::int64_t{-1} << 62;

@@ -141,7 +141,7 @@ class Search {
 
   void note_excluded(const Description& description) {
     std::vector<std::string> listed;
-    for (const char* key : {"ignore", "exclude_modules", "exclude", "modules_to_not_convert"}) {
+    for (const std::string_view key : unquantized_lists()) {
       for (std::string& entry : texts_in(description.section, key)) listed.push_back(std::move(entry));
     }
     const NameList names(listed);

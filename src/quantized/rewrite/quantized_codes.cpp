@@ -48,6 +48,8 @@ class QuantizedCodes final : public LayerCodes {
     return {};
   }
   Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override {
+    std::ranges::fill(out, std::byte{0});
+    if (weight_.zero_points.empty()) return {};  // of rows without elements
     std::memcpy(out.data(), weight_.zero_points.data() + first_row * content_.grid_columns(), out.size());
     return {};
   }

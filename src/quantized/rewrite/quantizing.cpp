@@ -352,6 +352,11 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
 }
 
 Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
+  // A row without columns has a scale in files, and the quantizer makes none.
+  if (content_.block_rows != 0 && content_.columns() == 0) {
+    quantizer_.set_unit_scales(out);
+    return {};
+  }
   if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, scales_, all_scales_, out);
   TRY(prepare());
   quantizer_.put_tensor_scale(out);
@@ -360,7 +365,9 @@ Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> o
 }
 
 Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
-  return copy_grid(first_row, 1, zeros_, all_zeros_, out);
+  if (content_.columns() != 0) return copy_grid(first_row, 1, zeros_, all_zeros_, out);
+  std::ranges::fill(out, std::byte{0});
+  return {};
 }
 
 Result<std::vector<float>> NumberCodes::global_scales() {

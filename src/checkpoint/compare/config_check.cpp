@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/compare/config_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "quantized/layer/model_tensors.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/names/module_name.hpp"
+#include "quantized/names/name_list.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using quantized::Description;
+using quantized::Json;
+using quantized::NameList;
+
+// A method whose loaders expect codes of every linear layer that the list does not name.
+struct ListingMethod {
+  std::string_view method;
+  std::string_view list;
+  bool skips_head;  // without it being listed
+};
+constexpr auto listing_methods = std::to_array<ListingMethod>({
+    {"fp8", "modules_to_not_convert", false},
+    {"mxfp8", "modules_to_not_convert", false},
+    {"compressed-tensors", "ignore", false},
+    {"modelopt", "ignore", false},
+    {"quark", "exclude", false},
+    {"bitsandbytes", "llm_int8_skip_modules", true},
+    {"awq", "modules_to_not_convert", true},
+});
+
+// The modules that a description does not take as quantized.
+class Excluded {
+ public:
+  explicit Excluded(const Description& description) : names_({}) {
+    for (const std::string_view key : quantized::unquantized_lists()) {
+      const auto list = description.section.find(key);
+      if (list == description.section.end() || !list->is_array()) continue;
+      key_ = key;
+      for (std::string& entry : quantized::texts_in(description.section, key)) entries_.push_back(std::move(entry));
+    }
+    names_ = NameList(entries_);
+  }
+
+  // The list's key; "": there is none.
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+  // Tools match whole names, or parts of them.
+  [[nodiscard]] bool may_have(const std::string& module) const {
+    return names_.has(module) || std::ranges::any_of(entries_, [&](const std::string& entry) {
+             return !entry.empty() && module.find(entry) != std::string::npos;
+           });
+  }
+
+ private:
+  std::string key_;
+  std::vector<std::string> entries_;
+  NameList names_;
+};
+
+// The modules that compressed-tensors' groups, or ModelOpt's list of layers, are for.
+class Targets {
+ public:
+  explicit Targets(const Description& description) : names_(entries_of(description, is_limited_)) {}
+
+  [[nodiscard]] bool has(const std::string& module) const { return !is_limited_ || names_.has(module); }
+
+ private:
+  static std::vector<std::string> entries_of(const Description& description, bool& is_limited) {
+    std::vector<std::string> entries;
+    is_limited = false;
+    if (const Json* layers = quantized::object_in(description.section, "quantized_layers")) {
+      is_limited = true;
+      for (const auto& [module, how] : layers->items()) entries.push_back(module);
+    }
+    const Json* const groups = quantized::object_in(description.section, "config_groups");
+    if (groups == nullptr || description.method != "compressed-tensors") return entries;
+    is_limited = true;
+    for (const Json& group : *groups) {
+      if (!group.is_object()) continue;
+      for (std::string& target : quantized::texts_in(group, "targets")) {
+        if (target == "Linear") is_limited = false;  // the class of them all
+        entries.push_back(std::move(target));
+      }
+    }
+    return entries;
+  }
+
+  bool is_limited_ = false;
+  NameList names_;
+};
+
+bool is_head(const std::string& module) { return module == "lm_head" || module.ends_with(".lm_head"); }
+
+// Whether every loader takes the weight for that of a linear layer.
+bool is_linear(const formats::TensorInfo& tensor) {
+  if (!quantized::is_plain_float(tensor.dtype) || tensor.shape.size() != 2) return false;
+  const std::optional<std::string> module = quantized::module_with(tensor.name, "weight");
+  if (!module || module->empty()) return false;
+  return is_head(*module) || is_quantized_matrix(tensor.name, tensor.shape.size());
+}
+
+void add_unlisted(const Description& description, const ListingMethod& method, const quantized::FoundLayers& found,
+                  std::span<const formats::TensorInfo> tensors, bool any_list, std::vector<Contradiction>& all) {
+  const Excluded excluded(description);
+  if (excluded.key().empty() && !any_list) return;
+  const Targets targets(description);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (found.layer_of[i] != SIZE_MAX || !is_linear(tensors[i])) continue;
+    const std::string module = quantized::module_of(tensors[i].name);
+    if (!targets.has(module) || excluded.may_have(module) || (method.skips_head && is_head(module))) continue;
+    const std::string list = excluded.key().empty() ? std::string(method.list) : excluded.key();
+    all.push_back(
+        {.source = description.source,
+         .tensor = tensors[i].name,
+         .message = fmt::format("{} names this weight's module as quantized, and it has no codes", description.source),
+         .list = list});
+  }
+}
+
+}  // namespace
+
+std::vector<Contradiction> contradictions_of(const quantized::FoundLayers& found,
+                                             std::span<const formats::TensorInfo> tensors,
+                                             std::span<const quantized::ConfigText> texts, bool any_list) {
+  std::vector<Contradiction> all;
+  if (!found.any() || found.method.empty() || !found.refusal.empty()) return all;
+  for (const std::string& weight : found.excluded) {
+    all.push_back({.source = found.source,
+                   .tensor = weight,
+                   .message = fmt::format("{} lists this weight's module as not quantized, and its codes are there",
+                                          found.source),
+                   .list = {}});
+  }
+  for (const Description& description : quantized::read_descriptions(texts)) {
+    const auto method = std::ranges::find_if(
+        listing_methods, [&](const ListingMethod& each) { return description.method.starts_with(each.method); });
+    if (method != listing_methods.end()) add_unlisted(description, *method, found, tensors, any_list, all);
+  }
+  return all;
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/renamed_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "checkpoint/plan/config_file.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "quantized/detect/layer_summary.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using file_conversion::PlannedTensor;
+
+// The tensors of another reader that keep their bytes, under their new names.
+class RenamedTensors final : public formats::Reader {
+ public:
+  RenamedTensors(formats::Reader& inner, std::span<const PlannedTensor> planned) : inner_(inner) {
+    for (const PlannedTensor& tensor : planned) {
+      if (tensor.decodes() || tensor.written != SIZE_MAX) continue;
+      formats::TensorInfo info = inner.tensors()[tensor.source];
+      info.name = tensor.target.name;
+      tensors_.push_back(std::move(info));
+      places_.push_back(tensor.source);
+    }
+  }
+
+  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
+  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    return inner_.read(places_[index], offset, out);
+  }
+  // The places of the other reader's tensors; SIZE_MAX: it is not written.
+  [[nodiscard]] std::vector<std::size_t> places() const {
+    std::vector<std::size_t> found(inner_.tensors().size(), SIZE_MAX);
+    for (std::size_t i = 0; i < places_.size(); ++i) found[places_[i]] = i;
+    return found;
+  }
+
+ private:
+  formats::Reader& inner_;
+  std::vector<formats::TensorInfo> tensors_;
+  std::vector<std::size_t> places_;  // in `inner_`
+};
+
+bool lists(const quantized::FoundLayers& found, const quantized::Layer& layer) {
+  return std::ranges::find(found.excluded, layer.name) != found.excluded.end();
+}
+
+bool same_numbers(const quantized::Layer& a, const quantized::Layer& b) {
+  const quantized::Coding &one = a.coding, &two = b.coding;
+  return a.scheme == b.scheme && a.spelling == b.spelling && a.shape == b.shape && a.block_rows == b.block_rows &&
+         a.block_columns == b.block_columns && one.element == two.element && one.bits == two.bits &&
+         one.packing == two.packing && one.is_signed == two.is_signed && one.offset == two.offset &&
+         one.zero_added == two.zero_added && one.scales == two.scales && one.global == two.global &&
+         one.rotation == two.rotation && a.parts.size() == b.parts.size() && a.problem.empty() == b.problem.empty();
+}
+
+}  // namespace
+
+Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& layers,
+                                                  std::span<const PlannedTensor> planned,
+                                                  std::span<const quantized::ConfigText> texts,
+                                                  formats::Reader& reader) {
+  const auto stays = [&](const PlannedTensor& tensor) {
+    return !tensor.decodes() && tensor.written == SIZE_MAX && layers.layer_of[tensor.source] != SIZE_MAX;
+  };
+  if (layers.any() && std::ranges::none_of(planned, stays)) {
+    return file_conversion::NewEntries();  // the configurations go
+  }
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const PlannedTensor& tensor : planned) names.emplace_back(tensor.name(), tensor.target.name);
+  file_conversion::NewEntries entries = TRY(file_conversion::new_entries(texts, names));
+  std::vector<quantized::ConfigText> now(texts.begin(), texts.end());
+  for (quantized::ConfigText& config : now) {
+    Result<std::string> text = with_new_entries(config.text, entries, config.name);
+    if (text) config.text = *std::move(text);  // what is not JSON describes nothing
+  }
+  RenamedTensors tensors(reader, planned);
+  const quantized::FoundLayers found = quantized::find_layers(tensors.tensors(), now, quantized::read_with(tensors));
+  const std::vector<std::size_t> places = tensors.places();
+  for (const quantized::Layer& layer : layers.layers) {
+    const auto is_written = [&](const quantized::Part& part) { return places[part.tensor] != SIZE_MAX; };
+    const bool is_read = layer.is_quantized() && layer.problem.empty();
+    if (!is_read || !std::ranges::all_of(layer.parts, is_written)) continue;
+    const std::size_t index = found.layer_of[places[layer.codes()]];
+    const quantized::Layer* const other = index == SIZE_MAX ? nullptr : &found.layers[index];
+    if (other != nullptr && same_numbers(layer, *other) && lists(layers, layer) == lists(found, *other)) continue;
+    const bool is_torn = other == nullptr || !other->problem.empty();
+    std::string message = is_torn ? std::string("under their new names, its codes and scales are no weight any more")
+                                  : fmt::format("under its new name, \"{}\", it would be read otherwise", other->name);
+    return of_tensor(layer.name, unsupported(std::move(message),
+                                             "rename whole modules; or decode the model, and rename its weights"));
+  }
+  return entries;
+}
+
+Result<void> rename_in_metadata(const file_conversion::NewEntries& entries, formats::Metadata& metadata) {
+  if (entries.empty()) return {};
+  for (auto& [key, value] : metadata) {
+    if (key != "quantization_config" && key != "_quantization_metadata") continue;
+    value = TRY(with_new_entries(value, entries, key));
+  }
+  return {};
+}
+
+}  // namespace tensorcast::checkpoint

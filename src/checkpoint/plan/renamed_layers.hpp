@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that stay quantized, under new names.
+#pragma once
+#include <span>
+
+#include "convert/plan/file_plan.hpp"
+#include "convert/select/renamed_modules.hpp"
+#include "formats/format.hpp"
+#include "quantized/layout/config_text.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::checkpoint {
+
+// Finds what the configurations must say after a renaming, and checks that the layers which stay are then read as
+// before. `planned`: the tensors of the output. Reads small tensors of `reader`. Errors: unsupported: a layer would be
+// read otherwise, or is torn apart; those of new_entries().
+[[nodiscard]] Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& layers,
+                                                                std::span<const file_conversion::PlannedTensor> planned,
+                                                                std::span<const quantized::ConfigText> texts,
+                                                                formats::Reader& reader);
+
+// Renames in the metadata of a file what describes its quantization. Errors: parse.
+[[nodiscard]] Result<void> rename_in_metadata(const file_conversion::NewEntries& entries, formats::Metadata& metadata);
+
+}  // namespace tensorcast::checkpoint
