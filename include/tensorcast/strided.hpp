@@ -40,7 +40,8 @@ struct MutableStridedView {
 // Converts every element of `src` to the one with the same indices of `dst`, in blocks: no array is copied whole.
 //
 // Sizes    shapes must be equal; strides are empty or one for each axis.
-// Overlap  `src` and `dst` are disjoint, though they may take turns in one range of memory, or have the same address and
+// Overlap  `src` and `dst` are disjoint, though they may take turns in one range of memory, or have the same address
+// and
 //          strides with items of dst no wider than src's. The elements of `dst` are disjoint.
 // Errors   as cast(); elements are counted in C order of the indices. Overlap is invalid_argument, as are arrays so
 //          entangled that it cannot be told in reasonable time.

@@ -308,14 +308,16 @@ class E8m0Encoder {
       } else {
         bits = as<I32>(to_f32<true>(x));
       }
-      return select(greater(bits, I32{}), (bits + round_up_) >> 23, outside_);
+      return select(greater(bits, I32{}), rounded(bits) >> 23, outside_);
     } else {
       const I32 bits = leading_bits(x);
-      const I32 exponent = max((bits + round_up_) >> 23, splat(code_of_one));
+      const I32 exponent = max(rounded(bits) >> 23, splat(code_of_one));
       if constexpr (is_signed) return select(greater(least_bits_, bits), outside_, exponent);
       return select(equal(nonzero_bits<from>(x), I32{}), outside_, exponent);
     }
   }
+  // Wraps for infinities and NaN, whose codes code_of_any() replaces.
+  SIMD_INLINE I32 rounded(I32 bits) const { return as<I32>(as<U32>(bits) + as<U32>(round_up_)); }
   // As code(), also for infinities and NaN.
   SIMD_INLINE I32 code_of_any(I32 bits) const {
     const I32 ordinary = select(equal(bits, splat(0x7f800000)), largest_, code(as<F32>(bits)));
