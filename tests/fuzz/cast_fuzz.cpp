@@ -33,7 +33,7 @@ tc::DType type_at(std::uint8_t index) {
 }
 
 tc_cast_options options_of(const Request& request) {
-  static constexpr double scales[] = {1, 1, 1, 1, 0.5, 3, -1.75, 0.1, 1e-40, 1e300, 0, 0x1p-1074};
+  static constexpr double scales[] = {1, 1, 1, 1, 0.5, 3, -1.75, 0.1, 1e-40, 1e300, 0x1p-1074};
   tc_cast_options options;
   tc_cast_options_init(&options);
   options.opset = request.opset < 128 ? 0 : request.opset % 26;
