@@ -20,7 +20,7 @@ CONTRACT = re.compile(r"^(Sizes|Overlap|Loss|Errors|Cost|Options|Threads)(?::\s|
 def marked(source: str, is_c: bool) -> str:
     """The text without directives, its comments marked for the parser."""
     lines, skipped = [], []
-    for written in source.splitlines():
+    for written in source.replace("\\\n", " ").splitlines():  # a directive may have several lines
         if "SPDX-License-Identifier" in written:
             continue
         directive = re.match(r"\s*#\s*(\w+)\s*(.*)", written)
@@ -36,7 +36,7 @@ def marked(source: str, is_c: bool) -> str:
         if not any(skipped):
             lines.append(written)
     text = "\n".join(lines)
-    text = re.sub(r"\b(TENSORCAST_API|TC_API)\b ?", "", text)
+    text = re.sub(r"\b(TENSORCAST_API|TC_API)\b ?| TENSORCAST_LIFETIMEBOUND\b", "", text)
     text = re.sub(r"(?m)^(inline namespace TENSORCAST_ABI {|}  // namespace TENSORCAST_ABI)\n", "", text)
     if is_c:
         text = re.sub(r"(?m)^(\s*)/\*(?!\*)", r"\1/**", text)
