@@ -54,7 +54,7 @@ Result<void> check_fields(const BlockTensor& tensor) {
     }
   }
   if (tensor.block_rows < 0 || tensor.block_columns < 0) {
-    return invalid(formatted("blocks are {} x {}, expected 0 or more", tensor.block_rows, tensor.block_columns));
+    return invalid(formatted("blocks of a negative size: {} x {}", tensor.block_rows, tensor.block_columns));
   }
   return {};
 }

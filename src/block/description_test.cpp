@@ -118,7 +118,7 @@ TEST(Description, ArraysHaveTheDimensionsOfTheBlocks) {
             "the shape of the codes has no 4 rows");
   EXPECT_EQ(error_of([](BlockTensor& tensor) { tensor.codes.dtype = DType::float8_e5m2; }),
             "the codes have type float8_e5m2, expected a type of integers or float8_e4m3fn");
-  EXPECT_EQ(error_of([](BlockTensor& tensor) { tensor.block_rows = -1; }), "blocks are -1 x 32, expected 0 or more");
+  EXPECT_EQ(error_of([](BlockTensor& tensor) { tensor.block_rows = -1; }), "blocks of a negative size: -1 x 32");
   EXPECT_EQ(error_of([](BlockTensor& tensor) {
               tensor.coding.element = DType::undefined;
               tensor.coding.bits = 8;
