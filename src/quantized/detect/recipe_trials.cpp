@@ -112,6 +112,7 @@ class Trial {
     const bool is_gguf = geometry.element_bytes != 0;
     const std::size_t width = is_gguf ? row_bytes : geometry.columns;  // bytes of a row, as compared
     const std::size_t step = is_gguf ? geometry.element_bytes : geometry.block_columns;
+    if (width == 0) return;  // rows without columns have no codes
     row_.resize(width);
     for (std::uint64_t row = 0; row < stored.count; ++row) {
       const std::byte* made = codes_.data() + row * row_bytes;
