@@ -8,7 +8,6 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -137,7 +136,7 @@ inline void scatter(const Layout& layout, const std::byte* dense, std::byte* ori
   });
 }
 
-// Returns what is wrong with a call's results, "" if nothing is.
+// cast_strided(), or what wraps it.
 using Call = Result<void> (*)(const StridedView&, const MutableStridedView&, const CastOptions&, const Execution&);
 
 struct Request {
@@ -190,7 +189,6 @@ inline std::string check(std::span<const std::uint8_t> bytes, Call call) {
 
   // The elements as they now are, in C order: what the dense conversion gets.
   std::vector<std::byte> dense(elements.size());
-  Layout items = src;  // of the dense array, a byte each below 8 bits
   if (src.is_packed()) {
     std::copy_n(from.get(), src_bytes, dense.begin());
   } else {
