@@ -350,6 +350,9 @@ class Planning {
     return is_loadable(most->first) ? most->first : DType::undefined;
   }
 
+  // Whether a file that may describe quantization is the configuration of the whole model.
+  static bool says_more(std::string_view file) { return file == "config.json" || file == "params.json"; }
+
   void plan_others() {
     plan_.empty_folders = std::move(source_.empty_folders);
     plan_.left_out = std::move(source_.left_out);
@@ -363,11 +366,11 @@ class Planning {
       const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
       if (const auto respelled = respelled_.find(folder);
           respelled != respelled_.end() && file_conversion::may_claim_quantization(last)) {
-        if (last != "config.json") {
+        if (!says_more(last)) {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
           continue;
         }
-        config.section = respelled->second.section;
+        if (last == "config.json") config.section = respelled->second.section;
         config.unquantized = config.section.empty();
       }
       if (const auto names = renamed_.find(folder);
@@ -377,7 +380,7 @@ class Planning {
       if (decodes && file_conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;
         if (!config.unquantized) config.decoded = found->second.decoded;
-        if (config.unquantized && last != "config.json") {
+        if (config.unquantized && !says_more(last)) {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // it says nothing else
           continue;
         }
@@ -530,6 +533,7 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
   file_conversion::TensorPlanner planner =
       TRY(file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  source.accepted = request.filter.accept;
   Result<CheckpointPlan> plan = Planning(request, std::move(source), std::move(planner), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;

@@ -14,13 +14,13 @@ constexpr int deepest = 64;  // configurations of models nest to about six
 // Where Hugging Face, MLX and ModelOpt put the description of a model.
 constexpr auto section_keys =
     std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
-constexpr auto size_keys =
-    std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
-                                     "weight_block_size", "load_in_4bit", "load_in_8bit", "quant_algo", "format"});
+constexpr auto size_keys = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size",
+                                                            "config_groups", "weight_block_size", "load_in_4bit",
+                                                            "load_in_8bit", "quant_algo", "format", "qformat_weight"});
 
 bool describes(const Json& section) {
   if (!section.is_object() || section.empty()) return false;
-  if (!text_in(section, "quant_method").empty()) return true;
+  if (!text_in(section, "quant_method").empty() || !text_in(section, "method").empty()) return true;
   return std::ranges::any_of(size_keys, [&](std::string_view key) {
     const auto found = section.find(key);
     return found != section.end() && !found->is_null() && *found != false && *found != "";
@@ -30,9 +30,11 @@ bool describes(const Json& section) {
 // The method of a section that names none, from where it stands and what it has.
 std::string method_of(const Json& section, std::string_view key, std::string_view file) {
   std::string method = lower_case(text_in(section, "quant_method"));
+  if (method.empty() && section.contains("method")) method = lower_case(text_in(section, "method"));  // Nunchaku's
   if (method == "compressed_tensors") method = "compressed-tensors";
   if (method == "auto_round" || method == "intel/auto-round") method = "auto-round";
   if (!method.empty()) return method;
+  if (section.contains("qformat_weight")) return "mistral";
   if (file == "hf_quant_config.json" || section.contains("quant_algo")) return "modelopt";
   if (section.contains("config_groups")) return "compressed-tensors";
   if (key == "quantization" && section.contains("group_size")) return "mlx";
@@ -52,10 +54,17 @@ void read_config(const Json& config, const std::string& file, int depth, std::ve
   constexpr int deepest_config = 3;
   if (!config.is_object()) return;
   for (const std::string_view key : section_keys) {
-    const auto section = config.find(key);
-    if (section == config.end() || !describes(*section)) continue;
+    const auto found_section = config.find(key);
+    if (found_section == config.end()) continue;
+    // compressed-tensors wrote one into another, beside an empty sparsity_config.
+    const Json* inner = found_section->is_object() ? object_in(*found_section, "quantization_config") : nullptr;
+    Json section = inner != nullptr ? *inner : *found_section;
+    if (inner != nullptr && found_section->contains("sparsity_config")) {
+      section["sparsity_config"] = (*found_section)["sparsity_config"];
+    }
+    if (!describes(section)) continue;
     Description description{
-        .source = file, .method = method_of(*section, key, file), .section = *section, .root = Json::object()};
+        .source = file, .method = method_of(section, key, file), .section = std::move(section), .root = Json::object()};
     for (const auto& [name, value] : config.items()) {
       if (!value.is_structured()) description.root[name] = value;
     }

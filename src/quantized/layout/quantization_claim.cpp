@@ -20,13 +20,13 @@ using Json = nlohmann::json;
 
 constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
 
-// Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's.
+// Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's, and Mistral's.
 constexpr auto claiming_files = std::to_array<std::string_view>(
-    {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json"});
+    {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json", "params.json"});
 constexpr auto sections =
     std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
 constexpr auto methods = std::to_array<std::string_view>(
-    {"quant_method", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
+    {"quant_method", "method", "qformat_weight", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
 constexpr auto sizes = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
                                                         "weight_block_size", "load_in_4bit", "load_in_8bit"});
 // ComfyUI's; and what a writer may copy from config.json.
@@ -79,6 +79,10 @@ bool may_claim_quantization(std::string_view file_name) {
   return std::ranges::find(claiming_files, file_name) != claiming_files.end();
 }
 
+bool may_describe(std::string_view file_name, std::string_view stem) {
+  return may_claim_quantization(file_name) && (file_name == "params.json") == stem.starts_with("consolidated");
+}
+
 std::string claim_of_text(std::string_view file_name, std::string_view text) {
   const Json config = parsed(text);
   std::optional<std::string> method = method_in(config, 0);
@@ -100,7 +104,9 @@ std::string claim_of_metadata(const formats::Metadata& metadata) {
 
 std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) {
   std::vector<quantized::ConfigText> texts;
+  const std::string stem = std::filesystem::path(path).stem().string();
   for (const std::string_view name : claiming_files) {
+    if (!may_describe(name, stem)) continue;
     const std::string beside = (std::filesystem::path(path).parent_path() / name).string();
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(beside, ignored)) continue;
@@ -117,6 +123,11 @@ void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::
   for (const auto& [key, value] : metadata) {
     if (std::ranges::find(metadata_keys, key) != metadata_keys.end()) texts.push_back({.name = key, .text = value});
   }
+}
+
+void add_accepted(const std::vector<std::string>& words, std::vector<quantized::ConfigText>& texts) {
+  if (words.empty()) return;
+  texts.push_back({.name = std::string(quantized::accepted_words), .text = fmt::format("{}", fmt::join(words, "\n"))});
 }
 
 void remove_config_texts(formats::Metadata& metadata) {
