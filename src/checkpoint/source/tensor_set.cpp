@@ -42,7 +42,11 @@ const std::string& Claims::of_folder(const SourceModel& model) {
     const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
     if (!opened) continue;  // copying it will tell
     const Result<std::string> text = read_text(**opened, max_config_bytes);
-    if (text) claim = file_conversion::claim_of_text(last_component(name), *text);
+    if (text) {
+      claim = file_conversion::claim_of_text(last_component(name), *text);
+    } else if ((*opened)->size() > max_config_bytes) {
+      claim = fmt::format("{} is not read: {}", last_component(name), text.error().message);
+    }
   }
   return claim;
 }

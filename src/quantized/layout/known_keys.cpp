@@ -139,11 +139,11 @@ std::string use_usual_names(Json& section, std::span<const KnownKey> keys, std::
   return {};
 }
 
-std::string merge(Description& whole, const Description& other, std::span<const KnownKey> keys) {
-  for (const auto& [name, value] : other.section.items()) {
+std::string merge(Description& whole, Description& other, std::span<const KnownKey> keys) {
+  for (auto& [name, value] : other.section.items()) {
     Json& there = whole.section[name];
     if (there.is_null()) {
-      there = value;
+      there = std::move(value);
       continue;
     }
     const KnownKey* key = find_key(keys, name);

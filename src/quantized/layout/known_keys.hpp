@@ -60,8 +60,8 @@ template <std::size_t first, std::size_t second>
 // Gives keys that have several names the usual one. Returns the contradiction of two names; "": there is none.
 [[nodiscard]] std::string use_usual_names(Json& section, std::span<const KnownKey> keys, std::string_view source);
 
-// Adds what `other` says and `whole` does not. Returns the first contradiction in a key that decides; "": there is
+// Moves what `other` says and `whole` does not. Returns the first contradiction in a key that decides; "": there is
 // none.
-[[nodiscard]] std::string merge(Description& whole, const Description& other, std::span<const KnownKey> keys);
+[[nodiscard]] std::string merge(Description& whole, Description& other, std::span<const KnownKey> keys);
 
 }  // namespace tensorcast::quantized

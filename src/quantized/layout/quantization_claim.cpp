@@ -12,13 +12,14 @@
 
 #include "io/input_file.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/description_json.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_config_bytes = std::size_t{64} << 20;
 
 // Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's, and Mistral's.
 constexpr auto claiming_files = std::to_array<std::string_view>(
@@ -57,7 +58,6 @@ std::string claim(std::string_view source, const std::string& method) {
 
 // Looks at the root, and at configurations inside such as text_config.
 std::optional<std::string> method_in(const Json& config, int depth) {
-  constexpr int deepest = 3;
   if (!config.is_object()) return std::nullopt;
   for (const std::string_view key : sections) {
     const auto found = config.find(key);
@@ -65,9 +65,7 @@ std::optional<std::string> method_in(const Json& config, int depth) {
     if (auto method = method_of(*found)) return method;
   }
   for (const auto& [key, value] : config.items()) {
-    const bool inner = key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
-                       key == "generator" || key == "question_encoder";
-    if (!inner || depth == deepest) continue;
+    if (!quantized::is_inner_config(key) || depth == quantized::deepest_config) continue;
     if (auto method = method_in(value, depth + 1)) return method;
   }
   return std::nullopt;
@@ -84,7 +82,14 @@ bool may_describe(std::string_view file_name, std::string_view stem) {
 }
 
 std::string claim_of_text(std::string_view file_name, std::string_view text) {
-  const Json config = parsed(text);
+  using quantized::KeptValues;
+  const bool is_config = file_name == "config.json";
+  const Result<Json> parsed = quantized::parse_description(text, is_config ? KeptValues::sections : KeptValues::all);
+  if (!parsed) {
+    const Error& error = parsed.error();
+    return error.code == ErrorCode::unsupported ? fmt::format("{} is not read: {}", file_name, error.message) : "";
+  }
+  const Json& config = *parsed;
   std::optional<std::string> method = method_in(config, 0);
   const bool is_quantizers = file_name == "quantize_config.json" || file_name == "quant_config.json";
   if (!method && is_quantizers) method = method_of(config);

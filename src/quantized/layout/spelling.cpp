@@ -124,8 +124,7 @@ class Search {
     const auto say = [this](std::string problem) {
       if (problem_.empty()) problem_ = std::move(problem);
     };
-    Description whole = chosen;
-    whole.section = Json::object();
+    Description whole{.source = chosen.source, .method = chosen.method, .section = Json::object()};
     for (Description& one : all) {
       if (!one.method.empty() && one.method != chosen.method) {
         say(fmt::format("{} names the quantization \"{}\", and {} names \"{}\"", chosen.source, chosen.method,
