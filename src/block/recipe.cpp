@@ -221,7 +221,8 @@ constexpr Row fp8_modelopt(std::string_view scheme) {
 constexpr auto fp8_rows = std::to_array<Row>({
     fp8_torchao("fp8-tensor"),
     fp8_ct("fp8-tensor"),
-    fp8_modelopt("fp8-tensor"),
+    fp8_row("fp8-tensor", "modelopt", "amax / 448", "nearest even of w(x / s)",
+            fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::torchao>)),
     fp8_row("fp8-tensor", "comfy", in_dtype, "nearest even of w(x * w(1 / s))",
             narrow(fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>))),
     fp8_torchao("fp8-channel"),

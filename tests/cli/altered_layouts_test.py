@@ -288,7 +288,7 @@ class AlteredTest(running.CommandTest):
     def test_float8_beside_what_looks_like_scales(self):
         """No table has these names, and nothing describes the codes: rounding the scales would damage them."""
         for word in ("qscale_weight", "w_scale", "weight_s", "wscale", "weight_max", "fp8_scale", "weight_dequant_scale",
-                     "mul", "weight_scaling_factor_2"):
+                     "mul", "weight_scaling_factor_2", "weight._scale"):
             for shape in ([], [1], [16, 1], [2, 2]):
                 model = Model(1, None)
                 count = 1

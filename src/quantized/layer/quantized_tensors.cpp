@@ -250,7 +250,11 @@ class Search {
       if (parts_[i].role != QuantizedRole::none || name.find("bias") != std::string::npos) continue;
       const std::size_t dot = name.find('.');
       auto found = codes_of.find(module_above(name));
-      // "weight_scales.a" of the module "a".
+      // "a.weight._scale" of "a.weight", and "weight_scales.a" of the module "a".
+      const auto own = places_.find(module_above(name));
+      if (found == codes_of.end() && own != places_.end() && looks_like_codes(tensors_[own->second])) {
+        found = codes_of.find(module_above(tensors_[own->second].name));
+      }
       if (found == codes_of.end() && dot != std::string::npos) found = codes_of.find(name.substr(dot + 1));
       if (found == codes_of.end() || !looks_like_scales(tensors_[i], tensors_[found->second])) continue;
       const std::string& codes = tensors_[found->second].name;
