@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dtype/try.hpp"
-#include "formats/bytes/byte_source.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/error.hpp"
 
