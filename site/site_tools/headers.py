@@ -210,7 +210,7 @@ def pages(folder: pathlib.Path) -> dict[str, str]:
     """reference/cpp/NAME.md for each header, and an index."""
     headers = sorted(path for path in folder.iterdir() if path.name not in WITHOUT_PAGES)
     made = {f"reference/cpp/{path.name.replace('.', '_')}.md": page(path) for path in headers}
-    rows = ["# C++ and C", "", "Made from the headers and their comments. `tensorcast.hpp` includes all of C++; `c_api.h` and", "`c_files.h` are C.", ""]
+    rows = ["# C++ and C", "", "Made from the headers and their comments. `tensorcast.hpp` includes all of C++; `c_api.h`,", "`c_files.h` and `c_onnx.h` are C.", ""]
     rows += ["| header | |", "| --- | --- |"]
     for path in headers:
         text = made[f"reference/cpp/{path.name.replace('.', '_')}.md"].split("\n", 2)[2].strip().split("\n\n")[0]
