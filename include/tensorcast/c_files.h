@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/* Bytes that are read as a file: memory, an archive's entry, a download. The struct is copied; `context` outlives what
-   is opened from it. Start with TC_SOURCE_INIT. Grows as tc_cast_options. */
+/* Bytes that are read as a file: memory, an archive's entry, a download. `read` reads exactly `bytes` bytes from
+   `offset`, which are inside `size`, and returns TC_OK or another status, which the call that reads then returns. It is
+   called by one thread at a time, though not always the same one. The struct is copied; `context` outlives what is
+   opened from it. Start with TC_SOURCE_INIT. Grows as tc_cast_options. */
 typedef struct tc_source {
   size_t struct_size; /* sizeof(tc_source) */
   void* context;      /* given to `read` */
   uint64_t size;      /* bytes */
-  /* Reads exactly `bytes` bytes from `offset`, which are inside `size`. Returns TC_OK, or the status of the call that
-     reads. Called by one thread at a time, though not always the same one. */
   tc_status (*read)(void* context, uint64_t offset, void* dst, size_t bytes);
 } tc_source;
 

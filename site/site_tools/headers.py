@@ -153,7 +153,7 @@ def page(header: pathlib.Path) -> str:
     """One header's page."""
     is_c = header.suffix == ".h"
     language = "c" if is_c else "cpp"
-    source = header.read_text()
+    source = re.sub(r"^(//|/\*) SPDX[^\n]*\n", "", header.read_text())
     parsed = parse_string(marked(source, is_c))
     out = [f"# {header.name}\n"]
     intro = re.match(r"(?:// [^\n]*\n)*", source) if not is_c else None
@@ -220,5 +220,6 @@ def pages(folder: pathlib.Path) -> dict[str, str]:
 
 
 def problems(made: dict[str, Any]) -> list[str]:
-    """Pages that say nothing: the parser lost a header."""
-    return [name for name, text in made.items() if text.count("\n## ") == 0 and not name.endswith("index.md")]
+    """Pages that say nothing, as the parser lost a header, or that begin with its licence."""
+    return [name for name, text in made.items()
+            if (text.count("\n## ") == 0 and not name.endswith("index.md")) or "SPDX-License" in text]
