@@ -31,8 +31,8 @@ struct ReadTensorOptions {
   DType from = DType::undefined;
 };
 
-// Reads a tensor. Errors: io, parse, unsupported, invalid_argument (no such tensor, or several and none named);
-// Error::file is set. Cost: reads the tensor into memory.
+// Reads a tensor. Errors: io, parse, unsupported (also a type that has no DType), invalid_argument (no such tensor, or
+// several and none named); Error::file is set. Cost: reads the tensor into memory.
 [[nodiscard]] TENSORCAST_API Result<NamedTensor> read_tensor(const std::string& path,
                                                              const ReadTensorOptions& options = {});
 
@@ -70,6 +70,7 @@ class TensorFile {
   TENSORCAST_API TensorFile& operator=(TensorFile&&) noexcept;
   TENSORCAST_API ~TensorFile();
 
+  [[nodiscard]] TENSORCAST_API const std::string& path() const noexcept;  // or the name of its source
   [[nodiscard]] TENSORCAST_API const FileSummary& summary() const noexcept;
   // Reads tensor `index` of summary().tensors into memory of its own. A tensor of a type that has no DType, such as
   // ggml's blocks, is its bytes: uint8, in rows. Errors: io, parse, unsupported; invalid_argument: there is no such

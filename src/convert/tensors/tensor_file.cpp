@@ -84,6 +84,12 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
   OpenedInput input = TRY(open(path, options));
   const std::size_t index = TRY(in_file(path, choose_tensor(*input.reader, options.tensor)));
+  const TensorInfo& info = input.reader->tensors()[index];
+  if (info.dtype == DType::undefined && !info.problem) {  // as bytes it would look like numbers
+    return in_file(
+        path,
+        of_tensor(info.name, unsupported(fmt::format("elements of type {} are not supported", info.foreign_dtype))));
+  }
   Tensor tensor = TRY(in_file(path, read_elements(input, index)));
   return NamedTensor{.name = input.reader->tensors()[index].name, .tensor = std::move(tensor)};
 }
@@ -271,6 +277,7 @@ Result<TensorFile> TensorFile::open(std::shared_ptr<ByteSource> source, const st
   return open_any(source, name, options);
 }
 
+const std::string& TensorFile::path() const noexcept { return state_->input.file->path(); }
 const FileSummary& TensorFile::summary() const noexcept { return state_->summary; }
 
 template <class Read>

@@ -163,6 +163,7 @@ TEST(TensorFile, ReadsBlocksOfGgmlAsBytesAndAsNumbers) {
   const std::string bytes = gguf_file();
   Result<TensorFile> file = TensorFile::open(memory_source(std::as_bytes(std::span(bytes))), "model");
   ASSERT_TRUE(file.ok()) << file.error().describe();
+  EXPECT_EQ(file->path(), "model");
   EXPECT_EQ(file->summary().tensors[0].foreign_dtype, "Q8_0");
   const Result<Tensor> stored = file->read(0);
   ASSERT_TRUE(stored.ok()) << stored.error().describe();
@@ -189,6 +190,10 @@ TEST(TensorFile, ReadsBlocksOfGgmlAsBytesAndAsNumbers) {
   EXPECT_EQ(refused.error().element, 61u);
   EXPECT_EQ(refused.error().tensor, "w");
   EXPECT_EQ(refused.error().file, "model");
+
+  const io::TestFolder folder;
+  io::put_file(folder / "model.gguf", bytes);
+  EXPECT_EQ(read_tensor(folder / "model.gguf").error().message, "elements of type Q8_0 are not supported");
 }
 
 TEST(TensorFile, CastsWhatItReads) {
