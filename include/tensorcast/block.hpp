@@ -63,7 +63,7 @@ struct BlockCoding {
   int bits = 8;
   BlockPacking packing = BlockPacking::stream;
   int offset = 0;                             // subtracted from integers without zero points
-  int zero_added = 0;                         // added to stored zero points: 1 for GPTQ v1
+  int zero_added = 0;                         // added to stored zero points: 1 for GPTQ v1, in whole words
   BlockPacking zeros = BlockPacking::stream;  // the packing of zero points that are words
   bool positive_zero = false;                 // ModelOpt's NVFP4: the code of -0 means +0
   DType scale = DType::undefined;             // float8_e8m0fnu or float8_e4m3fn that is stored as uint8

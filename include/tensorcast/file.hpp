@@ -101,6 +101,9 @@ struct OutputFilter {
   // Of checkpoints: files and folders that match one of these globs are neither read nor copied. `*` and `?` match no
   // slash, `**` does. A glob without a slash is for the names in every folder.
   std::vector<std::string> skip_files = {};
+  // Keys of descriptions of quantized weights, and ends of tensors' names beside codes, such as "awq_scale", that are
+  // not known and are taken as harmless (default: weights beside which they stand are not decoded).
+  std::vector<std::string> accept = {};
 };
 
 // Checks a pattern and its replacement. Errors: invalid_argument.

@@ -22,6 +22,7 @@ class FilterOptions(TypedDict, total=False):
     drop: Patterns
     rename: Renames
     skip_files: Patterns
+    accept: Patterns
 
 
 class MappingOptions(TypedDict, total=False):
@@ -82,6 +83,8 @@ class ConvertOptions(PlanOptions, total=False):
             ``{regular expression: replacement}``: ``{r"^module\.": ""}`` strips a prefix. Rules and messages have the
             names of the input.
         skip_files: checkpoints: leave out files and folders that match, such as '*.bin' or original.
+        accept: quantized weights: take a key of their description, or the end of the name of a tensor beside their
+            codes, as harmless, which is not known.
         keep_rank: leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is scalars, biases
             and norms.
         keep_smaller: leave tensors with fewer elements as they are, unless a rule names them.
@@ -142,6 +145,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "drop": (),
     "rename": (),
     "skip_files": (),
+    "accept": (),
     "keep_rank": (),
     "keep_smaller": 0,
     "preset": None,
@@ -180,6 +184,7 @@ REQUEST_KINDS: dict[str, str] = {
     "drop": "pattern",
     "rename": "renames",
     "skip_files": "glob",
+    "accept": "texts",
     "keep_rank": "ranks",
     "keep_smaller": "count",
     "preset": "preset",
@@ -209,6 +214,6 @@ REQUEST_KINDS: dict[str, str] = {
     "overwrite": "flag",
     "parents": "flag",
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
-FILTER_OPTIONS = ("only", "drop", "rename", "skip_files")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "accept", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
+FILTER_OPTIONS = ("only", "drop", "rename", "skip_files", "accept")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

@@ -170,8 +170,16 @@ def test_gptq(bits, spelling, added):
     scales = RANDOM.standard_normal((inputs // group, outputs)).astype(np.float16)
     order = RANDOM.permutation(np.arange(inputs) // group).astype(np.int32)
     packed_zeros = stream(zeros.T, bits).T.copy()
+    meant = zeros
+    if added and bits == 3:
+        meant = (zeros + 1) % 8
+    elif added:  # as GPTQModel reads it: 1 is added to each field of a word, with the carry
+        ones = np.uint32(sum(1 << at for at in range(0, 32, bits)))
+        words = np.ascontiguousarray(packed_zeros).view(np.uint32) + ones
+        fields = words[:, :, None] >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
+        meant = fields.reshape(zeros.shape).astype(np.int64)
     for index in (np.arange(inputs) // group, order):
-        expected = ((codes - (zeros + added)[index]).astype(F32) * scales.astype(F32)[index]).T
+        expected = ((codes - meant[index]).astype(F32) * scales.astype(F32)[index]).T
         check(expected, stream(codes, bits), scales, f"gptq-{bits}", spelling=spelling, zero_points=packed_zeros, block=group,
               group_index=order if index is order else None)  # fmt: skip
 

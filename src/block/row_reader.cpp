@@ -299,10 +299,7 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
   are_powers_ = TENSORCAST_HAS_QUICK_BLOCKS && checked_.block_columns == power_run && are_powers(of_blocks(scales_));
   has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
   if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
-  if (!checked_.zeros.empty()) {
-    checked_.zeros.read(matrix, grid_row, first, of_blocks(zeros_));
-    for (float& zero : of_blocks(zeros_)) zero += static_cast<float>(coding.zero_added);
-  }
+  if (!checked_.zeros.empty()) checked_.zeros.read(matrix, grid_row, first, of_blocks(zeros_));
   if (checked_.biases.empty()) return;
   biases_.resize(readable);
   checked_.biases.read(matrix, grid_row, first, of_blocks(biases_));

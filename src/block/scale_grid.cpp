@@ -51,7 +51,10 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
       return;
     }
     case Source::dense:
-      return to_float(dtype_, data_ + ((matrix * size_.rows + row) * size_.columns + column) * bytes, out);
+      to_float(dtype_, data_ + ((matrix * size_.rows + row) * size_.columns + column) * bytes, out);
+      if (added_ == 0) return;
+      for (float& number : out) number += added_;
+      return;
     case Source::swizzled: {
       std::array<std::byte, 64> bytes_of_row;
       for (std::size_t done = 0; done < out.size(); done += bytes_of_row.size()) {
@@ -61,19 +64,33 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
       }
       return;
     }
-    case Source::packed: {
-      // The first column that may be read is a multiple of the alignment.
-      std::array<float, CodeMatrices::alignment> numbers;
-      for (std::size_t done = 0; done < out.size();) {
-        const std::size_t skipped = (column + done) % CodeMatrices::alignment;
-        const std::size_t n = std::min(CodeMatrices::alignment - skipped, out.size() - done);
-        codes_.read(matrix, row, column + done - skipped, {numbers.data(), skipped + n});
-        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(skipped), n,
-                    out.begin() + static_cast<std::ptrdiff_t>(done));
-        done += n;
-      }
-      return;
+    case Source::packed:
+      return read_packed(matrix, row, column, out);
+  }
+}
+
+// The first column that may be read is a multiple of the alignment, at which words begin, too.
+void ScaleGrid::read_packed(std::size_t matrix, std::size_t row, std::size_t column,
+                            std::span<float> out) const noexcept {
+  constexpr std::size_t word_bits = 32;
+  const std::size_t bits = static_cast<std::size_t>(codes_.bits);
+  const std::size_t word = word_bits % bits == 0 ? word_bits / bits : 1;  // codes of 3 bits borrow nothing
+  const auto range = static_cast<float>(1u << bits);
+  std::array<float, CodeMatrices::alignment> numbers;
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t skipped = (column + done) % CodeMatrices::alignment;
+    const std::size_t n = std::min(CodeMatrices::alignment - skipped, out.size() - done);
+    codes_.read(matrix, row, column + done - skipped, {numbers.data(), skipped + n});
+    float carry = 0;
+    for (std::size_t i = 0; i < skipped + n; ++i) {
+      if (i % word == 0) carry = 0;
+      numbers[i] += added_ + carry;
+      carry = adds_to_words_ && numbers[i] >= range ? 1.0F : 0.0F;
+      numbers[i] -= carry * range;
     }
+    std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(skipped), n,
+                out.begin() + static_cast<std::ptrdiff_t>(done));
+    done += n;
   }
 }
 
@@ -156,11 +173,13 @@ Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType
 Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const BlockCoding& coding) {
   ScaleGrid grid;
   grid.size_ = size;
+  grid.added_ = static_cast<float>(coding.zero_added);
   const bool is_packed = view.dtype == DType::int32 && coding.bits < 8;
   const bool is_words_of_bytes = view.dtype == DType::int32 && coding.packing == BlockPacking::words_down;
   if (is_packed || is_words_of_bytes) {
     grid.source_ = ScaleGrid::Source::packed;
     grid.codes_.packing = coding.zeros;
+    grid.adds_to_words_ = coding.zero_added == 1 && coding.packing == BlockPacking::words_down;
     grid.codes_.element = DType::uint8;
     grid.codes_.bits = coding.bits;
     grid.codes_.count = size.matrices;

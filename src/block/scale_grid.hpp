@@ -27,7 +27,7 @@ class ScaleGrid {
   [[nodiscard]] bool is_swizzled() const noexcept { return source_ == Source::swizzled; }
   [[nodiscard]] bool is_packed() const noexcept { return source_ == Source::packed; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
-  // The numbers of blocks [column, column + out.size()) of a row.
+  // The numbers of blocks [column, column + out.size()) of a row: scales or biases, or zero points with what is added.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 
   // Reports whether scales are codes of a byte, which read_codes() copies and numbers_of_codes() gives the numbers of.
@@ -43,11 +43,16 @@ class ScaleGrid {
 
   enum class Source : std::uint8_t { none, one, dense, swizzled, packed };
 
+  void read_packed(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
+
   Source source_ = Source::none;
   DType dtype_ = DType::undefined;
   GridSize size_;
   const std::byte* data_ = nullptr;
   CodeMatrices codes_;  // if packed
+  float added_ = 0;     // to each number
+  // GPTQ version 1 subtracted 1 from all zero points of a word at once: all ones means 0, which borrowed from the next.
+  bool adds_to_words_ = false;
 };
 
 // `read_as`: the type of scales that are stored as uint8; undefined: none. Errors: invalid_argument.

@@ -37,7 +37,20 @@ unsigned bits_at(const std::vector<std::byte>& bytes, std::size_t bit, std::size
 // The nibble of a word of AWQ that has a column.
 constexpr std::size_t awq_nibble[] = {0, 4, 1, 5, 2, 6, 3, 7};
 
-// W[n, k] = scale[g, n] * (q[k, n] - (zero[g, n] + 1)), g that of k; AWQ without the 1.
+// Adds 1 to each number of `width` bits in a word, with the carry into the next; numbers that words cut have none.
+std::vector<std::byte> with_ones(std::vector<std::byte> words, std::size_t width) {
+  std::uint32_t ones = 0;
+  for (std::size_t bit = 0; bit < 32; bit += width) ones |= std::uint32_t{1} << bit;
+  for (std::size_t i = 0; i < words.size(); i += sizeof(ones)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, &words[i], sizeof(word));
+    word += ones;
+    std::memcpy(&words[i], &word, sizeof(word));
+  }
+  return words;
+}
+
+// W[n, k] = scale[g, n] * (q[k, n] - zero[g, n]), g that of k; GPTQ stores zeros less one.
 struct Sample {
   std::int64_t outputs, inputs, group;  // group 0: all inputs
   int bits;
@@ -86,7 +99,10 @@ struct Sample {
     } else {
       code = bits_at(codes, k * width(), width(), [&](std::size_t i) { return i * n_count() + n; });
       const std::size_t words = (n_count() * width() + 31) / 32;
-      zero = bits_at(zeros, n * width(), width(), [&](std::size_t i) { return g * words + i; }) + 1;
+      const auto place = [&](std::size_t i) { return g * words + i; };
+      const bool is_whole = 32 % width() == 0;
+      zero = is_whole ? bits_at(with_ones(zeros, width()), n * width(), width(), place)
+                      : (bits_at(zeros, n * width(), width(), place) + 1) % (1u << width());
     }
     float scale = 0;
     EXPECT_TRUE(codec::reference_cast(&scales[2 * (g * n_count() + n)], DType::float16,

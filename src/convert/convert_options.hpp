@@ -40,6 +40,11 @@ inline constexpr std::tuple options_of_tensors{
     option("skip_files", &OutputFilter::skip_files,
            {.help = "checkpoints: leave out files and folders that match, such as '*.bin' or original",
             .kind = ValueKind::glob}),
+    option(
+        "accept", &OutputFilter::accept,
+        {.help = "quantized weights: take a key of their description, or the end of the name of a tensor beside their "
+                 "codes, as harmless, which is not known",
+         .metavar = "WORD"}),
     option("keep_rank", &TensorSelection::keep_rank,
            {.help = "leave tensors with so many dimensions as they are, unless a rule names them: 0,1 is scalars, "
                     "biases and norms",

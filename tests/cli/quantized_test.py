@@ -527,10 +527,13 @@ class DecodeTest(QuantizedTest):
         self.assertIn("compressed-tensors nvfp4", text)
         self.done("plan", "ct-nvfp4", "-o", self.out, "--to", "bfloat16")
         plan = json.loads((self.out / ".tcast" / "plan.json").read_text())
-        layer, = (tensor["layer"] for shard in plan["shards"] for tensor in shard["tensors"] if "layer" in tensor)
-        self.assertEqual({part["name"] for part in layer["parts"]},
-                         {"a.weight_packed", "a.weight_scale", "a.weight_global_scale"})
-        self.assertEqual({part["input"] for part in layer["parts"]}, {0, 1})
+        layer, = plan["layers"]
+        self.assertEqual(layer["weight"], "a.weight")
+        self.assertEqual({part["name"] for part in plan["rules"][layer["rule"]]["parts"]},
+                         {"weight_packed", "weight_scale", "weight_global_scale"})
+        self.assertEqual({part[0] for part in layer["parts"]}, {0, 1})
+        self.assertEqual([tensor for shard in plan["shards"] for tensor in shard["tensors"] if "layer" in tensor],
+                         [{"layer": 0}])
         self.done("run-shard", self.out, "0")
         self.done("run-shard", self.out)
         self.done("finish", self.out)

@@ -13,6 +13,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/open_input.hpp"
+#include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
@@ -266,8 +267,13 @@ Result<OpenedModel> open_model(const std::string& path) {
 
 Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
                                     file_conversion::OutputNames& written) {
-  if (!is_checkpoint(path) && is_local(path)) return open_model(path);
-  const SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
+  if (!is_checkpoint(path) && is_local(path)) {
+    OpenedModel file = TRY(open_model(path));
+    file_conversion::add_accepted(filter.accept, file.texts);
+    return file;
+  }
+  SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
+  checkpoint.accepted = filter.accept;
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : checkpoint.models) {
     if (has_tensors(checkpoint, model, written)) chosen.push_back(&model);

@@ -77,6 +77,7 @@ Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefi
 Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
                                   file_conversion::OutputNames& output) {
   SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
+  checkpoint.accepted = filter.accept;
   TensorSet set{.path = path};
   auto reader = std::make_unique<ShardReader>();
   std::vector<std::string> prefixes;  // of layers
@@ -96,8 +97,10 @@ Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& f
   return set;
 }
 
-Result<TensorSet> open_file_set(const std::string& path, file_conversion::OutputNames& output) {
+Result<TensorSet> open_file_set(const std::string& path, const OutputFilter& filter,
+                                file_conversion::OutputNames& output) {
   file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+  file_conversion::add_accepted(filter.accept, input.configs);
   quantized::FoundLayers found = file_conversion::layers_of(input);
   TensorSet set{.path = path, .file = std::move(input.file), .reader = std::move(input.reader)};
   for (const TensorInfo& tensor : set.reader->tensors()) TRY(add_name(set, "", tensor.name, output));
@@ -112,7 +115,7 @@ Result<TensorSet> open_file_set(const std::string& path, file_conversion::Output
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
   file_conversion::OutputNames output = TRY(file_conversion::OutputNames::compile(filter));
   const bool folder = is_checkpoint(path) || !is_local(path);
-  TensorSet set = TRY(folder ? open_checkpoint(path, filter, output) : open_file_set(path, output));
+  TensorSet set = TRY(folder ? open_checkpoint(path, filter, output) : open_file_set(path, filter, output));
   TRY(output.check_all_matched());
   return set;
 }

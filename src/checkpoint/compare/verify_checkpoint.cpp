@@ -211,6 +211,7 @@ class Verification {
 
   Result<void> check_tensors() {
     source_ = TRY(read_source(request_.against, request_.filter.skip_files));
+    source_.accepted = request_.filter.accept;
     file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
     for (const SourceModel& model : source_.models) {
       const bool wanted = is_empty(model) || has_tensors(source_, model, written);

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "checkpoint/plan/config_file.hpp"
+#include "checkpoint/plan/layer_table_maker.hpp"
 #include "checkpoint/plan/placement.hpp"
 #include "checkpoint/plan/renamed_layers.hpp"
-#include "checkpoint/plan/respelled_sources.hpp"
 #include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
@@ -30,18 +30,25 @@
 namespace tensorcast::checkpoint {
 namespace {
 
+// A tensor that is to get a place in a shard.
+struct Piece {
+  ShardItem item;
+  std::size_t input = 0;    // that it comes from
+  std::uint64_t bytes = 0;  // that it becomes
+};
+using Pieces = std::vector<Piece>;
+
 // Cuts tensors into shards in their order, as transformers does.
-std::vector<std::vector<ShardTensor>> cut(std::vector<ShardTensor> tensors, std::uint64_t max_bytes) {
-  std::vector<std::vector<ShardTensor>> shards(1);
+std::vector<Pieces> cut(Pieces pieces, std::uint64_t max_bytes) {
+  std::vector<Pieces> shards(1);
   std::uint64_t bytes = 0;
-  for (ShardTensor& tensor : tensors) {
-    const std::uint64_t more = tensor.planned.target.bytes;
-    if (max_bytes != 0 && !shards.back().empty() && bytes + more > max_bytes) {
+  for (Piece& piece : pieces) {
+    if (max_bytes != 0 && !shards.back().empty() && bytes + piece.bytes > max_bytes) {
       shards.emplace_back();
       bytes = 0;
     }
-    bytes += more;
-    shards.back().push_back(std::move(tensor));
+    bytes += piece.bytes;
+    shards.back().push_back(std::move(piece));
   }
   return shards;
 }
@@ -114,27 +121,26 @@ class Planning {
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
     note_quantized(model, *planned, claim);
     TRY(note_names(model, layers, *planned, reader));
-    std::vector<ShardTensor> tensors;
-    tensors.reserve(planned->size());
-    RespelledSources sources(layers, *respelling, infos, places);
+    TRY(note_layers(model, layers, *planned));
+    note_types(model, *planned);
+    Pieces pieces;
+    pieces.reserve(planned->size());
+    LayerTableMaker table(layers, *respelling, infos, places, plan_.table);
     for (file_conversion::PlannedTensor& tensor : *planned) {
-      if (tensor.written != SIZE_MAX) {
-        tensors.push_back(sources.shard_tensor(std::move(tensor)));
+      Piece& piece = pieces.emplace_back(Piece{.item = {}, .bytes = tensor.target.bytes});
+      if (tensor.decodes() || tensor.written != SIZE_MAX) {
+        piece.input = table.input_of(tensor);
+        piece.item = LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.written}};
         continue;
       }
       const auto [input, begin] = places[tensor.source];
-      std::shared_ptr<DecodedLayer> decoded;
-      if (tensor.decodes()) {
-        decoded = std::make_shared<DecodedLayer>(decoded_layer(layers.layers[tensor.layer], infos, places));
-        tensor.bytes_in = decoded->bytes();
-      }
-      tensors.push_back({.planned = std::move(tensor), .input = input, .begin = begin, .decoded = std::move(decoded)});
+      piece.input = input;
+      piece.item = std::make_shared<const ShardTensor>(
+          ShardTensor{.planned = std::move(tensor), .input = input, .begin = begin});
     }
     if (respelling->any()) note_respelling(model, *std::move(respelling));
-    TRY(note_layers(model, layers, tensors));
-    if (tensors.empty() && !infos.empty()) return {};  // all are dropped
-    note_types(model, tensors);
-    return add_shards(model, std::move(tensors));
+    if (pieces.empty() && !infos.empty()) return {};  // all are dropped
+    return add_shards(model, std::move(pieces));
   }
 
   // Remembers the configuration of the new spelling, and what is to be said.
@@ -157,15 +163,15 @@ class Planning {
 
   // Remembers which layers of a folder are decoded, and whether others stay as they are.
   Result<void> note_layers(const SourceModel& model, const quantized::FoundLayers& layers,
-                           const std::vector<ShardTensor>& tensors) {
+                           std::span<const file_conversion::PlannedTensor> tensors) {
     QuantizedFolder& folder = quantized_[model.folder];
     std::vector<std::string> beside;  // such as scales of a cache
-    for (const ShardTensor& tensor : tensors) {
-      if (tensor.decoded != nullptr) {
-        folder.decoded.push_back(quantized::module_of(tensor.planned.target.name));
+    for (const file_conversion::PlannedTensor& tensor : tensors) {
+      if (tensor.decodes()) {
+        folder.decoded.push_back(quantized::module_of(tensor.target.name));
       } else {
-        folder.stays = folder.stays || tensor.planned.layer != SIZE_MAX;
-        if (tensor.planned.quantized && tensor.planned.layer == SIZE_MAX) beside.push_back(tensor.planned.name());
+        folder.stays = folder.stays || tensor.layer != SIZE_MAX;
+        if (tensor.quantized && tensor.layer == SIZE_MAX) beside.push_back(tensor.name());
       }
     }
     if (!folder.decoded.empty() && !beside.empty()) {
@@ -217,26 +223,26 @@ class Planning {
   }
 
   // Remembers which type most bytes of a folder's floating-point tensors have.
-  void note_types(const SourceModel& model, const std::vector<ShardTensor>& tensors) {
-    for (const ShardTensor& tensor : tensors) {
-      const formats::TensorInfo& target = tensor.planned.target;
+  void note_types(const SourceModel& model, std::span<const file_conversion::PlannedTensor> tensors) {
+    for (const file_conversion::PlannedTensor& tensor : tensors) {
+      const formats::TensorInfo& target = tensor.target;
       if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) continue;
-      if (tensor.planned.quantized && !tensor.planned.converts) continue;
+      if (tensor.quantized && !tensor.converts) continue;
       FolderTypes& types = types_[model.folder];
       types.bytes[target.dtype] += target.bytes;
-      types.converts = types.converts || tensor.planned.converts;
-      types.uses_to = types.uses_to || (tensor.planned.converts && target.dtype == request_.to);
+      types.converts = types.converts || tensor.converts;
+      types.uses_to = types.uses_to || (tensor.converts && target.dtype == request_.to);
     }
   }
 
-  Result<void> add_shards(const SourceModel& model, std::vector<ShardTensor> tensors) {
+  Result<void> add_shards(const SourceModel& model, Pieces pieces) {
     PlannedModel planned;
-    std::vector<std::vector<ShardTensor>> shards;
+    std::vector<Pieces> shards;
     bool anew = request_.single_file || request_.max_shard_bytes != 0;
     if (anew) {
-      shards = cut(std::move(tensors), request_.single_file ? 0 : request_.max_shard_bytes);
+      shards = cut(std::move(pieces), request_.single_file ? 0 : request_.max_shard_bytes);
     } else {
-      shards = shards_of_inputs(model, std::move(tensors));
+      shards = shards_of_inputs(model, std::move(pieces));
       anew = shards.size() < model.shards.size();  // a loader may count them by their names
     }
     const std::size_t count = shards.size();
@@ -270,11 +276,10 @@ class Planning {
   }
 
   // Returns the tensors of each input, without the inputs whose tensors are all dropped.
-  std::vector<std::vector<ShardTensor>> shards_of_inputs(const SourceModel& model,
-                                                         std::vector<ShardTensor> tensors) const {
-    std::map<std::size_t, std::vector<ShardTensor>> by_input;
-    for (ShardTensor& tensor : tensors) by_input[tensor.input].push_back(std::move(tensor));
-    std::vector<std::vector<ShardTensor>> shards;
+  std::vector<Pieces> shards_of_inputs(const SourceModel& model, Pieces pieces) const {
+    std::map<std::size_t, Pieces> by_input;
+    for (Piece& piece : pieces) by_input[piece.input].push_back(std::move(piece));
+    std::vector<Pieces> shards;
     for (const std::size_t input : model.shards) {
       const auto found = by_input.find(input);
       const bool was_empty = source_.shards[input].header.tensors.empty();
@@ -287,15 +292,16 @@ class Planning {
     return shards;
   }
 
-  Result<void> add_shard(PlannedModel& model, std::string name, std::vector<ShardTensor> tensors,
-                         const SourceModel& source) {
-    PlannedShard shard{
-        .name = std::move(name), .metadata = {}, .tensors = std::move(tensors), .bytes = 0, .fingerprint = {}};
+  Result<void> add_shard(PlannedModel& model, std::string name, Pieces pieces, const SourceModel& source) {
+    PlannedShard shard{.name = std::move(name), .metadata = {}, .items = {}, .bytes = 0, .fingerprint = {}};
     // Metadata of all inputs of the shard; of an empty one, of the model's only file.
     std::set<std::size_t> inputs;
     const QuantizedFolder& folder = quantized_[source.folder];
     const bool decodes = !folder.decoded.empty() && !folder.stays;
-    for (const ShardTensor& tensor : shard.tensors) inputs.insert(tensor.input);
+    for (Piece& piece : pieces) {
+      inputs.insert(piece.input);
+      append_item(shard.items, std::move(piece.item));
+    }
     if (inputs.empty() && source.shards.size() == 1) inputs.insert(source.shards.front());
     std::set<std::string_view> keys;
     for (const std::size_t input : inputs) {
@@ -313,28 +319,31 @@ class Planning {
       if (!config || !found->second.metadata_key.empty())
         file_conversion::add_config_text(found->second, shard.metadata);
     }
-    std::vector<const file_conversion::PlannedTensor*> written;
-    for (const ShardTensor& tensor : shard.tensors) written.push_back(&tensor.planned);
-    file_conversion::record_scale(written, shard.metadata);
     model.shards.push_back(plan_.shards.size());
     plan_.shards.push_back(std::move(shard));
     return {};
   }
 
+  // Lays out the data of a shard, and leaves out what its items need not say.
   Result<void> lay_out(PlannedShard& shard) const {
-    std::vector<file_conversion::PlannedTensor> planned;
-    for (const ShardTensor& tensor : shard.tensors) planned.push_back(tensor.planned);
-    const std::vector<std::size_t> layout = TRY(file_conversion::layout_of(formats::safetensors_format, planned));
-    std::vector<ShardTensor> ordered;
-    std::vector<formats::TensorInfo> targets;
-    for (const std::size_t index : layout) {
-      targets.push_back(shard.tensors[index].planned.target);
-      ordered.push_back(std::move(shard.tensors[index]));
+    for (ShardItem& item : shard.items) {
+      auto* const layer = std::get_if<LayerTensors>(&item);
+      if (layer == nullptr) continue;
+      const std::vector<ShardTensor> all = TRY(checkpoint::tensors_of(plan_.table, plan_.table.layers[layer->layer]));
+      if (layer->tensors.size() == all.size()) layer->tensors.clear();
     }
-    shard.tensors = std::move(ordered);
+    const std::vector<ShardTensor> tensors = TRY(checkpoint::tensors_of(plan_.table, shard.items));
+    std::vector<const file_conversion::PlannedTensor*> written;
+    std::vector<formats::TensorInfo> targets;
+    for (const ShardTensor& tensor : tensors) {
+      written.push_back(&tensor.planned);
+      targets.push_back(tensor.planned.target);
+    }
+    file_conversion::record_scale(written, shard.metadata);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
     if (!header) return in_file(shard.name, header.error());
-    shard.bytes = header->size() + shard.tensor_bytes();
+    set_sums(tensors, shard);
+    shard.bytes = header->size() + shard.tensor_bytes;
     return {};
   }
 
@@ -350,6 +359,9 @@ class Planning {
     return is_loadable(most->first) ? most->first : DType::undefined;
   }
 
+  // Whether a file that may describe quantization is the configuration of the whole model.
+  static bool says_more(std::string_view file) { return file == "config.json" || file == "params.json"; }
+
   void plan_others() {
     plan_.empty_folders = std::move(source_.empty_folders);
     plan_.left_out = std::move(source_.left_out);
@@ -363,11 +375,11 @@ class Planning {
       const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
       if (const auto respelled = respelled_.find(folder);
           respelled != respelled_.end() && file_conversion::may_claim_quantization(last)) {
-        if (last != "config.json") {
+        if (!says_more(last)) {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
           continue;
         }
-        config.section = respelled->second.section;
+        if (last == "config.json") config.section = respelled->second.section;
         config.unquantized = config.section.empty();
       }
       if (const auto names = renamed_.find(folder);
@@ -377,7 +389,7 @@ class Planning {
       if (decodes && file_conversion::may_claim_quantization(last)) {
         config.unquantized = !found->second.stays;
         if (!config.unquantized) config.decoded = found->second.decoded;
-        if (config.unquantized && last != "config.json") {
+        if (config.unquantized && !says_more(last)) {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // it says nothing else
           continue;
         }
@@ -480,24 +492,19 @@ Result<void> check_request(const ConvertRequest& request) {
 
 }  // namespace
 
-std::uint64_t PlannedShard::bytes_in() const noexcept {
-  std::uint64_t sum = 0;
-  for (const ShardTensor& tensor : tensors) sum += tensor.planned.bytes_in;
-  return sum;
-}
-
-std::uint64_t PlannedShard::source_bytes() const noexcept {
-  std::uint64_t sum = 0;
+void set_sums(std::span<const ShardTensor> tensors, PlannedShard& shard) {
+  shard.tensors = tensors.size();
+  shard.bytes_in = shard.source_bytes = shard.tensor_bytes = 0;
   for (const ShardTensor& tensor : tensors) {
-    sum += tensor.planned.becomes.empty() ? tensor.planned.bytes_in : tensor.planned.weight_bytes;
+    const file_conversion::PlannedTensor& planned = tensor.planned;
+    shard.bytes_in += planned.bytes_in;
+    shard.source_bytes += planned.becomes.empty() ? planned.bytes_in : planned.weight_bytes;
+    shard.tensor_bytes += planned.target.bytes;
   }
-  return sum;
 }
 
-std::uint64_t PlannedShard::tensor_bytes() const noexcept {
-  std::uint64_t sum = 0;
-  for (const ShardTensor& tensor : tensors) sum += tensor.planned.target.bytes;
-  return sum;
+std::vector<ShardTensor> CheckpointPlan::tensors_of(const PlannedShard& shard) const {
+  return checkpoint::tensors_of(table, shard.items).value();
 }
 
 std::uint64_t CheckpointPlan::disk_bytes() const noexcept {
@@ -530,6 +537,7 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
   file_conversion::TensorPlanner planner =
       TRY(file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  source.accepted = request.filter.accept;
   Result<CheckpointPlan> plan = Planning(request, std::move(source), std::move(planner), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;
@@ -541,11 +549,9 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
   outcome.input_format = is_torch ? "pytorch" : "safetensors";
   outcome.output_format = "safetensors";
   for (const PlannedShard& shard : plan.shards) {
-    outcome.shards.push_back({.file = shard.name,
-                              .bytes_in = shard.source_bytes(),
-                              .bytes_out = shard.bytes,
-                              .tensors = shard.tensors.size()});
-    for (const ShardTensor& tensor : shard.tensors) {
+    outcome.shards.push_back(
+        {.file = shard.name, .bytes_in = shard.source_bytes, .bytes_out = shard.bytes, .tensors = shard.tensors});
+    for (const ShardTensor& tensor : plan.tensors_of(shard)) {
       outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
       outcome.tensors.back().file = shard.name;
     }

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "checkpoint/plan/decoded_layer.hpp"
-#include "checkpoint/plan/written_part.hpp"
+#include "checkpoint/plan/shard_items.hpp"
 #include "checkpoint/source/source.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "convert/select/renamed_modules.hpp"
@@ -25,39 +25,17 @@ struct PlannedInput {
   std::uint64_t data_begin = 0;
 };
 
-struct ShardTensor {
-  file_conversion::PlannedTensor planned;  // its `source` is not used
-  std::size_t input = 0;                   // index in CheckpointPlan::inputs
-  std::uint64_t begin = 0;                 // of its bytes in that file
-  // Of a layer that is decoded; `input` and `begin` are then those of its codes. Null: a tensor.
-  std::shared_ptr<const DecodedLayer> decoded = nullptr;
-  // Of a layer that gets another spelling or scheme; `input` and `begin` are those of the tensor that it comes from.
-  std::shared_ptr<const WrittenPart> written = nullptr;
-
-  // The tensors of a layer that are read; null: `planned` is read as it is.
-  [[nodiscard]] const DecodedLayer* layer() const noexcept {
-    return written != nullptr ? &written->source : decoded.get();
-  }
-  // The same, and those that share its tensor scale.
-  [[nodiscard]] std::vector<const DecodedLayer*> layers() const {
-    std::vector<const DecodedLayer*> all;
-    if (layer() != nullptr) all.push_back(layer());
-    if (written == nullptr) return all;
-    for (const DecodedLayer& sibling : written->siblings) all.push_back(&sibling);
-    return all;
-  }
-};
-
 struct PlannedShard {
   std::string name;
   formats::Metadata metadata;
-  std::vector<ShardTensor> tensors;  // in the order of the data
-  std::uint64_t bytes = 0;           // of the whole file
-  std::string fingerprint;           // SHA-256 of all that decides its bytes
-
-  [[nodiscard]] std::uint64_t bytes_in() const noexcept;      // that a conversion copies or converts
-  [[nodiscard]] std::uint64_t source_bytes() const noexcept;  // of tensors of the input
-  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
+  std::vector<ShardItem> items;
+  std::uint64_t bytes = 0;  // of the whole file
+  std::string fingerprint;  // SHA-256 of all that decides its bytes
+  // Sums over its tensors.
+  std::size_t tensors = 0;
+  std::uint64_t bytes_in = 0;      // that a conversion copies or converts
+  std::uint64_t source_bytes = 0;  // of tensors of the input
+  std::uint64_t tensor_bytes = 0;
 };
 
 struct PlannedModel {
@@ -88,6 +66,7 @@ struct CheckpointPlan {
   ConversionSettings settings;  // of every shard
   bool overwrite = false;
   std::vector<PlannedInput> inputs;
+  LayerTable table;  // of layers that are decoded, or get another spelling or scheme
   std::vector<PlannedShard> shards;
   std::vector<PlannedModel> models;
   std::vector<PlannedConfig> configs;  // files that are rewritten
@@ -98,6 +77,8 @@ struct CheckpointPlan {
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect
   std::vector<std::string> warnings;  // of the source; not in plan.json
 
+  // The tensors of a shard, in the order of its data. Precondition: the plan was made or parsed.
+  [[nodiscard]] std::vector<ShardTensor> tensors_of(const PlannedShard& shard) const;
   [[nodiscard]] std::uint64_t disk_bytes() const noexcept;
   // The folders that the output needs, such as "" and "unet/".
   [[nodiscard]] std::vector<std::string> folders() const;
@@ -115,6 +96,9 @@ struct CheckpointPlan {
 
 // All that the plan says of a source file.
 [[nodiscard]] std::string input_text(const PlannedInput& input);
+
+// Sets the sums of a shard over its tensors.
+void set_sums(std::span<const ShardTensor> tensors, PlannedShard& shard);
 
 // Fills the fingerprint of a shard.
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);

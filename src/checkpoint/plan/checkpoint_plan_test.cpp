@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_testing.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -38,8 +39,8 @@ TEST(CheckpointPlan, KeepsShardsAndRewritesWhatNamesTypes) {
   EXPECT_EQ(plan.models[0].index, "model.safetensors.index.json");
   EXPECT_FALSE(plan.models[0].new_map);
   EXPECT_EQ(plan.folders(), (Names{"", "sub/"}));
-  EXPECT_EQ(plan.shards[0].bytes_in(), 8u);
-  EXPECT_EQ(plan.shards[0].tensor_bytes(), 4u);
+  EXPECT_EQ(plan.shards[0].bytes_in, 8u);
+  EXPECT_EQ(plan.shards[0].tensor_bytes, 4u);
   EXPECT_EQ(plan.disk_bytes(), plan.shards[0].bytes + plan.shards[1].bytes + 4);
   const ConvertOutcome outcome = outcome_of(plan);
   EXPECT_EQ(outcome.rewritten_files, (Names{"config.json", "model.safetensors.index.json"}));
@@ -67,12 +68,12 @@ TEST(CheckpointPlan, ItsTextIsReadAsItWasWritten) {
   const Result<CheckpointPlan> read = parse_plan(text, "plan");
   ASSERT_TRUE(read) << read.error().describe();
   EXPECT_EQ(plan_text(*read), text);
-  const file_conversion::PlannedTensor& scaled = read->shards.at(1).tensors.at(0).planned;
+  const file_conversion::PlannedTensor scaled = read->tensors_of(read->shards.at(1)).at(0).planned;
   EXPECT_EQ(scaled.reason.why, TypeReason::rule);
   EXPECT_EQ(scaled.reason.number, 1u);
   EXPECT_EQ(scaled.scale, 2.0);
   EXPECT_TRUE(scaled.converts);
-  EXPECT_EQ(read->shards[0].tensors[0].planned.name(), "a");
+  EXPECT_EQ(read->tensors_of(read->shards[0])[0].planned.name(), "a");
   const std::pair<std::string, std::string> damages[] = {{"\"why\":\"rule\"", "\"why\":\"--to\""},
                                                          {"\"begin\":", "\"begin\":9"},
                                                          {"\"c\"", "\"d\""},
@@ -165,6 +166,74 @@ TEST(CheckpointPlan, ABudgetsChoiceIsKeptAndNotMeasuredAgain) {
     ASSERT_TRUE(make_checkpoint_plan(other, read.choices));
     EXPECT_GT(calls, 0) << change;
   }
+}
+
+// Writes a model of `layers` layers, each with three weights, into the folder "in".
+void put_experts(const io::TestFolder& folder, int layers) {
+  std::filesystem::remove_all(folder_of(folder));
+  std::filesystem::create_directories(folder_of(folder));
+  const std::vector<float> numbers(64, 1.5F);
+  const auto bytes = std::as_bytes(std::span(numbers));
+  std::vector<NamedTensor> tensors;
+  for (int i = 0; i < layers; ++i) {
+    for (const char* name : {"up_proj", "gate_proj", "down_proj"}) {
+      tensors.push_back({"model.layers.10.mlp.experts." + std::to_string(100 + i) + "." + name + ".weight",
+                         Tensor::own(DType::float32, {2, 32}, {bytes.begin(), bytes.end()}).value()});
+    }
+  }
+  ASSERT_TRUE(write_tensors(folder_of(folder) + "/model.safetensors", tensors));
+  io::put_file(folder_of(folder) + "/config.json", "{}");
+}
+
+TEST(CheckpointPlan, SaysOfAQuantizedWeightInAFewBytesWhatItsRuleDoesNot) {
+  const io::TestFolder folder;
+  std::vector<std::size_t> quantized, decoded, rewritten;
+  for (const int layers : {100, 200}) {
+    put_experts(folder, layers);
+    const std::string output = folder / ("nvfp4-" + std::to_string(layers));
+    ConvertRequest request{folder_of(folder), output, DType::undefined};
+    request.scheme = "nvfp4";
+    quantized.push_back(plan_text(make_checkpoint_plan(request).value()).size());
+    ASSERT_TRUE(convert_folder(request));
+    const ConvertRequest decode{output, folder / "out", DType::bfloat16};
+    decoded.push_back(plan_text(make_checkpoint_plan(decode).value()).size());
+    ConvertRequest respell{output, folder / "out", DType::undefined};
+    respell.respell = "compressed-tensors";
+    rewritten.push_back(plan_text(make_checkpoint_plan(respell).value()).size());
+  }
+  const auto bytes_of_a_weight = [](const std::vector<std::size_t>& sizes) { return (sizes[1] - sizes[0]) / 300; };
+  EXPECT_LE(bytes_of_a_weight(quantized), 200U);
+  EXPECT_LE(bytes_of_a_weight(decoded), 250U);
+  EXPECT_LE(bytes_of_a_weight(rewritten), 300U);
+}
+
+// Its tensors are in two shards, and so is what shares its scale.
+TEST(CheckpointPlan, CutsTensorsOfALayerApart) {
+  const io::TestFolder folder;
+  put_experts(folder, 2);
+  ConvertRequest request{folder_of(folder), folder / "out", DType::undefined};
+  request.scheme = "nvfp4";
+  request.max_shard_bytes = 40;
+  const CheckpointPlan plan = make_checkpoint_plan(request).value();
+  EXPECT_GT(plan.shards.size(), 5U);
+  std::size_t parts = 0, tensors = 0;
+  for (const PlannedShard& shard : plan.shards) {
+    for (const ShardItem& item : shard.items) parts += std::get<LayerTensors>(item).tensors.empty() ? 0 : 1;
+    tensors += shard.tensors;
+  }
+  EXPECT_GT(parts, 0U);
+  EXPECT_EQ(tensors, plan.table.layers.size() * 3);
+  const std::string text = plan_text(plan);
+  EXPECT_EQ(plan_text(parse_plan(text, "plan").value()), text);
+  std::string damaged = text;
+  damaged.replace(damaged.find("\"layer\":0"), 9, "\"layer\":9");
+  EXPECT_EQ(parse_plan(damaged, "plan").error().code, ErrorCode::parse);
+  damaged = text;
+  damaged.replace(damaged.find("\"version\": 3"), 12, "\"version\": 2");
+  EXPECT_NE(parse_plan(damaged, "plan").error().message.find("another version"), std::string::npos);
+  request.dry_run = false;
+  ASSERT_TRUE(convert_folder(request));
+  EXPECT_TRUE(verify_checkpoint({.checkpoint = request.output}));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized layer in a plan: how it is decoded, and where its tensors are, perhaps in several shards.
+// A layer in a plan: how it is decoded, and where its tensors are, perhaps in several shards.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "checkpoint/source/shard_reader.hpp"
@@ -27,13 +26,21 @@ struct DecodedLayer {
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 };
 
-// Returns the parts that decoding reads. `place_of`: the input and first byte of a tensor of the model.
-[[nodiscard]] DecodedLayer decoded_layer(const quantized::Layer& layer, std::span<const formats::TensorInfo> tensors,
-                                         std::span<const std::pair<std::size_t, std::uint64_t>> places);
+// Whether decoding reads parts of this role.
+[[nodiscard]] bool is_read(quantized::PartRole role) noexcept;
 
-// As the plan's text has it, and back. `layer_from_json` throws Json::exception, or returns nullptr if a value is not
-// one that a plan has; ranges and sizes of parts are for the caller and the decoder to check.
-[[nodiscard]] nlohmann::ordered_json layer_json(const DecodedLayer& layer);
-[[nodiscard]] std::shared_ptr<DecodedLayer> layer_from_json(const nlohmann::json& json);
+// How a layer is read, without its name, shape and parts, as the plan's text has it, and back. `read_layer` throws
+// Json::exception, or returns false if a value is not one that a plan has.
+[[nodiscard]] nlohmann::ordered_json layer_json(const quantized::Layer& layer);
+[[nodiscard]] bool read_layer(const nlohmann::json& json, quantized::Layer& layer);
+
+// Reads a number of a choice whose last is `last`; false: there is no such choice.
+template <class Choice>
+[[nodiscard]] bool read_choice(const nlohmann::json& json, Choice last, Choice& choice) {
+  const auto number = json.template get<std::int64_t>();
+  if (number < 0 || number > static_cast<std::int64_t>(last)) return false;
+  choice = static_cast<Choice>(number);
+  return true;
+}
 
 }  // namespace tensorcast::checkpoint

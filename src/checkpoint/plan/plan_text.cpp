@@ -2,6 +2,7 @@
 // plan.json: the plan as text, and back from text that may be malicious.
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
@@ -25,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 2;
+constexpr int plan_version = 3;
 
 OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;
@@ -62,12 +63,6 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
   }
   if (!planned.converts) json["copy"] = true;
   if (planned.converts && planned.scale != settings.options.scale) json["scale"] = planned.scale;
-  if (tensor.decoded != nullptr) {
-    json["spelling"] = planned.scheme;
-    json["layer"] = layer_json(*tensor.decoded);
-  }
-  if (tensor.written != nullptr) json["written"] = written_json(*tensor.written);
-  if (!planned.choice.empty()) json["choice"] = planned.choice;
   json["why"] = file_conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
@@ -75,15 +70,27 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
   return json;
 }
 
-// Writes one tensor a line: the text of a large model stays readable, and its memory small.
+OrderedJson item_json(const ShardItem& item, const ConversionSettings& settings) {
+  if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) return tensor_json(**plain, settings);
+  const auto& of_layer = std::get<LayerTensors>(item);
+  OrderedJson json = {{"layer", of_layer.layer}};
+  if (!of_layer.tensors.empty()) json["tensors"] = of_layer.tensors;
+  return json;
+}
+
+std::string metadata_text(const formats::Metadata& metadata) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [key, value] : metadata) json[key] = value;
+  return json.dump();
+}
+
+// Writes one tensor or layer a line: the text of a large model stays readable, and its memory small.
 void append_shard(std::string& text, const PlannedShard& shard, const ConversionSettings& settings) {
-  OrderedJson metadata = OrderedJson::object();
-  for (const auto& [key, value] : shard.metadata) metadata[key] = value;
   text += fmt::format("{{\n   \"file\": {},\n   \"bytes\": {},\n   \"metadata\": {},\n   \"tensors\": [",
-                      json_quoted(shard.name), shard.bytes, metadata.dump());
+                      json_quoted(shard.name), shard.bytes, metadata_text(shard.metadata));
   const char* comma = "";
-  for (const ShardTensor& tensor : shard.tensors) {
-    text += fmt::format("{}\n    {}", comma, tensor_json(tensor, settings).dump());
+  for (const ShardItem& item : shard.items) {
+    text += fmt::format("{}\n    {}", comma, item_json(item, settings).dump());
     comma = ",";
   }
   text += "]";
@@ -147,41 +154,33 @@ bool is_inside(const PlannedInput& input, std::uint64_t begin, std::uint64_t byt
   return begin <= input.bytes && bytes <= input.bytes - begin;
 }
 
-void require_inside(const DecodedLayer& layer, const CheckpointPlan& plan) {
-  for (const LayerPart& part : layer.parts) {
-    require(part.input < plan.inputs.size(), "a part of a layer is in no file");
-    require(is_inside(plan.inputs[part.input], part.begin, part.info.bytes),
-            "a part of a layer is outside of its file");
+PlannedLayer parse_layer(const Json& json, const CheckpointPlan& plan, std::size_t count) {
+  PlannedLayer layer;
+  require(read_layer_row(json, layer), "a layer has a value that no plan has");
+  require(layer.rule < plan.table.rules.size(), "a layer has no such rule");
+  require(layer.parts.size() == plan.table.rules[layer.rule].parts.size(), "a layer has other parts than its rule");
+  for (const std::size_t sibling : layer.siblings) require(sibling < count, "a layer has no such sibling");
+  return layer;
+}
+
+// What is read of each layer is in the files.
+void require_inside(const CheckpointPlan& plan) {
+  for (const PlannedLayer& layer : plan.table.layers) {
+    for (const LayerPart& part : source_of(plan.table, layer).parts) {
+      require(part.input < plan.inputs.size(), "a part of a layer is in no file");
+      require(is_inside(plan.inputs[part.input], part.begin, part.info.bytes),
+              "a part of a layer is outside of its file");
+    }
   }
 }
 
-// Reads what a tensor of a layer becomes in another spelling.
-void parse_written(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
-  const std::shared_ptr<WrittenPart> part = written_from_json(json.at("written"));
-  require(part != nullptr, "a layer has no such spelling");
-  require_inside(part->source, plan);
-  for (const DecodedLayer& sibling : part->siblings) require_inside(sibling, plan);
-  const formats::TensorInfo& info = part->layer->written.tensors[part->tensor].info;
-  const formats::TensorInfo& target = tensor.planned.target;
-  require(info.name == target.name && info.dtype == target.dtype && info.shape == target.shape,
-          "a tensor is not the one that its layer becomes");
-  tensor.written = part;
-  tensor.planned.written = part->tensor;
-  file_conversion::set_weight(tensor.planned, *part->layer, part->source.bytes());
-}
-
-// Reads how a layer is decoded; its decoder checks that its parts fit.
-void parse_layer(const Json& json, const CheckpointPlan& plan, ShardTensor& tensor) {
-  const std::shared_ptr<DecodedLayer> layer = layer_from_json(json.at("layer"));
-  require(layer != nullptr && layer->layer.is_quantized(), "a layer is of no kind that is known");
-  require_inside(*layer, plan);
-  layer->layer.name = tensor.planned.target.name;
-  layer->layer.shape = tensor.planned.target.shape;
-  require(layer->bytes() == tensor.planned.bytes_in, "the size of a layer is not that of its parts");
-  require(tensor.planned.from == DType::float32, "a layer is decoded to another type than float32");
-  tensor.planned.scheme = json.at("spelling").get<std::string>();
-  require(!tensor.planned.scheme.empty(), "a layer has no spelling");
-  tensor.decoded = layer;
+void parse_table(const Json& json, CheckpointPlan& plan) {
+  for (const Json& rule : json.at("rules")) {
+    require(read_rule(rule, plan.table.rules.emplace_back()), "a rule has a value that no plan has");
+  }
+  const Json& layers = json.at("layers");
+  for (const Json& layer : layers) plan.table.layers.push_back(parse_layer(layer, plan, layers.size()));
+  require_inside(plan);
 }
 
 ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
@@ -206,31 +205,22 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   } else {
     planned.from = parse_type(json.at("from"));
     target.dtype = parse_type(json.at("to"));
-    if (json.contains("written")) parse_written(json, plan, tensor);
-    if (json.contains("layer")) {
-      parse_layer(json, plan, tensor);
-    } else {
-      require(storage_bytes(planned.from, target.count) == planned.bytes_in,
-              "the size of a tensor does not fit its shape");
-    }
+    require(storage_bytes(planned.from, target.count) == planned.bytes_in,
+            "the size of a tensor does not fit its shape");
     target.bytes = storage_bytes(target.dtype, target.count);
     require(target.bytes != SIZE_MAX, "a shape is too large");
     planned.scale = json.value("scale", plan.settings.options.scale);
     require(std::isfinite(planned.scale), "a scale is not finite");
-    planned.converts = planned.from != target.dtype || planned.scale != 1.0 || tensor.decoded != nullptr;
-    require(tensor.written == nullptr || (tensor.decoded == nullptr && planned.from == target.dtype),
-            "a tensor of another spelling is converted");
+    planned.converts = planned.from != target.dtype || planned.scale != 1.0;
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
   const PlannedInput& input = plan.inputs[tensor.input];
-  require(tensor.layer() != nullptr || is_inside(input, tensor.begin, planned.bytes_in),
-          "a tensor is outside of its file");
+  require(is_inside(input, tensor.begin, planned.bytes_in), "a tensor is outside of its file");
   const std::optional<TypeReason> why = file_conversion::parse_reason(json.at("why").get<std::string>());
   require(why.has_value(), "a reason is unknown");
   planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0U, json.value("detail", "")};
   planned.left = json.value("left", false);
   planned.source_name = json.value("source_name", "");
-  planned.choice = json.value("choice", "");
   // With a scale, a tensor that keeps its type may be copied or converted.
   if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
   if (!planned.converts) planned.scale = 1.0;
@@ -244,13 +234,19 @@ PlannedShard parse_shard(const Json& json, const CheckpointPlan& plan) {
   for (const auto& [key, value] : json.at("metadata").items()) {
     shard.metadata.emplace_back(key, value.get<std::string>());
   }
-  std::vector<formats::TensorInfo> targets;
-  for (const Json& tensor : json.at("tensors")) {
-    shard.tensors.push_back(parse_tensor(tensor, plan));
-    targets.push_back(shard.tensors.back().planned.target);
+  for (const Json& entry : json.at("tensors")) {
+    if (!entry.contains("layer")) {
+      shard.items.emplace_back(std::make_shared<const ShardTensor>(parse_tensor(entry, plan)));
+      continue;
+    }
+    LayerTensors of_layer{.layer = number(entry.at("layer")), .tensors = {}};
+    require(of_layer.layer < plan.table.layers.size(), "a tensor is of no layer");
+    if (entry.contains("tensors")) of_layer.tensors = entry.at("tensors").get<std::vector<std::size_t>>();
+    shard.items.emplace_back(std::move(of_layer));
   }
-  const Result<void> holds = formats::safetensors_format.check(targets);
-  require(holds.ok(), "a file cannot hold its tensors");
+  const Result<std::vector<ShardTensor>> tensors = tensors_of(plan.table, shard.items);
+  if (!tensors) throw Damage{tensors.error().message};
+  set_sums(*tensors, shard);
   shard.fingerprint = json.at("fingerprint").get<std::string>();
   return shard;
 }
@@ -291,6 +287,7 @@ CheckpointPlan parse_document(const Json& json) {
   plan.overwrite = json.at("overwrite").get<bool>();
   plan.settings = parse_settings(json.at("settings"));
   for (const Json& input : json.at("inputs")) plan.inputs.push_back(parse_input(input));
+  parse_table(json, plan);
   std::set<std::string> names;
   for (const Json& shard : json.at("shards")) {
     plan.shards.push_back(parse_shard(shard, plan));
@@ -339,17 +336,34 @@ std::string input_text(const PlannedInput& input) { return input_json(input).dum
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   ConversionSettings settings = plan.settings;
   settings.report_casts_only = false;  // changes no byte of the shard
-  std::string text = fmt::format("{} {}\n{}\n", plan_version, version(), settings_json(settings).dump());
+  io::Sha256 hash;
+  hash.update(fmt::format("{} {}\n{}\n{} {}\n{}\n", plan_version, version(), settings_json(settings).dump(),
+                          json_quoted(shard.name), shard.bytes, metadata_text(shard.metadata)));
   std::set<std::size_t> inputs;
-  for (const ShardTensor& tensor : shard.tensors) {
-    inputs.insert(tensor.input);
-    for (const DecodedLayer* layer : tensor.layers()) {
-      for (const LayerPart& part : layer->parts) inputs.insert(part.input);
+  std::map<std::size_t, std::size_t> rules;  // in the order in which the shard needs them
+  // Other shards of the plan change nothing of a row, and nor do the places of rules and layers.
+  const auto add = [&](std::size_t index, bool is_sibling) {
+    PlannedLayer layer = plan.table.layers[index];
+    for (const PartPlace& part : layer.parts) inputs.insert(part.input);
+    const auto [rule, is_new] = rules.emplace(layer.rule, rules.size());
+    if (is_new) hash.update(rule_json(plan.table.rules[layer.rule]).dump());
+    layer.rule = rule->second;
+    layer.siblings.clear();
+    hash.update(fmt::format("\n{}{}", is_sibling ? "beside " : "", layer_row_json(layer).dump()));
+  };
+  for (const ShardItem& item : shard.items) {
+    if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) {
+      inputs.insert((*plain)->input);
+      hash.update("\n" + tensor_json(**plain, plan.settings).dump());
+      continue;
     }
+    const auto& of_layer = std::get<LayerTensors>(item);
+    add(of_layer.layer, false);
+    for (const std::size_t sibling : plan.table.layers[of_layer.layer].siblings) add(sibling, true);
+    hash.update(OrderedJson(of_layer.tensors).dump());
   }
-  for (const std::size_t input : inputs) text += fmt::format("{} {}\n", input, input_text(plan.inputs[input]));
-  append_shard(text, shard, plan.settings);
-  shard.fingerprint = io::sha256_of(text);
+  for (const std::size_t input : inputs) hash.update(fmt::format("\n{} {}", input, input_text(plan.inputs[input])));
+  shard.fingerprint = hash.digest();
 }
 
 std::string plan_text(const CheckpointPlan& plan) {
@@ -358,6 +372,9 @@ std::string plan_text(const CheckpointPlan& plan) {
       "{}",
       plan_version, json_quoted(plan.source), plan.overwrite, settings_json(plan.settings).dump());
   append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_text(input); });
+  append_list(text, "rules", plan.table.rules, [&](const LayerRule& rule) { text += rule_json(rule).dump(); });
+  append_list(text, "layers", plan.table.layers,
+              [&](const PlannedLayer& layer) { text += layer_row_json(layer).dump(); });
   append_list(text, "shards", plan.shards, [&](const PlannedShard& shard) {
     append_shard(text, shard, plan.settings);
     text += fmt::format(",\n   \"fingerprint\": \"{}\"}}", shard.fingerprint);

@@ -168,7 +168,7 @@ Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFold
     std::optional<DoneShard> done = TRY(folder.done(plan.shards[i]));
     outcome.shards[i].done_before = done.has_value();
     if (done.has_value()) add_done(outcome, i, first, *std::move(done));
-    first += plan.shards[i].tensors.size();
+    first += plan.shards[i].tensors;
   }
   return outcome;
 }
@@ -180,7 +180,7 @@ Result<void> run_shards(const checkpoint::ShardJob& job, const std::vector<std::
   std::size_t tensors = 0;
   for (const PlannedShard& shard : job.plan.shards) {
     first_tensors.push_back(tensors);
-    tensors += shard.tensors.size();
+    tensors += shard.tensors;
   }
   const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
   return checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {

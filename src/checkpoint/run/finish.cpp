@@ -127,9 +127,9 @@ class Finishing {
     std::map<std::string, std::string> map;
     for (const std::size_t index : model.shards) {
       const PlannedShard& shard = plan_.shards[index];
-      total_size += shard.tensor_bytes();
+      total_size += shard.tensor_bytes;
       if (!model.new_map) continue;
-      for (const ShardTensor& tensor : shard.tensors) {
+      for (const ShardTensor& tensor : plan_.tensors_of(shard)) {
         map.emplace(tensor.planned.target.name, last_component(shard.name));
       }
     }

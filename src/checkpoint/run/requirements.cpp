@@ -74,16 +74,16 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   std::uint64_t tensors = 0;
   std::uint64_t names = 0;
   bool scaled = false;
-  const ShardTensor* largest = nullptr;
+  std::optional<ShardTensor> largest;
   for (const PlannedShard& shard : plan.shards) {
-    bytes_in += shard.bytes_in();
-    for (const ShardTensor& tensor : shard.tensors) {
+    bytes_in += shard.bytes_in;
+    for (const ShardTensor& tensor : plan.tensors_of(shard)) {
       ++tensors;
       if (tensor.planned.passes > 1) bytes_in += tensor.planned.weight_bytes;
       scaled = scaled || tensor.planned.scale != 1.0;
       names += tensor.planned.target.name.size() + tensor.planned.reason.detail.size();
       const auto size = [](const ShardTensor& t) { return std::pair(t.planned.converts, t.planned.bytes_in); };
-      if (largest == nullptr || size(tensor) > size(*largest)) largest = &tensor;
+      if (!largest || size(tensor) > size(*largest)) largest = tensor;
     }
   }
   needs.disk_bytes = plan.disk_bytes();
@@ -92,7 +92,7 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
   const std::uint64_t at_once = shards_at_once(execution, plan.shards.size());
   needs.memory_bytes = program_bytes + at_once * blocks * file_conversion::block_bytes_for(run, scaled) +
                        tensors * bytes_per_tensor + 3 * names;
-  if (largest != nullptr) {
+  if (largest) {
     const Costs costs = measure(plan, *largest, execution);
     // Reading and converting take turns; hashing and writing go on meanwhile.
     const double in = static_cast<double>(bytes_in) * (costs.read + costs.convert);

@@ -31,12 +31,25 @@ class ShardWriter final : public formats::Writer {
   NewFile& sink_;
 };
 
+// The layers that a tensor is made of: its own, and those that share its tensor scale.
+std::vector<const DecodedLayer*> layers_of(const ShardTensor& tensor) {
+  std::vector<const DecodedLayer*> all;
+  if (tensor.layer != nullptr) all.push_back(tensor.layer.get());
+  if (tensor.written == nullptr) return all;
+  for (const DecodedLayer& sibling : tensor.written->siblings) all.push_back(&sibling);
+  return all;
+}
+
 class ShardRun {
  public:
   ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
            const std::function<bool(const Progress&)>& on_progress)
-      : plan_(plan), shard_(shard), folder_(folder), run_{plan.settings, execution, on_progress} {
-    for (const ShardTensor& tensor : shard.tensors) work_.push_back(tensor.planned);
+      : plan_(plan),
+        shard_(shard),
+        folder_(folder),
+        run_{plan.settings, execution, on_progress},
+        shard_tensors_(plan.tensors_of(shard)) {
+    for (const ShardTensor& tensor : shard_tensors_) work_.push_back(tensor.planned);
     for (const file_conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
   }
 
@@ -48,7 +61,7 @@ class ShardRun {
     ShardWriter writer(**sink);
     io::Sha256 hash;
     std::vector<formats::TensorInfo> targets;
-    for (const ShardTensor& tensor : shard_.tensors) targets.push_back(tensor.planned.target);
+    for (const ShardTensor& tensor : shard_tensors_) targets.push_back(tensor.planned.target);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard_.metadata);
     if (!header) return at_output(header.error());
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
@@ -86,11 +99,11 @@ class ShardRun {
   Result<void> open_inputs() {
     std::vector<quantized::Layer> decoded;
     std::vector<std::pair<std::size_t, std::vector<quantized::Layer>>> written;  // of which tensor of the shard
-    for (std::size_t i = 0; i < shard_.tensors.size(); ++i) {
-      const ShardTensor& tensor = shard_.tensors[i];
-      if (tensor.layer() != nullptr) {
+    for (std::size_t i = 0; i < shard_tensors_.size(); ++i) {
+      const ShardTensor& tensor = shard_tensors_[i];
+      if (tensor.layer != nullptr) {
         std::vector<quantized::Layer> layers;
-        for (const DecodedLayer* read : tensor.layers()) {
+        for (const DecodedLayer* read : layers_of(tensor)) {
           quantized::Layer& layer = layers.emplace_back(read->layer);
           for (quantized::Part& part : layer.parts) {
             const LayerPart& place = read->parts[part.tensor];
@@ -114,8 +127,8 @@ class ShardRun {
     if (!decoded.empty()) {
       std::size_t source = reader_.tensors().size();
       decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(decoded));
-      for (std::size_t i = 0, layer = 0; i < shard_.tensors.size(); ++i) {
-        if (shard_.tensors[i].decoded == nullptr) continue;
+      for (std::size_t i = 0, layer = 0; i < shard_tensors_.size(); ++i) {
+        if (!work_[i].decodes()) continue;
         work_[i].source = source++;
         add_rounded_source(work_[i], layer++, *decoded_);
       }
@@ -124,10 +137,11 @@ class ShardRun {
     respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);
     if (file_conversion::measures_losses(run_)) respelled_->measure_losses();
     for (auto& [i, layers] : written) {
-      const WrittenPart& part = *shard_.tensors[i].written;
+      const std::shared_ptr<const RewrittenLayer>& becomes = shard_tensors_[i].written;
       quantized::Layer own = std::move(layers.front());
       layers.erase(layers.begin());
-      work_[i].source = respelled_->add(std::move(own), std::move(layers), part.layer, part.tensor);
+      work_[i].source = respelled_->add(std::move(own), std::move(layers), {becomes, &becomes->layer},
+                                        shard_tensors_[i].planned.written);
     }
     return {};
   }
@@ -172,7 +186,7 @@ class ShardRun {
     ShardReader output;
     const std::size_t file = output.add_open_file(std::move(written));
     std::uint64_t begin = header_bytes;
-    for (const ShardTensor& tensor : shard_.tensors) {
+    for (const ShardTensor& tensor : shard_tensors_) {
       output.add_tensor(tensor.planned.target, file, begin);
       begin += tensor.planned.target.bytes;
     }
@@ -188,10 +202,10 @@ class ShardRun {
 
   [[nodiscard]] Error at_source(Error error) const {
     if (error.file == staged_path()) return at_output(std::move(error));
-    for (const ShardTensor& tensor : shard_.tensors) {
+    for (const ShardTensor& tensor : shard_tensors_) {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
-      for (const DecodedLayer* layer : tensor.layers()) {
+      for (const DecodedLayer* layer : layers_of(tensor)) {
         for (std::size_t i = 0; i < layer->parts.size(); ++i) {
           const LayerPart& part = layer->parts[i];
           const bool has_codes = layer->layer.name == error.tensor && i == layer->layer.codes();
@@ -207,6 +221,7 @@ class ShardRun {
   const PlannedShard& shard_;
   const WorkFolder& folder_;
   ConversionRun run_;
+  std::vector<ShardTensor> shard_tensors_;
   std::vector<file_conversion::PlannedTensor> work_;  // of the shard, in its order; `source` is that of source()
   std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
   ShardReader reader_;
@@ -219,7 +234,7 @@ class ShardRun {
 }  // namespace
 
 std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) noexcept {
-  const std::uint64_t bytes = shard.bytes_in() + shard.tensor_bytes();
+  const std::uint64_t bytes = shard.bytes_in + shard.tensor_bytes;
   return plan.settings.verify ? 2 * bytes : bytes;
 }
 

@@ -92,7 +92,8 @@ bool is_file_output(const ConvertRequest& request) {
 Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
   const Format* format = TRY(format_of(request));
   TRY(check_request(request, *format));
-  const SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
+  source.accepted = request.filter.accept;
   Claims claims(source);
   const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, claims, *format));
   const SourceModel& model =

@@ -43,6 +43,7 @@ struct SourceCheckpoint {
   std::vector<ListedFile> others;  // all other files
   std::vector<std::string> empty_folders;
   std::vector<LeftOut> left_out;
+  std::vector<std::string> accepted;  // words that the user takes as harmless (OutputFilter::accept)
   std::vector<std::string> warnings;  // what no safetensors file can hold, as sentences
 };
 

@@ -30,23 +30,29 @@ Claims::Claims(const SourceCheckpoint& checkpoint) : checkpoint_(checkpoint) {
   }
 }
 
-const std::string& Claims::of_folder(const std::string& folder) {
-  const auto [found, is_new] = claims_.try_emplace(folder);
+const std::string& Claims::of_folder(const SourceModel& model) {
+  const auto [found, is_new] =
+      claims_.try_emplace({model.folder, file_conversion::may_describe("params.json", model.stem)});
   std::string& claim = found->second;
-  const auto configs = configs_.find(folder);
+  const auto configs = configs_.find(model.folder);
   if (!is_new || configs == configs_.end()) return claim;
   for (const std::string& name : configs->second) {
     if (!claim.empty()) break;
+    if (!file_conversion::may_describe(last_component(name), model.stem)) continue;
     const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
     if (!opened) continue;  // copying it will tell
     const Result<std::string> text = read_text(**opened, max_config_bytes);
-    if (text) claim = file_conversion::claim_of_text(last_component(name), *text);
+    if (text) {
+      claim = file_conversion::claim_of_text(last_component(name), *text);
+    } else if ((*opened)->size() > max_config_bytes) {
+      claim = fmt::format("{} is not read: {}", last_component(name), text.error().message);
+    }
   }
   return claim;
 }
 
 std::string Claims::of(const SourceModel& model) {
-  std::string claim = of_folder(model.folder);
+  std::string claim = of_folder(model);
   for (const std::size_t index : model.shards) {
     if (claim.empty()) claim = file_conversion::claim_of_metadata(checkpoint_.shards[index].header.metadata);
   }
@@ -57,6 +63,7 @@ std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) co
   std::vector<quantized::ConfigText> texts;
   if (const auto configs = configs_.find(model.folder); configs != configs_.end()) {
     for (const std::string& name : configs->second) {
+      if (!file_conversion::may_describe(last_component(name), model.stem)) continue;
       const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
       if (!opened) continue;  // copying it will tell
       Result<std::string> text = read_text(**opened, max_config_bytes);
@@ -66,6 +73,7 @@ std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) co
   for (const std::size_t index : model.shards) {
     file_conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
   }
+  file_conversion::add_accepted(checkpoint_.accepted, texts);
   return texts;
 }
 

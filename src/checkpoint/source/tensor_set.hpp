@@ -31,11 +31,11 @@ class Claims {
   [[nodiscard]] std::vector<quantized::ConfigText> texts_of(const SourceModel& model) const;
 
  private:
-  const std::string& of_folder(const std::string& folder);
+  const std::string& of_folder(const SourceModel& model);
 
   const SourceCheckpoint& checkpoint_;
-  std::map<std::string, std::vector<std::string>> configs_;  // by folder: names of files that may say so
-  std::map<std::string, std::string> claims_;                // by folder
+  std::map<std::string, std::vector<std::string>> configs_;     // by folder: names of files that may say so
+  std::map<std::pair<std::string, bool>, std::string> claims_;  // by folder, and whether it is of Mistral's files
 };
 
 // Finds the quantized layers of a model, whose tensors are those of `reader`.

@@ -419,6 +419,7 @@ class TensorPlanner::Implementation {
     }
     if (!planned.converts || part.role == QuantizedRole::none) return {};
     if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
+    if (part.guessed && planned.reason.why == TypeReason::rule) return {};
     // Such as the scales of a cache of keys and values, which belong to no weight.
     const bool beside = layers.any() && !in_layer;
     if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason.why == TypeReason::to) {

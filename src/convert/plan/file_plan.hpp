@@ -61,9 +61,6 @@ struct PlannedTensor {
 // Returns what the plan says of a tensor; the conversion adds its report and damage.
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
 
-// Sets what the plan says of the weight. `bytes`: of all tensors that it is.
-void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes);
-
 struct Plan {
   std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
   std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data

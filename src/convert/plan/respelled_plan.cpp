@@ -12,6 +12,29 @@
 #include "quantized/rewrite/target_options.hpp"
 
 namespace tensorcast::file_conversion {
+namespace {
+
+// Sets what the plan says of the weight. `bytes`: of all tensors that it is.
+void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
+  if (!layer.quantizing) return;
+  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
+  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
+  tensor.weight_type = layer.quantizing->numbers;
+  if (written.role != quantized::PartRole::codes) return;
+  tensor.weight_bytes = bytes;
+  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
+  std::uint64_t sum = 0;
+  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
+  tensor.weight_bits =
+      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
+  tensor.choice = layer.choice;
+  tensor.weight_scheme = layer.becomes.scheme;
+  tensor.recipe = layer.recipe;
+  tensor.search = layer.quantizing->search();
+  tensor.passes = layer.passes;
+}
+
+}  // namespace
 
 Result<void> check_respelling(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint) { return invalid(std::move(message), std::move(hint)); };
@@ -60,23 +83,26 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   return {};
 }
 
-void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
-  if (!layer.quantizing) return;
-  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
-  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
-  tensor.weight_type = layer.quantizing->numbers;
-  if (written.role != quantized::PartRole::codes) return;
-  tensor.weight_bytes = bytes;
-  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
-  std::uint64_t sum = 0;
-  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
-  tensor.weight_bits =
-      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
-  tensor.choice = layer.choice;
-  tensor.weight_scheme = layer.becomes.scheme;
-  tensor.recipe = layer.recipe;
-  tensor.search = layer.quantizing->search();
-  tensor.passes = layer.passes;
+std::string words_of(const quantized::RespelledLayer& layer, const std::string& scheme) {
+  if (!layer.quantizing) return scheme;
+  const std::string search = layer.quantizing->search();
+  return fmt::format("{} by {}{}{} as {}{}", layer.becomes.scheme, layer.recipe, search.empty() ? "" : ", ", search,
+                     layer.written.layer.spelling, layer.choice.empty() ? "" : ", within `budget`");
+}
+
+PlannedTensor planned_written(const quantized::RespelledLayer& layer, std::size_t place, const std::string& source,
+                              const std::string& words, std::uint64_t bytes) {
+  PlannedTensor planned;
+  planned.target = layer.written.tensors[place].info;
+  planned.source = SIZE_MAX;
+  planned.from = planned.target.dtype;
+  planned.bytes_in = planned.target.bytes;
+  planned.reason = {layer.quantizing ? TypeReason::quantized : TypeReason::respelled, 0, words};
+  planned.quantized = true;
+  if (source != planned.target.name) planned.source_name = source;
+  planned.written = place;
+  set_weight(planned, layer, bytes);
+  return planned;
 }
 
 Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,
@@ -95,12 +121,9 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
     kept.layer = place;
   }
   if (index != layer.codes()) return {};
-  const bool quantizes = respelled.quantizing.has_value();
-  const char* within = respelled.choice.empty() ? "" : ", within `budget`";
-  const std::string search = quantizes ? respelled.quantizing->search() : std::string();
-  const std::string words = quantizes ? fmt::format("{} by {}{}{} as {}{}", respelled.becomes.scheme, respelled.recipe,
-                                                    search.empty() ? "" : ", ", search, respelling.spelling, within)
-                                      : fmt::format("{} {}", layer.spelling, layer.scheme);
+  const std::string words = words_of(respelled, fmt::format("{} {}", layer.spelling, layer.scheme));
+  std::uint64_t bytes = 0;
+  for (const quantized::Part& part : layer.parts) bytes += tensors[part.tensor].bytes;
   for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
     const formats::TensorInfo& target = respelled.written.tensors[i].info;
     const bool held = target.dtype == DType::undefined
@@ -112,20 +135,8 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
                    .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
                    .tensor = target.name};
     }
-    const std::string& source = tensors[respelled.sources[i]].name;
-    PlannedTensor& planned = plan.emplace_back();
-    planned.target = target;
-    planned.source = SIZE_MAX;
-    planned.from = target.dtype;
-    planned.bytes_in = target.bytes;
-    planned.reason = {quantizes ? TypeReason::quantized : TypeReason::respelled, 0, words};
-    planned.quantized = true;
-    if (source != target.name) planned.source_name = source;
-    planned.layer = place;
-    planned.written = i;
-    std::uint64_t bytes = 0;
-    for (const quantized::Part& part : layer.parts) bytes += tensors[part.tensor].bytes;
-    set_weight(planned, respelled, bytes);
+    plan.push_back(planned_written(respelled, i, tensors[respelled.sources[i]].name, words, bytes));
+    plan.back().layer = place;
   }
   return {};
 }

@@ -15,6 +15,14 @@ namespace tensorcast::file_conversion {
 // Checks that options of schemes go with one, and with nothing that contradicts it. Errors: invalid_argument.
 [[nodiscard]] Result<void> check_quantizing(const ConvertRequest& request);
 
+// Why a layer is written as it is, in words. `scheme`: what it was, if its codes stay.
+[[nodiscard]] std::string words_of(const quantized::RespelledLayer& layer, const std::string& scheme);
+
+// Plans one of the tensors that a layer becomes. `source`: the name of the tensor that it comes from; `words`: those of
+// words_of(); `bytes`: of all tensors that the layer is.
+[[nodiscard]] PlannedTensor planned_written(const quantized::RespelledLayer& layer, std::size_t place,
+                                            const std::string& source, const std::string& words, std::uint64_t bytes);
+
 // Plans tensor `index`, one of the layer `place`: at its codes, all tensors that the layer becomes. Errors: unsupported
 // (a type that the output cannot hold).
 [[nodiscard]] Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::size_t index,

@@ -161,6 +161,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   }
   OpenedInput input = TRY(file_conversion::open_model_file(request.input, request.input_format,
                                                            {.raw = request.raw, .from = request.from}, request.source));
+  file_conversion::add_accepted(request.filter.accept, input.configs);
   return file_conversion::convert_reader(request, input);
 }
 

@@ -38,6 +38,7 @@ enum class Packing : std::uint8_t {
   low_nibble_first,  // two codes a byte, along the last axis
   high_nibble_first,
   stream,      // dense along the last axis, each row in whole words or bytes
+  words,       // 32 / bits whole codes in each word of 32 bits, the other bits unused
   words_down,  // GPTQ: dense down the first axis, which is that of the inputs: the transpose is the weight
   awq,         // AWQ: eight columns a word, in the order 0 2 4 6 1 3 5 7; the transpose is the weight
   gguf,        // ggml's blocks, with their scales inside; the scheme names the kind

@@ -21,8 +21,8 @@ ReadTensor read_with(formats::Reader& reader) {
   };
 }
 
-ModelTensors::ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor& read)
-    : tensors_(tensors), read_(read) {
+ModelTensors::ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor& read, AcceptedWords accepted)
+    : tensors_(tensors), read_(read), accepted_(accepted) {
   places_.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) places_.emplace(tensors[i].name, i);
 }
@@ -42,9 +42,9 @@ std::vector<ModelTensors::OfModule> ModelTensors::of_modules(std::string_view wo
   return found;
 }
 
-Result<std::vector<std::byte>> ModelTensors::read(std::size_t tensor) const {
+Result<std::vector<std::byte>> ModelTensors::read(std::size_t tensor, std::uint64_t most) const {
   const TensorInfo& info = tensors_[tensor];
-  if (info.bytes > max_state_bytes) {
+  if (info.bytes > most) {
     return of_tensor(info.name,
                      parse_error(fmt::format("it has {} bytes, which no description of a layer has", info.bytes)));
   }

@@ -27,13 +27,17 @@ using ReadTensor = std::function<Result<std::vector<std::byte>>(std::size_t tens
 // Reads small tensors of `reader`, which must outlive it.
 [[nodiscard]] ReadTensor read_with(formats::Reader& reader);
 
+// Keys of descriptions and ends of tensors' names that the user takes as harmless: `accept`.
+using AcceptedWords = std::span<const std::string>;
+
 inline constexpr std::uint64_t max_state_bytes = std::uint64_t{1} << 16;
 
 class ModelTensors {
  public:
-  ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor& read);
+  ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor& read, AcceptedWords accepted = {});
 
   [[nodiscard]] std::span<const TensorInfo> all() const noexcept { return tensors_; }
+  [[nodiscard]] AcceptedWords accepted() const noexcept { return accepted_; }
   [[nodiscard]] const TensorInfo& operator[](std::size_t index) const noexcept { return tensors_[index]; }
   // Returns the index of a tensor; SIZE_MAX: there is none.
   [[nodiscard]] std::size_t find(const std::string& name) const;
@@ -43,12 +47,13 @@ class ModelTensors {
   };
   // The tensors `word` of all modules.
   [[nodiscard]] std::vector<OfModule> of_modules(std::string_view word) const;
-  // Reads a tensor of at most max_state_bytes. Errors: those of the reader; parse (too large).
-  [[nodiscard]] Result<std::vector<std::byte>> read(std::size_t tensor) const;
+  // Reads a tensor of at most `most` bytes. Errors: those of the reader; parse (too large).
+  [[nodiscard]] Result<std::vector<std::byte>> read(std::size_t tensor, std::uint64_t most = max_state_bytes) const;
 
  private:
   std::span<const TensorInfo> tensors_;
   const ReadTensor& read_;
+  AcceptedWords accepted_;
   std::unordered_map<std::string_view, std::size_t> places_;
 };
 

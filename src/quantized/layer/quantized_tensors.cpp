@@ -137,7 +137,11 @@ class Search {
       if (certain_modules_.contains(module)) mark(index, QuantizedRole::decoder, "", module);
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) find_codes(i);
-    if (claimed_) add_siblings();
+    if (claimed_) {
+      add_siblings();
+    } else {
+      guess();
+    }
     return std::move(parts_);
   }
 
@@ -230,9 +234,54 @@ class Search {
     }
   }
 
+  // Codes that nothing describes, beside a tensor whose name no table has: a float tensor of few numbers in the module
+  // of a weight of float8 or packed integers can hardly be anything but its scales.
+  void guess() {
+    std::unordered_map<std::string, std::size_t> codes_of;  // by module
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (parts_[i].role == QuantizedRole::none && looks_like_codes(tensors_[i])) {
+        codes_of.emplace(module_above(tensors_[i].name), i);
+      }
+    }
+    codes_of.erase("");  // the root, whose tensors have nothing to do with each other
+    if (codes_of.empty()) return;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string& name = tensors_[i].name;
+      if (parts_[i].role != QuantizedRole::none || name.find("bias") != std::string::npos) continue;
+      const std::size_t dot = name.find('.');
+      auto found = codes_of.find(module_above(name));
+      // "weight_scales.a" of the module "a".
+      if (found == codes_of.end() && dot != std::string::npos) found = codes_of.find(name.substr(dot + 1));
+      if (found == codes_of.end() || !looks_like_scales(tensors_[i], tensors_[found->second])) continue;
+      const std::string& codes = tensors_[found->second].name;
+      mark(i, QuantizedRole::decoder, codes, found->first);
+      mark(found->second, QuantizedRole::codes, name, found->first);
+      parts_[i].guessed = parts_[found->second].guessed = true;
+    }
+  }
+
+  static bool looks_like_codes(const TensorInfo& tensor) {
+    constexpr std::size_t matrix = 2;
+    if (tensor.shape.size() < matrix || !is_castable(tensor.dtype) || tensor.dtype == DType::boolean) return false;
+    if (family(tensor.dtype) == Family::floating) return is_narrow(tensor);
+    constexpr auto words = std::to_array<std::string_view>({"weight", "_data", "qdata", "packed", "codes", "trellis"});
+    return family(tensor.dtype) == Family::integer && bit_width(tensor.dtype) <= 32 &&
+           std::ranges::any_of(words, [&](auto word) { return tensor.name.find(word) != std::string::npos; });
+  }
+
+  // One number, or one for each row, or for blocks of at least 8 codes; PyTorch's _extra_state may hold scales.
+  static bool looks_like_scales(const TensorInfo& tensor, const TensorInfo& codes) {
+    constexpr std::uint64_t least_block = 8;
+    if (tensor.name.ends_with("._extra_state")) return tensor.count > 0;
+    const bool is_float = is_castable(tensor.dtype) && family(tensor.dtype) == Family::floating;
+    if (!is_float || (bit_width(tensor.dtype) < 16 && tensor.dtype != DType::float8_e8m0fnu)) return false;
+    const bool each_row = std::cmp_equal(tensor.count, codes.shape[0]) || std::cmp_equal(tensor.count, codes.shape[1]);
+    return tensor.count == 1 || each_row || (tensor.count > 0 && tensor.count <= codes.bytes / least_block);
+  }
+
   void mark(std::size_t index, QuantizedRole role, const std::string& partner, const std::string& module) {
     QuantizedPart& part = parts_[index];
-    if (part.role == QuantizedRole::none) part = {.role = role, .partner = partner, .module = module};
+    if (part.role == QuantizedRole::none) part = {.role = role, .partner = partner, .module = module, .guessed = false};
   }
 
   std::span<const TensorInfo> tensors_;

@@ -21,8 +21,9 @@ enum class QuantizedRole : std::uint8_t {
 
 struct QuantizedPart {
   QuantizedRole role = QuantizedRole::none;
-  std::string partner;  // codes: the name of a tensor that decodes them; else the codes; "": not among the tensors
-  std::string module;   // the part of the name that codes and decoders share, such as "layers.0.up_proj"
+  std::string partner;   // codes: the name of a tensor that decodes them; else the codes; "": not among the tensors
+  std::string module;    // the part of the name that codes and decoders share, such as "layers.0.up_proj"
+  bool guessed = false;  // no name says so, and nothing describes it
 };
 
 // Reports whether a tensor has the name and the shape of a weight and holds integers, which only codes do.

@@ -19,6 +19,7 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 18;
+constexpr std::uint64_t word_bits = 32;
 
 class RowDecoder final : public PieceDecoder {
  public:
@@ -86,6 +87,8 @@ class RowDecoder final : public PieceDecoder {
     } else if (coding_.packing == Packing::flat) {
       if (bits != 4) return reader_.wrong(0, "its codes are not pairs of 4 bits");
       row_bytes_ = ceil_div(columns_, 2);
+    } else if (coding_.packing == Packing::words) {
+      row_bytes_ = ceil_div(columns_, word_bits / bits) * (word_bits / 8);
     } else if (stream) {
       const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
       row_bytes_ = ceil_div(columns_ * bits, word) * (word / 8);
@@ -155,8 +158,7 @@ class RowDecoder final : public PieceDecoder {
       const formats::TensorInfo& info = reader_.info(zeros_);
       packed_zeros_ = info.dtype != DType::int8;
       const std::uint64_t wanted =
-          packed_zeros_ ? ceil_div(grid_rows_ * static_cast<std::uint64_t>(coding_.bits), 32) * grid_columns_
-                        : reader_.info(scales_).count;
+          packed_zeros_ ? ceil_div(zero_bit(grid_rows_), word_bits) * grid_columns_ : reader_.info(scales_).count;
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
       if (!fits) return reader_.wrong(zeros_, "its elements are not one zero point for each scale");
@@ -206,11 +208,41 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t count = piece.end - piece.begin;
     const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
-    TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
+    if (coding_.packing == Packing::words) {
+      TRY(load_words(first, rows, column, width));
+    } else {
+      codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
+      TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
+    }
     TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
     if (coding_.rotation != 0) return decode_turned(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
+  }
+
+  // Makes codes that are whole in their words dense.
+  Result<void> load_words(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width) {
+    const auto bits = static_cast<std::uint64_t>(coding_.bits), each = word_bits / bits;
+    const std::uint64_t begin = column / each, end = ceil_div(column + width, each), dense = ceil_div(width * bits, 8);
+    words_.resize(end - begin);
+    codes_.assign(rows * dense, std::byte{});
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      TRY(reader_.bytes(0, (first + row) * row_bytes_ + begin * 4, std::as_writable_bytes(std::span(words_))));
+      for (std::uint64_t k = 0; k < width; ++k) {
+        const std::uint64_t place = column + k, bit = k * bits;
+        const unsigned code =
+            words_[place / each - begin] >> (place % each * bits) & ((1u << static_cast<unsigned>(bits)) - 1);
+        const unsigned both = code << bit % 8;
+        codes_[row * dense + bit / 8] |= static_cast<std::byte>(both);
+        if (bit % 8 + bits > 8) codes_[row * dense + bit / 8 + 1] |= static_cast<std::byte>(both >> 8);
+      }
+    }
+    return {};
+  }
+
+  // Where the packed zero point of a row of scales begins in the words of its column.
+  [[nodiscard]] std::uint64_t zero_bit(std::uint64_t row) const noexcept {
+    const auto bits = static_cast<std::uint64_t>(coding_.bits), each = word_bits / bits;
+    return coding_.packing == Packing::words ? row / each * word_bits + row % each * bits : row * bits;
   }
 
   // Numbers that rows of codes mean, without scales. `shape` outlives it.
@@ -335,18 +367,22 @@ class RowDecoder final : public PieceDecoder {
   Result<void> load_zeros(std::uint64_t first, std::uint64_t last) {
     if (zeros_ == no_part) return {};
     zero_values_.resize(scale_values_.size());
-    if (!packed_zeros_) return reader_.numbers(zeros_, DType::int8, first * grid_columns_, zero_values_);
-    // Words go down the rows: row n of a column is at bit n * bits of the column's words.
-    const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
-    const std::uint64_t begin = first * bits / 32, end = ceil_div((last + 1) * bits, 32);
+    if (!packed_zeros_) {
+      TRY(reader_.numbers(zeros_, DType::int8, first * grid_columns_, zero_values_));
+      for (float& zero : zero_values_) zero += static_cast<float>(coding_.offset);
+      return {};
+    }
+    // Words go down the rows.
+    const auto bits = static_cast<std::uint64_t>(coding_.bits);
+    const std::uint64_t begin = zero_bit(first) / word_bits, end = ceil_div(zero_bit(last) + bits, word_bits);
     words_.resize((end - begin) * grid_columns_);
     auto bytes = std::as_writable_bytes(std::span(words_));
     TRY(reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes));
     for (std::uint64_t row = first; row <= last; ++row) {
-      const std::uint64_t bit = row * bits - begin * 32, word = bit / 32, shift = bit % 32;
+      const std::uint64_t bit = zero_bit(row) - begin * word_bits, word = bit / word_bits, shift = bit % word_bits;
       for (std::uint64_t column = 0; column < grid_columns_; ++column) {
         std::uint64_t value = words_[word * grid_columns_ + column];
-        if (shift + bits > 32) value |= std::uint64_t{words_[(word + 1) * grid_columns_ + column]} << 32;
+        if (shift + bits > word_bits) value |= std::uint64_t{words_[(word + 1) * grid_columns_ + column]} << word_bits;
         zero_values_[(row - first) * grid_columns_ + column] =
             static_cast<float>(value >> shift & ((std::uint64_t{1} << bits) - 1));
       }

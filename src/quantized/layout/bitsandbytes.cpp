@@ -3,17 +3,38 @@
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
+constexpr auto keys = std::to_array<KnownKey>({{.name = "load_in_4bit", .type = KeyType::flag},
+                                               {.name = "load_in_8bit", .type = KeyType::flag},
+                                               {.name = "_load_in_4bit", .type = KeyType::flag},
+                                               {.name = "_load_in_8bit", .type = KeyType::flag},
+                                               {.name = "llm_int8_threshold"},
+                                               {.name = "llm_int8_enable_fp32_cpu_offload"},
+                                               {.name = "llm_int8_has_fp16_weight"},
+                                               {.name = "bnb_4bit_compute_dtype"},
+                                               {.name = "bnb_4bit_quant_type", .type = KeyType::text},
+                                               {.name = "bnb_4bit_use_double_quant", .type = KeyType::flag},
+                                               {.name = "bnb_4bit_quant_storage", .type = KeyType::text}});
+// Of quant_state.
+constexpr auto state_keys = std::to_array<KnownKey>({{.name = "quant_type", .type = KeyType::text},
+                                                     {.name = "blocksize", .type = KeyType::integer},
+                                                     {.name = "dtype", .type = KeyType::text},
+                                                     {.name = "shape", .type = KeyType::list},
+                                                     {.name = "nested_blocksize", .type = KeyType::integer},
+                                                     {.name = "nested_dtype", .type = KeyType::text},
+                                                     {.name = "nested_offset"}});
 constexpr std::string_view state_mark = ".quant_state.bitsandbytes__";
 
 // Reads the shape of quant_state; empty: it is none.
@@ -54,6 +75,13 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
         fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[table])),
         table);
   }
+}
+
+// Codes are bytes under the type of `quant_storage`; the last element of such a type may have bytes to spare.
+bool holds_pairs(const TensorInfo& codes, std::uint64_t count) {
+  if (!is_castable(codes.dtype) || bit_width(codes.dtype) < 8) return false;
+  const std::uint64_t bytes = count / 2 + count % 2, each = static_cast<std::uint64_t>(bit_width(codes.dtype)) / 8;
+  return codes.bytes / each == bytes / each + (bytes % each != 0 ? 1 : 0);
 }
 
 // The numbers of codes are those of the scheme; a file that stores others was made by something else.
@@ -100,6 +128,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
     builder.fail(bytes.error().message, state_index);
   }
   if (!state.is_object()) builder.fail("its description is not JSON", state_index);
+  if (std::string problem = key_problem(state, state_keys, "its description", tensors.accepted()); !problem.empty()) {
+    builder.fail(std::move(problem), state_index);
+  }
   if (state.contains("quant_type") && text_in(state, "quant_type") != layer.scheme) {
     builder.fail(fmt::format("its quant_type is not {}, as its name says", layer.scheme), state_index);
   }
@@ -114,7 +145,7 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
       builder.fail("its description has no shape", state_index);
     } else if (block < 1 || block % 2 != 0) {
       builder.fail("its description has no blocksize that is even and above 0", state_index);
-    } else if (bit_width(tensors[codes].dtype) != 8 || tensors[codes].count != count / 2 + count % 2) {
+    } else if (!holds_pairs(tensors[codes], count)) {
       builder.fail(fmt::format("{} says that the weight is {}, which takes {} bytes of codes, and these are {}", name,
                                shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[codes])));
     } else {
@@ -140,7 +171,13 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   layer.scheme = "int8-channel";
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
-  builder.add(tensor_of(module, "weight_format"), PartRole::state);
+  const std::size_t order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
+  if (order != SIZE_MAX) {
+    const Result<std::vector<std::byte>> bytes = tensors.read(order);
+    const bool rows = bytes && std::ranges::all_of(*bytes, [](std::byte byte) { return byte == std::byte{}; });
+    if (!rows)
+      builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);
+  }
   builder.need_codes_of({DType::int8}, 2);
   builder.set_shape(1, 1);
   layer.block_rows = 1;
@@ -151,6 +188,8 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
 }
 
 }  // namespace
+
+std::span<const KnownKey> bitsandbytes_keys() { return keys; }
 
 void find_bitsandbytes(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {

@@ -5,11 +5,20 @@
 
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
+// Of a layer.
+constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "format", .type = KeyType::text},
+                                                     {.name = "convrot", .type = KeyType::flag},
+                                                     {.name = "convrot_groupsize", .type = KeyType::integer},
+                                                     {.name = "full_precision_matrix_mult", .type = KeyType::flag},
+                                                     {.name = "orig_dtype", .type = KeyType::text}});
+constexpr auto keys =
+    std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";
 
 // One scale for the tensor or for each row. `kind`: "fp8" or "int8".
@@ -75,6 +84,10 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
 }
 
 void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
+  if (std::string problem = key_problem(description, layer_keys, "its description", tensors.accepted());
+      !problem.empty()) {
+    return builder.fail(std::move(problem));
+  }
   const std::string format = text_in(description, "format");
   const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   if (format == "float8_e4m3fn" || format == "float8_e5m2") {
@@ -93,14 +106,14 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
   }
 }
 
-// Returns the description of a layer: that of the metadata, or of the tensor comfy_quant.
-Json description_of(const ModelTensors& tensors, const Description* description, const std::string& module,
-                    std::size_t state) {
-  if (description != nullptr) {
-    const Json* layers = object_in(description->section, "layers");
-    const Json* layer = layers == nullptr ? nullptr : object_in(*layers, module);
-    if (layer != nullptr) return *layer;
-  }
+// What the metadata says of a layer; null: nothing.
+const Json* described(const Description* description, const std::string& module) {
+  const Json* layers = description == nullptr ? nullptr : object_in(description->section, "layers");
+  return layers == nullptr ? nullptr : object_in(*layers, module);
+}
+
+// What the tensor comfy_quant says; null: it is not there, or cannot be read.
+Json stored_description(const ModelTensors& tensors, std::size_t state) {
   if (state == SIZE_MAX) return nullptr;
   const Result<std::vector<std::byte>> bytes = tensors.read(state);
   if (!bytes) return nullptr;
@@ -116,6 +129,8 @@ bool has_marker(const ModelTensors& tensors) {
 }
 
 }  // namespace
+
+std::span<const KnownKey> comfyui_keys() { return keys; }
 
 void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const bool marked = has_marker(tensors);
@@ -139,10 +154,18 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
     if (!weight) continue;
     const std::string& module = *weight;
     const std::size_t state = tensors.find(tensor_of(module, "comfy_quant"));
-    const Json own = description_of(tensors, description, module, state);
-    if (!own.is_object()) continue;
+    const Json stored = stored_description(tensors, state);
+    const Json* outside = described(description, module);
+    const Json own = outside != nullptr ? *outside : stored;
+    if (!own.is_object() && state == SIZE_MAX) continue;
     LayerBuilder builder(tensors, "comfyui", name, i);
     if (state != SIZE_MAX) builder.layer().parts.push_back({.role = PartRole::state, .tensor = state});
+    if (!own.is_object()) {
+      builder.layer().scheme = "codes";
+      builder.fail("its description is not a JSON object", state);
+    } else if (outside != nullptr && stored.is_object() && stored != own) {
+      builder.fail("the file's metadata and comfy_quant describe it in two ways", state);
+    }
     complete(tensors, module, own, builder);
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());

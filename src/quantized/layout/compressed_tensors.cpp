@@ -3,67 +3,137 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
-#include "quantized/names/name_pattern.hpp"
+#include "quantized/names/pattern_set.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
+constexpr std::int64_t word_bits = 32;
+
+constexpr auto weights_keys = std::to_array<KnownKey>({{.name = "num_bits", .type = KeyType::integer},
+                                                       {.name = "type", .type = KeyType::text},
+                                                       {.name = "symmetric", .type = KeyType::flag},
+                                                       {.name = "group_size", .type = KeyType::integer},
+                                                       {.name = "strategy", .type = KeyType::text},
+                                                       {.name = "block_structure", .type = KeyType::list},
+                                                       {.name = "actorder"},
+                                                       {.name = "dynamic"},
+                                                       {.name = "scale_dtype", .type = KeyType::text},
+                                                       {.name = "zp_dtype", .type = KeyType::text},
+                                                       {.name = "observer", .type = KeyType::text},
+                                                       {.name = "observer_kwargs", .type = KeyType::object}});
+constexpr auto group_keys =
+    std::to_array<KnownKey>({{.name = "targets", .type = KeyType::list},
+                             {.name = "weights", .type = KeyType::object, .members = weights_keys},
+                             {.name = "input_activations", .type = KeyType::object},
+                             {.name = "output_activations", .type = KeyType::object},
+                             {.name = "format", .type = KeyType::text}});
+constexpr auto keys =
+    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .decides = true},
+                             {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys},
+                             {.name = "sparsity_config", .type = KeyType::object, .decides = true},
+                             {.name = "transform_config", .type = KeyType::object, .decides = true},
+                             {.name = "moe_sparsity_config", .type = KeyType::object, .decides = true},
+                             {.name = "version", .type = KeyType::text},
+                             {.name = "global_compression_ratio"},
+                             {.name = "use_optimized_inference"}});
+
 // One of config_groups.
 struct Group {
-  std::vector<file_conversion::NamePattern> patterns;  // of "re:..."
-  std::vector<std::string> names;                      // modules, or ends of their names
-  bool all_linear = false;                             // a class, such as "Linear"
   std::string format;
   Json weights;
 };
 
-std::vector<Group> read_groups(const Json& section) {
-  std::vector<Group> groups;
-  const Json* list = object_in(section, "config_groups");
-  if (list == nullptr) return groups;
-  for (const auto& [key, value] : list->items()) {
-    if (!value.is_object()) continue;
+// Chooses the group of a module as the tool does: by its name, else by the first regular expression that matches in the
+// order of their texts, else by its class.
+class Groups {
+ public:
+  explicit Groups(const Json& section) {
+    const Json* list = object_in(section, "config_groups");
+    std::map<std::string, std::size_t> patterns;
+    if (list != nullptr) {
+      for (const auto& [key, value] : list->items()) add(section, value, patterns);
+    }
+    std::vector<std::string> texts;
+    for (const auto& [text, group] : patterns) {
+      texts.push_back(text);
+      of_patterns_.push_back(group);
+    }
+    patterns_ = PatternSet(std::move(texts));
+  }
+
+  // `rank`: of the codes. Errors: unsupported, with what is wrong.
+  [[nodiscard]] Result<const Group*> of(const std::string& module, std::size_t rank) const {
+    if (const auto name = names_.find(module); name != names_.end()) return chosen(name->second, module);
+    const std::vector<std::size_t> matching = patterns_.find_all(module);
+    const std::optional<std::size_t> unknown = patterns_.first_unknown();
+    if (unknown && (matching.empty() || *unknown < matching.front())) {
+      return unsupported(fmt::format("config_groups have the target \"re:{}\", which RE2 cannot match (no lookaround)",
+                                     patterns_[*unknown]));
+    }
+    if (!matching.empty()) return chosen(of_patterns_[matching.front()], patterns_[matching.front()]);
+    for (const std::string_view name : classes_of(module, rank)) {
+      if (const auto found = names_.find(std::string(name)); found != names_.end()) return chosen(found->second, name);
+    }
+    return unsupported("no group of config_groups is for it");
+  }
+
+ private:
+  static constexpr std::size_t several = SIZE_MAX;  // groups that differ
+
+  void add(const Json& section, const Json& value, std::map<std::string, std::size_t>& patterns) {
     const Json* weights = object_in(value, "weights");
-    if (weights == nullptr) continue;
-    Group group{
-        .patterns = {}, .names = {}, .all_linear = false, .format = text_in(value, "format"), .weights = *weights};
+    Group group{.format = text_in(value, "format"), .weights = weights == nullptr ? Json() : *weights};
     if (group.format.empty()) group.format = text_in(section, "format");
     for (const std::string& target : texts_in(value, "targets")) {
-      if (target.starts_with("re:")) {
-        auto pattern = file_conversion::NamePattern::compile("^(?:" + target.substr(3) + ")");
-        if (pattern) group.patterns.push_back(std::move(pattern).value());
-      } else if (target.find('.') == std::string::npos && !target.empty() && target[0] >= 'A' && target[0] <= 'Z') {
-        group.all_linear = true;
-      } else {
-        group.names.push_back(target);
-      }
+      const bool is_pattern = target.starts_with("re:");
+      std::size_t& place = is_pattern ? patterns.try_emplace(target.substr(3), groups_.size()).first->second
+                                      : names_.try_emplace(target, groups_.size()).first->second;
+      const bool differs =
+          place < groups_.size() && (groups_[place].weights != group.weights || groups_[place].format != group.format);
+      if (differs) place = several;
     }
-    groups.push_back(std::move(group));
+    groups_.push_back(std::move(group));
   }
-  return groups;
-}
 
-// A name beats a class, as in the tool.
-const Group* group_of(const std::vector<Group>& groups, const std::string& module) {
-  for (const Group& group : groups) {
-    for (const file_conversion::NamePattern& pattern : group.patterns) {
-      if (pattern.matches(module)) return &group;
+  [[nodiscard]] Result<const Group*> chosen(std::size_t group, std::string_view target) const {
+    if (group == several) {
+      return unsupported(fmt::format("two groups of config_groups have the target \"{}\", and differ", target));
     }
-    for (const std::string& name : group.names) {
-      if (module == name || module.ends_with("." + name)) return &group;
+    if (groups_[group].weights.is_null()) {
+      return unsupported(fmt::format("its group, that of \"{}\", quantizes no weights, and these are codes", target));
     }
+    return &groups_[group];
   }
-  for (const Group& group : groups) {
-    if (group.all_linear) return &group;
+
+  // Classes of PyTorch that a module with such a name has, and what vLLM calls them.
+  static std::vector<std::string_view> classes_of(const std::string& module, std::size_t rank) {
+    if (rank == 4) return {"Conv2d"};
+    if (rank == 5) return {"Conv3d"};
+    std::vector<std::string_view> names = {"Linear", "LinearBase", "Conv1d"};
+    const bool embeds = tensor_kind(module + ".weight", 2) == TensorKind::embedding;
+    if (embeds) names.insert(names.begin(), {"Embedding", "VocabParallelEmbedding"});
+    return names;
   }
-  return nullptr;
-}
+
+  std::vector<Group> groups_;
+  std::unordered_map<std::string, std::size_t> names_;  // of modules and of classes
+  std::vector<std::size_t> of_patterns_;
+  PatternSet patterns_;
+};
 
 // Sets the blocks of a layer from the strategy of its group.
 void set_blocks(const Group& group, const Description& description, LayerBuilder& builder) {
@@ -92,31 +162,122 @@ void set_blocks(const Group& group, const Description& description, LayerBuilder
   }
 }
 
+// How many words of 32 bits codes take: dense, and as compressed-tensors up to 0.17.1 had them, 32 / bits whole codes a
+// word.
+std::int64_t dense_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes * bits, word_bits); }
+std::int64_t sparse_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes, word_bits / bits); }
+
+// Whether the tool that wrote `section` had whole codes in each word; nullopt: it does not say its version.
+std::optional<bool> is_sparse_version(const Json& section) {
+  const std::string version = text_in(section, "version");
+  int major = 0, minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto first = std::from_chars(version.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return std::nullopt;
+  constexpr int last_sparse = 17;
+  return major == 0 && minor <= last_sparse;
+}
+
+// Sets where the codes of rows of `columns` lie, from the number of their words; false: nowhere that is known.
+bool set_packing(std::int64_t columns, std::int64_t words, const Description& description, LayerBuilder& builder) {
+  Coding& coding = builder.layer().coding;
+  const std::int64_t bits = coding.bits, dense = dense_words(columns, bits), sparse = sparse_words(columns, bits);
+  if (words != dense && words != sparse) return false;
+  const bool is_same = word_bits % bits == 0 || columns <= word_bits / bits;
+  if (dense == sparse && !is_same) {
+    const std::optional<bool> version = is_sparse_version(description.section);
+    if (!version) {
+      builder.fail(
+          fmt::format("versions of compressed-tensors pack {} codes of {} bits into {} words in two ways, and {} "
+                      "does not name the version",
+                      columns, bits, words, description.source));
+    }
+    if (version == true) coding.packing = Packing::words;
+  } else if (words != dense) {
+    coding.packing = Packing::words;
+  }
+  return true;
+}
+
 // Reads weight_shape, which says how many of the packed codes are elements.
-void read_shape(const ModelTensors& tensors, LayerBuilder& builder, std::size_t shape) {
+void read_shape(const ModelTensors& tensors, const Description& description, LayerBuilder& builder, std::size_t shape) {
   Layer& layer = builder.layer();
   const TensorInfo& codes = builder.codes();
   if (shape == SIZE_MAX || !builder.ok()) return;
   const TensorInfo& info = tensors[shape];
-  if (info.dtype != DType::int64 || info.shape.size() != 1 || info.count != codes.shape.size()) {
-    return builder.fail(
-        fmt::format("a shape of {} dimensions is int64, and this is {}", codes.shape.size(), type_and_shape(info)),
-        shape);
+  const bool narrow = info.dtype == DType::int32;
+  if ((info.dtype != DType::int64 && !narrow) || info.shape.size() != 1 || info.count != codes.shape.size()) {
+    return builder.fail(fmt::format("a shape of {} dimensions is int64 or int32, and this is {}", codes.shape.size(),
+                                    type_and_shape(info)),
+                        shape);
   }
   const Result<std::vector<std::byte>> bytes = tensors.read(shape);
   if (!bytes) return builder.fail(bytes.error().message, shape);
   std::vector<std::int64_t> sizes(info.count);
-  std::memcpy(sizes.data(), bytes->data(), bytes->size());
-  const std::int64_t bits = layer.coding.bits;
-  std::vector<std::int64_t> packed = sizes;
-  const bool fits = sizes.back() >= 0 && sizes.back() <= codes.shape.back() * 32 / bits;
-  packed.back() = fits ? blocks_of(sizes.back() * bits, 32) : -1;
-  if (packed != codes.shape) {
+  if (narrow) {
+    std::vector<std::int32_t> read(info.count);
+    std::memcpy(read.data(), bytes->data(), bytes->size());
+    std::ranges::copy(read, sizes.begin());
+  } else {
+    std::memcpy(sizes.data(), bytes->data(), bytes->size());
+  }
+  const bool fits = sizes.back() >= 0 && sizes.back() / word_bits <= codes.shape.back();
+  const bool same_rows = std::equal(sizes.begin(), sizes.end() - 1, codes.shape.begin());
+  if (!same_rows || !fits || !set_packing(sizes.back(), codes.shape.back(), description, builder)) {
     return builder.fail(fmt::format("it says that the weight is {}, and the codes of {} are {}", shape_text(sizes),
                                     codes.name, type_and_shape(codes)),
                         shape);
   }
   layer.shape = std::move(sizes);
+}
+
+// Reports whether a tensor has nothing but bytes of this value; false if it cannot be read, or is large.
+bool has_only(const ModelTensors& tensors, std::size_t tensor, unsigned char value) {
+  constexpr std::uint64_t most = std::uint64_t{16} << 20;
+  const Result<std::vector<std::byte>> bytes = tensors.read(tensor, most);
+  return bytes && std::ranges::all_of(*bytes, [&](std::byte byte) { return byte == std::byte{value}; });
+}
+
+// Adds weight_zero_point if codes have zero points. Where they have none, the tool may have written zeros.
+void add_zero_points(const ModelTensors& tensors, const std::string& module, const Group& group,
+                     const Description& description, LayerBuilder& builder) {
+  const std::size_t zeros = tensors.find(tensor_of(module, "weight_zero_point"));
+  const bool integers = builder.layer().coding.element == Element::integer;
+  if (integers && group.weights.contains("symmetric") && !is_true(group.weights, "symmetric", true)) {
+    builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
+    return;
+  }
+  if (zeros == SIZE_MAX) return;
+  builder.add(tensor_of(module, "weight_zero_point"), PartRole::state);
+  const bool bytes = bit_width(tensors[zeros].dtype) == 8;
+  if (bytes && has_only(tensors, zeros, 0)) return;
+  builder.fail(fmt::format("{} says that its codes have no zero points (symmetric), and here are some that are not 0",
+                           description.source),
+               zeros);
+}
+
+// The index of groups that act order needs; -1 in all places: there is none.
+void add_group_index(const ModelTensors& tensors, const std::string& module, const Group& group,
+                     const Description& description, LayerBuilder& builder) {
+  Layer& layer = builder.layer();
+  const std::size_t index = tensors.find(tensor_of(module, "weight_g_idx"));
+  const std::string order = text_in(group.weights, "actorder");
+  const bool ordered = order == "group" || order == "dynamic" || is_true(group.weights, "actorder");
+  const bool several = layer.block_columns > 0 && !layer.shape.empty() && layer.block_columns < layer.shape.back();
+  if (index != SIZE_MAX && builder.ok() &&
+      (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector{layer.shape.back()})) {
+    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
+                                    type_and_shape(tensors[index])),
+                        index);
+  }
+  constexpr unsigned char minus_one = 0xff;
+  const bool none = index == SIZE_MAX || has_only(tensors, index, minus_one);
+  if (index != SIZE_MAX) builder.add(tensors[index].name, none ? PartRole::state : PartRole::group_index);
+  if (none && ordered && several) {
+    builder.fail(fmt::format("{} names actorder, groups in an order that weight_g_idx tells, which {}",
+                             description.source, index == SIZE_MAX ? "is missing" : "has no groups"));
+  }
 }
 
 // Integers in int32 words: weight_packed, weight_scale, weight_shape, weight_zero_point.
@@ -136,22 +297,21 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
-  read_shape(tensors, builder, builder.need(tensor_of(module, "weight_shape"), PartRole::state));
+  read_shape(tensors, description, builder, builder.need(tensor_of(module, "weight_shape"), PartRole::state));
   set_blocks(group, description, builder);
   const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, false, description.source);
-  const std::size_t index = builder.add(tensor_of(module, "weight_g_idx"), PartRole::group_index);
-  if (index != SIZE_MAX && builder.ok() &&
-      (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector{layer.shape.back()})) {
-    builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
-                             type_and_shape(tensors[index])),
-                 index);
-  }
-  if (is_true(group.weights, "symmetric", true)) return;
-  const std::size_t zeros = builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
-  if (!builder.ok() || layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
-  const std::vector<std::int64_t> wanted = {blocks_of(layer.shape[0] * bits, 32),
-                                            blocks_of(layer.shape[1], layer.block_columns)};
+  add_group_index(tensors, module, group, description, builder);
+  add_zero_points(tensors, module, group, description, builder);
+  const std::size_t zeros = layer.find(PartRole::zero_points);
+  if (zeros == SIZE_MAX || !builder.ok()) return;
+  // compressed-tensors 0.9 did not pack them.
+  if (tensors[zeros].dtype == DType::int8 && tensors[zeros].shape == tensors[scales].shape) return;
+  if (layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
+  const bool sparse = layer.coding.packing == Packing::words;
+  const std::vector<std::int64_t> wanted = {
+      sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
+      blocks_of(layer.shape[1], layer.block_columns)};
   if (tensors[zeros].dtype != DType::int32 || tensors[zeros].shape != wanted) {
     builder.fail(fmt::format("zero points of {} rows are int32 {}, and these are {}", layer.shape[0],
                              shape_text(wanted), type_and_shape(tensors[zeros])),
@@ -209,7 +369,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
                                                           : "block");
   const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, mx, description.source);
-  const std::size_t zeros = builder.add(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
+  add_zero_points(tensors, module, group, description, builder);
+  const std::size_t zeros = layer.find(PartRole::zero_points);
   if (zeros == SIZE_MAX || scales == SIZE_MAX) return;
   if (tensors[zeros].dtype != DType::int8 || tensors[zeros].shape != tensors[scales].shape) {
     builder.fail(fmt::format("zero points beside scales of {} are int8, and these are {}",
@@ -218,30 +379,30 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   }
 }
 
-void add_layer(const ModelTensors& tensors, const Description& description, const std::vector<Group>& groups,
+void add_layer(const ModelTensors& tensors, const Description& description, const Groups& groups,
                const std::string& module, std::size_t codes, bool packed, std::vector<Layer>& layers) {
   LayerBuilder builder(tensors, "compressed-tensors", tensor_of(module, "weight"), codes);
   builder.layer().scheme = "a group";
-  const Group* group = group_of(groups, module);
-  if (group == nullptr) {
-    builder.fail(fmt::format("no group of config_groups in {} is for it", description.source));
+  if (const Result<const Group*> found = groups.of(module, tensors[codes].shape.size()); !found) {
+    builder.fail(fmt::format("{}: {}", description.source, found.error().message));
   } else {
-    std::string format = group->format;
-    const bool floats = text_in(group->weights, "type") == "float";
+    const Group& group = **found;
+    const std::string& format = group.format;
+    const bool floats = text_in(group.weights, "type") == "float";
     if (packed &&
         (format == "nvfp4-pack-quantized" || format == "mxfp4-pack-quantized" || format == "mxfp6-pack-quantized")) {
-      complete_packed_floats(module, format, *group, description, builder);
+      complete_packed_floats(module, format, group, description, builder);
     } else if (packed && format == "pack-quantized" && !floats) {
-      complete_packed_integers(tensors, module, *group, description, builder);
+      complete_packed_integers(tensors, module, group, description, builder);
     } else if (!packed && (format == "float-quantized" || format == "int-quantized" || format == "naive-quantized" ||
                            format == "mxfp8-quantized")) {
-      complete_bytes(tensors, module, format, *group, description, builder);
+      complete_bytes(tensors, module, format, group, description, builder);
     } else {
       builder.fail(fmt::format("{} names the format \"{}\", {}", description.source, format,
                                packed ? "whose codes are not in weight_packed" : "which is not known"));
     }
   }
-  for (const char* key : {"transform_config", "sparsity_config"}) {
+  for (const char* key : {"transform_config", "sparsity_config", "moe_sparsity_config"}) {
     const Json* change = object_in(description.section, key);
     if (change == nullptr || change->empty()) continue;
     if (key[0] == 's' && text_in(*change, "format") == "dense") continue;
@@ -254,8 +415,10 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
 
 }  // namespace
 
+std::span<const KnownKey> compressed_tensors_keys() { return keys; }
+
 void find_compressed_tensors(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  const std::vector<Group> groups = read_groups(description->section);
+  const Groups groups(description->section);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
     if (const std::optional<std::string> packed = module_with(name, "weight_packed")) {

@@ -5,22 +5,21 @@
 #include <array>
 
 #include "dtype/lower_case.hpp"
+#include "quantized/layout/description_json.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
-constexpr int deepest = 64;  // configurations of models nest to about six
-
 // Where Hugging Face, MLX and ModelOpt put the description of a model.
 constexpr auto section_keys =
     std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
-constexpr auto size_keys =
-    std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
-                                     "weight_block_size", "load_in_4bit", "load_in_8bit", "quant_algo", "format"});
+constexpr auto size_keys = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size",
+                                                            "config_groups", "weight_block_size", "load_in_4bit",
+                                                            "load_in_8bit", "quant_algo", "format", "qformat_weight"});
 
 bool describes(const Json& section) {
   if (!section.is_object() || section.empty()) return false;
-  if (!text_in(section, "quant_method").empty()) return true;
+  if (!text_in(section, "quant_method").empty() || !text_in(section, "method").empty()) return true;
   return std::ranges::any_of(size_keys, [&](std::string_view key) {
     const auto found = section.find(key);
     return found != section.end() && !found->is_null() && *found != false && *found != "";
@@ -30,9 +29,11 @@ bool describes(const Json& section) {
 // The method of a section that names none, from where it stands and what it has.
 std::string method_of(const Json& section, std::string_view key, std::string_view file) {
   std::string method = lower_case(text_in(section, "quant_method"));
+  if (method.empty() && section.contains("method")) method = lower_case(text_in(section, "method"));  // Nunchaku's
   if (method == "compressed_tensors") method = "compressed-tensors";
   if (method == "auto_round" || method == "intel/auto-round") method = "auto-round";
   if (!method.empty()) return method;
+  if (section.contains("qformat_weight")) return "mistral";
   if (file == "hf_quant_config.json" || section.contains("quant_algo")) return "modelopt";
   if (section.contains("config_groups")) return "compressed-tensors";
   if (key == "quantization" && section.contains("group_size")) return "mlx";
@@ -42,28 +43,27 @@ std::string method_of(const Json& section, std::string_view key, std::string_vie
   return method;
 }
 
-bool is_inner_config(std::string_view key) {
-  return key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
-         key == "generator" || key == "question_encoder";
-}
-
 // Looks at the root first, then at configurations inside such as text_config.
-void read_config(const Json& config, const std::string& file, int depth, std::vector<Description>& found) {
-  constexpr int deepest_config = 3;
+// Takes their sections out of it, so that a large one is in memory once.
+void read_config(Json& config, const std::string& file, int depth, std::vector<Description>& found) {
   if (!config.is_object()) return;
   for (const std::string_view key : section_keys) {
-    const auto section = config.find(key);
-    if (section == config.end() || !describes(*section)) continue;
-    Description description{
-        .source = file, .method = method_of(*section, key, file), .section = *section, .root = Json::object()};
-    for (const auto& [name, value] : config.items()) {
-      if (!value.is_structured()) description.root[name] = value;
+    const auto found_section = config.find(key);
+    if (found_section == config.end()) continue;
+    Json section = std::move(*found_section);
+    if (section.is_object() && object_in(section, "quantization_config") != nullptr) {
+      // compressed-tensors wrote one into another, beside an empty sparsity_config.
+      Json inner = std::move(section["quantization_config"]);
+      if (section.contains("sparsity_config")) inner["sparsity_config"] = std::move(section["sparsity_config"]);
+      section = std::move(inner);
     }
-    found.push_back(std::move(description));
+    if (!describes(section)) continue;
+    std::string method = method_of(section, key, file);
+    found.push_back({.source = file, .method = std::move(method), .section = std::move(section)});
   }
-  for (const auto& [key, value] : config.items()) {
-    const bool is_section = std::ranges::find(section_keys, key) != section_keys.end();
-    if (depth < deepest_config && !is_section && is_inner_config(key)) read_config(value, file, depth + 1, found);
+  for (auto& [key, value] : config.items()) {
+    const bool is_inner = !is_section_key(key) && is_inner_config(key);
+    if (depth < deepest_config && is_inner) read_config(value, file, depth + 1, found);
   }
 }
 
@@ -89,23 +89,18 @@ std::string with_finite_numbers(std::string_view text) {
 std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
   std::vector<Description> found;
   for (const ConfigText& config : texts) {
-    bool too_deep = false;
-    const auto check = [&](int depth, Json::parse_event_t, Json&) {
-      too_deep = too_deep || depth > deepest;
-      return depth <= deepest;
-    };
-    const Json json = Json::parse(with_finite_numbers(config.text), check, false);
-    if (too_deep || !json.is_object()) continue;
+    const bool is_config = config.name == "config.json";
+    Result<Json> parsed = parse_description(config.text, is_config ? KeptValues::sections : KeptValues::all);
+    if (!parsed || !parsed->is_object()) continue;
+    Json& json = *parsed;
     if (config.name == "_quantization_metadata") {
-      found.push_back({.source = "the file's metadata", .method = "comfyui", .section = json, .root = nullptr});
+      found.push_back({.source = "the file's metadata", .method = "comfyui", .section = std::move(json)});
       continue;
     }
     if (config.name == "quantization_config") {
       if (describes(json)) {
-        found.push_back({.source = "the file's metadata",
-                         .method = method_of(json, config.name, ""),
-                         .section = json,
-                         .root = nullptr});
+        found.push_back(
+            {.source = "the file's metadata", .method = method_of(json, config.name, ""), .section = std::move(json)});
       }
       continue;
     }
@@ -113,8 +108,7 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
     read_config(json, config.name, 0, found);
     const bool own_file = config.name == "quantize_config.json" || config.name == "quant_config.json";
     if (found.size() == before && own_file && describes(json)) {
-      found.push_back(
-          {.source = config.name, .method = method_of(json, "", config.name), .section = json, .root = nullptr});
+      found.push_back({.source = config.name, .method = method_of(json, "", config.name), .section = std::move(json)});
     }
   }
   return found;

@@ -21,13 +21,12 @@ struct Description {
   std::string source;  // for messages: "config.json"
   std::string method;  // in lower case: "fp8", "compressed-tensors", "modelopt"; "" if it has no name
   Json section;        // an object
-  Json root;           // the configuration around it, where that is small; else null
 };
 
 // Replaces NaN and infinities, which Python's json writes and JSON does not have, by numbers of the same length.
 [[nodiscard]] std::string with_finite_numbers(std::string_view text);
 
-// Reads all descriptions, nearest to the root first. Text that is not JSON, or too deep, describes nothing. A
+// Reads all descriptions, nearest to the root first. Text that parse_description() refuses describes nothing. A
 // configuration without a method or sizes, such as an empty one, is no description.
 [[nodiscard]] std::vector<Description> read_descriptions(std::span<const ConfigText> texts);
 

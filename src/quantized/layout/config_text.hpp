@@ -2,8 +2,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tensorcast::quantized {
+
+// The name of what the user says beside the files: words that are taken as harmless, one a line.
+inline constexpr std::string_view accepted_words = "`accept`";
 
 // A file that may describe the quantization, or an entry of metadata with its key as the name.
 struct ConfigText {

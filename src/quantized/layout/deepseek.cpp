@@ -4,11 +4,19 @@
 #include <fmt/format.h>
 
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
+constexpr auto keys = std::to_array<KnownKey>({{.name = "fmt", .type = KeyType::text, .decides = true},
+                                               {.name = "weight_block_size", .decides = true},
+                                               {.name = "scale_fmt", .type = KeyType::text},
+                                               {.name = "activation_scheme", .type = KeyType::text},
+                                               {.name = "expert_dtype", .type = KeyType::text},
+                                               {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
+                                               {.name = "modules_to_convert", .type = KeyType::list}});
 constexpr std::string_view inverse_suffix = "_scale_inv";
 constexpr std::int64_t mx_block = 32;
 
@@ -57,12 +65,16 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
 
 }  // namespace
 
+std::span<const KnownKey> deepseek_keys() { return keys; }
+
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
     std::size_t codes = SIZE_MAX;
     if (name.ends_with(inverse_suffix)) {
       codes = tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
+    } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {  // AutoFP8's
+      codes = tensors.find(tensor_of(*scaled, "weight"));
     } else if (const std::optional<std::string> module = module_with(name, "scale");
                module && (tensors[i].dtype == DType::float8_e8m0fnu || tensors[i].dtype == DType::float32)) {
       codes = tensors.find(tensor_of(*module, "weight"));

@@ -2,7 +2,15 @@
 // GPTQ: qweight, qzeros, scales, g_idx of a transposed weight. Version 1 stores zero points less one.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "dtype/lower_case.hpp"
+#include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
+#include "quantized/layout/module_settings.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
@@ -10,7 +18,143 @@ namespace {
 
 constexpr std::int64_t word_bits = 32;
 
+// Keys of GPTQModel, AutoGPTQ, optimum, AutoAWQ and auto-round that say how codes were found, not what they mean.
+constexpr auto tuning_keys = std::to_array<KnownKey>({{"damp_percent"},
+                                                      {"damp_auto_increment"},
+                                                      {"static_groups"},
+                                                      {"true_sequential"},
+                                                      {"model_name_or_path"},
+                                                      {"model_file_base_name"},
+                                                      {"dataset"},
+                                                      {"tokenizer"},
+                                                      {"batch_size"},
+                                                      {"block_name_to_quantize"},
+                                                      {"module_name_preceding_first_block"},
+                                                      {"modules_in_block_to_quantize"},
+                                                      {"use_cuda_fp16"},
+                                                      {"use_exllama"},
+                                                      {"exllama_config"},
+                                                      {"max_input_length"},
+                                                      {"cache_block_outputs"},
+                                                      {"model_seqlen"},
+                                                      {"pad_token_id"},
+                                                      {"disable_exllama"},
+                                                      {"backend"},
+                                                      {"parallel_packing"},
+                                                      {"mse"},
+                                                      {"offload_to_disk"},
+                                                      {"offload_to_disk_path"},
+                                                      {"hyb_act"},
+                                                      {"act_group_aware"},
+                                                      {"lm_head"},
+                                                      {"gptaq"},
+                                                      {"gptaq_alpha"},
+                                                      {"v2"},
+                                                      {"v2_alpha"},
+                                                      {"failsafe"},
+                                                      {"pack_impl"},
+                                                      {"adapter"},
+                                                      {"device"},
+                                                      {"do_fuse"},
+                                                      {"fuse_max_seq_len"},
+                                                      {"modules_to_fuse"},
+                                                      {"meta"},
+                                                      {"iters"},
+                                                      {"lr"},
+                                                      {"minmax_lr"},
+                                                      {"nsamples"},
+                                                      {"seqlen"},
+                                                      {"amp"},
+                                                      {"low_gpu_mem_usage"},
+                                                      {"low_cpu_mem_usage"},
+                                                      {"enable_quanted_input"},
+                                                      {"enable_minmax_tuning"},
+                                                      {"enable_norm_bias_tuning"},
+                                                      {"gradient_accumulate_steps"},
+                                                      {"act_bits"},
+                                                      {"act_data_type"},
+                                                      {"act_group_size"},
+                                                      {"act_sym"},
+                                                      {"act_dynamic"},
+                                                      {"to_quant_block_names"},
+                                                      {"quant_block_list"},
+                                                      {"quant_lm_head"},
+                                                      {"supported_types"},
+                                                      {"scale_dtype"},
+                                                      {"static_kv_dtype"},
+                                                      {"static_attention_dtype"},
+                                                      {"static_attention_granularity"},
+                                                      {"static_kv_granularity"},
+                                                      {"attention_input_activations"},
+                                                      {"autoround_version"},
+                                                      {"export_format"},
+                                                      {"enable_torch_compile"},
+                                                      {"not_use_best_mse"},
+                                                      {"dynamic_max_gap"},
+                                                      {"nblocks"},
+                                                      {"lr_scheduler"},
+                                                      {"sampler"},
+                                                      {"use_quant_input"},
+                                                      {"truncation"},
+                                                      {"disable_opt_rtn"},
+                                                      {"enable_alg_ext"},
+                                                      {"model_dtype"},
+                                                      {"fp8_dtype_flavor"},
+                                                      {"device_map"}});
+// What codes mean.
+constexpr auto integer_keys =
+    std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
+                             {.name = "w_bit", .type = KeyType::integer, .means = "bits"},
+                             {.name = "group_size", .type = KeyType::integer, .decides = true},
+                             {.name = "q_group_size", .type = KeyType::integer, .means = "group_size"},
+                             {.name = "sym", .type = KeyType::flag, .decides = true},
+                             {.name = "zero_point", .type = KeyType::flag, .decides = true},
+                             {.name = "desc_act", .type = KeyType::flag, .decides = true},
+                             {.name = "pack_dtype", .type = KeyType::text, .decides = true},
+                             {.name = "is_marlin_format", .type = KeyType::flag, .decides = true},
+                             {.name = "data_type", .type = KeyType::text, .decides = true}});
+constexpr auto module_keys = joined(integer_keys, tuning_keys);
+constexpr auto keys_of_gptq = joined(
+    module_keys,
+    std::to_array<KnownKey>({{.name = "checkpoint_format", .type = KeyType::text, .decides = true},
+                             {.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
+                             {.name = "dynamic", .type = KeyType::groups, .decides = true, .members = module_keys}}));
+constexpr auto keys_of_awq = joined(
+    module_keys, std::to_array<KnownKey>({{.name = "version", .type = KeyType::text, .decides = true},
+                                          {.name = "format", .type = KeyType::text, .means = "version"},
+                                          {.name = "checkpoint_format", .type = KeyType::text, .means = "version"},
+                                          {.name = "pack_method", .type = KeyType::text, .decides = true}}));
+constexpr auto keys_of_auto_round = joined(
+    module_keys,
+    std::to_array<KnownKey>({{.name = "packing_format", .type = KeyType::text, .decides = true},
+                             {.name = "extra_config", .type = KeyType::groups, .decides = true, .members = module_keys},
+                             {.name = "regex_config", .type = KeyType::groups, .members = module_keys},
+                             {.name = "hadamard_config", .type = KeyType::object, .decides = true},
+                             {.name = "rotation_configs", .type = KeyType::list, .decides = true},
+                             {.name = "super_bits", .type = KeyType::integer, .decides = true},
+                             {.name = "super_group_size", .type = KeyType::integer, .decides = true},
+                             {.name = "weight_block_size", .type = KeyType::list, .decides = true},
+                             {.name = "version", .type = KeyType::text},
+                             {.name = "desc_act", .type = KeyType::flag, .decides = true}}));
+
 bool is_width(std::int64_t bits) { return bits == 2 || bits == 3 || bits == 4 || bits == 8; }
+
+// Symmetric codes have the middle for all their zero points, which some loaders do not even read.
+void check_symmetric(const ModelTensors& tensors, std::size_t zeros, int bits, unsigned middle, std::string_view said,
+                     const Description& description, LayerBuilder& builder) {
+  constexpr std::uint64_t most = std::uint64_t{64} << 20;
+  if (!builder.ok() || zeros == SIZE_MAX) return;
+  const Result<std::vector<std::byte>> words = tensors.read(zeros, most);
+  if (!words) return builder.fail(words.error().message, zeros);
+  for (std::uint64_t bit = 0; bit + static_cast<std::uint64_t>(bits) <= words->size() * 8;
+       bit += static_cast<std::uint64_t>(bits)) {
+    const unsigned zero = code_at(words->data(), bit, bits);
+    if (zero == middle) continue;
+    return builder.fail(fmt::format("{} says {}, which stores zero points of {}, and here is one of {}",
+                                    description.source, said, middle, zero),
+                        zeros);
+  }
+}
 
 // Checks qzeros and scales, of which both spellings have one row for each group.
 void check_groups(const ModelTensors& tensors, std::size_t scales, std::size_t zeros, std::int64_t outputs,
@@ -40,118 +184,180 @@ void set_group(std::optional<std::int64_t> size, std::int64_t inputs, const Desc
   }
 }
 
-}  // namespace
+// A file without g_idx has its groups in order. All inputs in group 0 of several is what some tools write for that, and
+// others take by its word.
+void check_index(const ModelTensors& tensors, std::size_t index, const Json& section, std::int64_t inputs,
+                 const Description& description, LayerBuilder& builder) {
+  const bool several = builder.layer().block_columns < inputs;
+  if (index == SIZE_MAX && is_true(section, "desc_act") && several) {
+    return builder.fail(
+        fmt::format("{} names desc_act, groups in an order that g_idx tells, which is missing", description.source));
+  }
+  if (index == SIZE_MAX || !builder.ok()) return;
+  if (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs}) {
+    return builder.fail(
+        fmt::format("{} inputs have as many groups of int32, and these are {}", inputs, type_and_shape(tensors[index])),
+        index);
+  }
+  constexpr std::uint64_t most = std::uint64_t{64} << 20;
+  const Result<std::vector<std::byte>> groups = tensors.read(index, most);
+  if (!groups) return builder.fail(groups.error().message, index);
+  if (several && std::ranges::all_of(*groups, [](std::byte byte) { return byte == std::byte{}; })) {
+    builder.fail("all inputs are of group 0, which tools read in two ways", index);
+  }
+}
 
-void find_gptq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  const Json& section = description->section;
+void complete_gptq(const ModelTensors& tensors, const std::string& module, const Json& section,
+                   const Description& description, LayerBuilder& builder) {
   const std::int64_t bits = size_in(section, "bits").value_or(not_a_size);
-  std::string version = text_in(section, "checkpoint_format");
+  const std::string version = lower_case(text_in(section, "checkpoint_format"));
+  Layer& layer = builder.layer();
+  layer.scheme = fmt::format("gptq-{}bit", bits);
+  const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+  const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
+  const std::size_t index = builder.add(tensor_of(module, "g_idx"), PartRole::group_index);
+  if (!is_width(bits)) {
+    layer.scheme = "gptq";
+    builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description.source));
+  }
+  const std::string type = text_in(section, "data_type"), words = text_in(section, "pack_dtype");
+  const bool marlin = is_true(section, "is_marlin_format");
+  if (marlin || (!version.empty() && version != "gptq" && version != "gptq_v2")) {
+    builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", marlin ? "marlin" : version));
+  }
+  if ((!type.empty() && type != "int") || (!words.empty() && words != "int32")) {
+    builder.fail(fmt::format("codes of {} in words of {} are not decoded", type.empty() ? "int" : type,
+                             words.empty() ? "int32" : words));
+  }
+  builder.need_codes_of({DType::int32}, 2);
+  if (!builder.ok()) return;
+  const std::int64_t outputs = builder.codes().shape[1];
+  std::int64_t inputs = 0;
+  if (__builtin_mul_overflow(builder.codes().shape[0], word_bits, &inputs)) builder.fail("its shape is too large");
+  inputs /= bits;
+  if (builder.codes().shape[0] * word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
+  const bool second = version == "gptq_v2";
+  layer.shape = {outputs, inputs};
+  layer.coding = {.element = Element::integer,
+                  .bits = static_cast<int>(bits),
+                  .packing = Packing::words_down,
+                  .zero_added = second ? 0 : 1,
+                  .transposed = true};
+  set_group(size_in(section, "group_size", -1), inputs, description, builder);
+  if (outputs * bits % word_bits != 0) builder.fail("zero points of its columns are not whole words");
+  if (builder.ok()) {
+    check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
+  }
+  check_index(tensors, index, section, inputs, description, builder);
+  if (is_true(section, "sym")) {
+    const unsigned middle = (1u << (bits - 1)) - (second ? 0 : 1);
+    check_symmetric(tensors, zeros, static_cast<int>(bits), middle,
+                    fmt::format("sym and {}", second ? "gptq_v2" : "no gptq_v2"), description, builder);
+  }
+}
+
+void complete_awq(const ModelTensors& tensors, const std::string& module, const Json& section,
+                  const Description& description, LayerBuilder& builder) {
+  constexpr std::int64_t bits = 4, per_word = 8;
+  constexpr unsigned middle = 8;
+  const std::string version = lower_case(text_in(section, "version"));
+  Layer& layer = builder.layer();
+  layer.scheme = "awq-4bit";
+  const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+  const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
+  if (size_in(section, "bits").value_or(bits) != bits) {
+    builder.fail(fmt::format("{} names another width than 4 bits", description.source));
+  }
+  if (!version.empty() && version != "gemm") {
+    builder.fail(fmt::format("the layout \"{}\" of AWQ is not decoded", version));
+  }
+  if (lower_case(text_in(section, "backend")) == "llm-awq") {
+    builder.fail("the layout of llm-awq, which is that of a GPU kernel, is not decoded");
+  }
+  builder.need_codes_of({DType::int32}, 2);
+  if (!builder.ok()) return;
+  const std::int64_t inputs = builder.codes().shape[0];
+  std::int64_t outputs = 0;
+  if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
+  layer.shape = {outputs, inputs};
+  layer.coding = {.element = Element::integer, .bits = bits, .packing = Packing::awq, .transposed = true};
+  set_group(size_in(section, "group_size", -1), inputs, description, builder);
+  if (!builder.ok()) return;
+  check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
+  if (!is_true(section, "zero_point", true)) {
+    check_symmetric(tensors, zeros, bits, middle, "zero_point false", description, builder);
+  }
+}
+
+using Complete = void (*)(const ModelTensors&, const std::string&, const Json&, const Description&, LayerBuilder&);
+
+// Codes of the modules that have a qweight.
+void add_all(const ModelTensors& tensors, const Description& description, const ModuleSettings& settings,
+             std::string_view spelling, Complete complete, std::vector<Layer>& layers) {
   for (const auto& [i, module] : tensors.of_modules("qweight")) {
-    LayerBuilder builder(tensors, "gptq", tensor_of(module, "weight"), i);
-    Layer& layer = builder.layer();
-    layer.scheme = fmt::format("gptq-{}bit", bits);
-    const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
-    const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
-    const std::size_t index = builder.add(tensor_of(module, "g_idx"), PartRole::group_index);
-    if (!is_width(bits)) {
-      layer.scheme = "gptq";
-      builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description->source));
-    }
-    if (!version.empty() && version != "gptq" && version != "gptq_v2") {
-      builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", version));
-    }
-    builder.need_codes_of({DType::int32}, 2);
-    if (builder.ok()) {
-      const std::int64_t outputs = builder.codes().shape[1];
-      std::int64_t inputs = 0;
-      if (__builtin_mul_overflow(builder.codes().shape[0], word_bits, &inputs)) builder.fail("its shape is too large");
-      inputs /= bits;
-      if (builder.codes().shape[0] * word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
-      layer.shape = {outputs, inputs};
-      layer.coding = {.element = Element::integer,
-                      .bits = static_cast<int>(bits),
-                      .packing = Packing::words_down,
-                      .zero_added = version == "gptq_v2" ? 0 : 1,
-                      .transposed = true};
-      set_group(size_in(section, "group_size", -1), inputs, *description, builder);
-      if (outputs * bits % word_bits != 0) builder.fail("zero points of its columns are not whole words");
-      if (builder.ok()) {
-        check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
-      }
-      if (index == SIZE_MAX && is_true(section, "desc_act") && layer.block_columns < inputs) {
-        builder.fail(fmt::format("{} names desc_act, groups in an order that g_idx tells, which is missing",
-                                 description->source));
-      }
-      if (index != SIZE_MAX && builder.ok() &&
-          (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs})) {
-        builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", inputs,
-                                 type_and_shape(tensors[index])),
-                     index);
-      }
+    LayerBuilder builder(tensors, spelling, tensor_of(module, "weight"), i);
+    builder.layer().scheme = spelling;
+    if (const Result<Json> section = settings.section_of(description.section, module)) {
+      complete(tensors, module, *section, description, builder);
+    } else {
+      builder.fail(fmt::format("{}: {}", description.source, section.error().message));
     }
     layers.push_back(std::move(builder).done());
   }
+}
+
+}  // namespace
+
+std::span<const KnownKey> gptq_keys() { return keys_of_gptq; }
+std::span<const KnownKey> awq_keys() { return keys_of_awq; }
+std::span<const KnownKey> auto_round_keys() { return keys_of_auto_round; }
+
+void find_gptq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  const Json* dynamic = object_in(description->section, "dynamic");
+  const Json* meta = object_in(description->section, "meta");  // where GPTQModel had it first
+  if (dynamic == nullptr && meta != nullptr) dynamic = object_in(*meta, "dynamic");
+  add_all(tensors, *description, ModuleSettings::of_gptq(dynamic), "gptq", complete_gptq, layers);
 }
 
 void find_awq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::int64_t bits = 4, per_word = 8;
-  const Json& section = description->section;
-  const auto first_of = [&](const char* key, const char* other) {
-    return section.contains(key) ? size_in(section, key, -1) : size_in(section, other, -1);
-  };
-  std::string version = text_in(section, "version");
-  if (version.empty()) version = text_in(section, "format");
-  for (const auto& [i, module] : tensors.of_modules("qweight")) {
-    LayerBuilder builder(tensors, "awq", tensor_of(module, "weight"), i);
-    Layer& layer = builder.layer();
-    layer.scheme = "awq-4bit";
-    const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
-    const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
-    if (first_of("bits", "w_bit").value_or(bits) != bits) {
-      builder.fail(fmt::format("{} names another width than 4 bits", description->source));
-    }
-    if (!version.empty() && version != "gemm" && version != "GEMM") {
-      builder.fail(fmt::format("the layout \"{}\" of AWQ is not decoded", version));
-    }
-    builder.need_codes_of({DType::int32}, 2);
-    if (builder.ok()) {
-      const std::int64_t inputs = builder.codes().shape[0];
-      std::int64_t outputs = 0;
-      if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
-      layer.shape = {outputs, inputs};
-      layer.coding = {.element = Element::integer, .bits = bits, .packing = Packing::awq, .transposed = true};
-      set_group(first_of("group_size", "q_group_size"), inputs, *description, builder);
-      if (builder.ok()) {
-        check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
-      }
-    }
-    layers.push_back(std::move(builder).done());
-  }
+  add_all(tensors, *description, {}, "awq", complete_awq, layers);
 }
 
 void find_auto_round(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  const Json& section = description->section;
-  const std::string packing = text_in(section, "packing_format");
+  constexpr std::string_view prefix = "auto_round:";
+  Description all = *description;
+  const Json& section = all.section;
+  std::string packing = text_in(section, "packing_format");
+  if (packing.starts_with(prefix)) packing = packing.substr(prefix.size());
   const std::size_t before = layers.size();
-  if (packing.find("awq") != std::string::npos) {
-    find_awq(tensors, description, layers);
-  } else {
-    find_gptq(tensors, description, layers);
+  const bool awq = packing == "auto_awq";
+  Json of_modules = Json::object();
+  for (const char* key : {"regex_config", "extra_config"}) {
+    if (const Json* some = object_in(section, key)) of_modules.update(*some);
   }
-  const bool known = packing == "auto_round:auto_gptq" || packing == "auto_round:auto_awq" || packing == "auto_gptq" ||
-                     packing == "auto_awq";
-  const auto turned = section.find("hadamard_config");
-  for (std::size_t i = before; i < layers.size(); ++i) {
-    Layer& layer = layers[i];
-    if (turned != section.end() && !turned->is_null() && !turned->empty() && layer.problem.empty()) {
-      layer.problem = description->source +
-                      " has a hadamard_config, which changes the weights beside their codes and is not undone";
-      layer.problem_tensor = tensors[layer.codes()].name;
-    } else if (!known && layer.problem.empty()) {
-      layer.problem = fmt::format("the packing_format \"{}\" of auto-round is not decoded", packing);
-      layer.problem_tensor = tensors[layer.codes()].name;
+  const auto settings = ModuleSettings::of_auto_round(&of_modules);
+  add_all(tensors, all, settings, awq ? "awq" : "gptq", awq ? complete_awq : complete_gptq, layers);
+  const bool known = awq || packing == "auto_gptq";
+  for (const char* key : {"hadamard_config", "rotation_configs"}) {
+    const auto change = section.find(key);
+    if (change == section.end() || change->is_null() || change->empty()) continue;
+    for (std::size_t i = before; i < layers.size(); ++i) {
+      if (!layers[i].problem.empty()) continue;
+      layers[i].problem =
+          fmt::format("{} has a {}, which changes the weights beside their codes and is not undone", all.source, key);
+      layers[i].problem_tensor = tensors[layers[i].codes()].name;
     }
   }
+  for (std::size_t i = before; i < layers.size() && !known; ++i) {
+    if (!layers[i].problem.empty()) continue;
+    layers[i].problem =
+        fmt::format("the packing_format \"{}\" of auto-round is not decoded", text_in(section, "packing_format"));
+    layers[i].problem_tensor = tensors[layers[i].codes()].name;
+  }
+  // Layers of DeepSeek's that stayed as they were.
+  constexpr std::int64_t block = 128;
+  if (all.section["weight_block_size"].is_null()) all.section["weight_block_size"] = {block, block};
+  find_deepseek(tensors, &all, layers);
 }
 
 }  // namespace tensorcast::quantized

@@ -3,11 +3,48 @@
 // single modules. Metal's affine quantization of transformers is the same, with qbiases.
 #include <fmt/format.h>
 
+#include <array>
+#include <unordered_map>
+#include <vector>
+
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
+
+constexpr auto module_keys = std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
+                                                      {.name = "group_size", .type = KeyType::integer, .decides = true},
+                                                      {.name = "mode", .type = KeyType::text, .decides = true}});
+// Other members are settings of modules; false: it is not quantized.
+constexpr auto keys = joined(
+    module_keys, std::to_array<KnownKey>({{.name = every_other, .type = KeyType::object_or_flag, .decides = true}}));
+
+// The settings of single modules.
+class OwnSettings {
+ public:
+  explicit OwnSettings(const Json& section) {
+    for (const auto& [key, value] : section.items()) {
+      if (value.is_object() || value.is_boolean()) ends_[last_part(key)].push_back(key);
+    }
+  }
+
+  // Returns the settings of a module under another prefix, which may be meant for it; "": there are none.
+  [[nodiscard]] std::string_view under_other_prefix(const std::string& module) const {
+    const auto found = ends_.find(last_part(module));
+    if (found == ends_.end()) return {};
+    for (const std::string& key : found->second) {
+      if (key.ends_with("." + module) || module.ends_with("." + key)) return key;
+    }
+    return {};
+  }
+
+ private:
+  static std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+  std::unordered_map<std::string, std::vector<std::string>> ends_;  // of their names
+};
 
 constexpr std::int64_t code_word_bits = 32, most_bits = 8;
 
@@ -48,8 +85,11 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
 
 }  // namespace
 
+std::span<const KnownKey> mlx_keys() { return keys; }
+
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
+  const OwnSettings settings(description->section);
   for (const auto& [i, module] : tensors.of_modules("scales")) {
     const std::size_t codes = tensors.find(tensor_of(module, "weight"));
     if (codes == SIZE_MAX) continue;
@@ -67,6 +107,17 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     layer.scheme = mode.empty() ? "affine" : mode;
     layer.block_rows = 1;
     layer.block_columns = size_of("group_size", usual_group);
+    const auto said = description->section.find(module);
+    if (said != description->section.end() && own == nullptr && !said->is_null()) {
+      builder.fail(said->is_boolean() && !said->get<bool>()
+                       ? fmt::format("{} says that it is not quantized, and these are codes", description->source)
+                       : fmt::format("{} has settings of it that are not an object", description->source));
+    } else if (own != nullptr) {
+      std::string problem = key_problem(*own, module_keys, description->source, tensors.accepted());
+      if (!problem.empty()) builder.fail(std::move(problem));
+    } else if (const std::string_view other = settings.under_other_prefix(module); !other.empty()) {
+      builder.fail(fmt::format("{} has settings of \"{}\", which may be meant for it", description->source, other));
+    }
     builder.need_codes_of({DType::uint32});
     if (bits < 2 || bits > most_bits || bits == 7) {
       builder.fail(fmt::format("{} names a width that MLX does not have", description->source));

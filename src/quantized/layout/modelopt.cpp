@@ -3,19 +3,51 @@
 // hf_quant_config.json.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
+constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "quant_algo", .type = KeyType::text, .decides = true},
+                                                     {.name = "group_size", .type = KeyType::integer, .decides = true},
+                                                     {.name = "has_zero_point", .type = KeyType::flag, .decides = true},
+                                                     {.name = "pre_quant_scale", .type = KeyType::flag},
+                                                     {.name = "smoothquant_val"},
+                                                     {.name = "awq_block_size"},
+                                                     {.name = "lora_rank", .type = KeyType::integer},
+                                                     {.name = "format", .type = KeyType::text}});
+constexpr auto keys = joined(
+    layer_keys, std::to_array<KnownKey>(
+                    {{.name = "quantized_layers", .type = KeyType::groups, .decides = true, .members = layer_keys},
+                     {.name = "config_groups", .type = KeyType::object},
+                     {.name = "quant_lib"},
+                     {.name = "version", .type = KeyType::text}}));
+
+// Versions write names of methods in small letters, too.
+std::string upper_case(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return text;
+}
+
+// ModelOpt 0.48 stores ggml's blocks under their names.
+bool is_ggml(std::string_view algorithm) {
+  const bool is_q = algorithm.starts_with("IQ") || algorithm.starts_with("TQ") || algorithm.starts_with("Q");
+  return is_q && algorithm.find('_') != std::string_view::npos;
+}
+
 // The name of the method of a module: of the model, or with MIXED_PRECISION its own.
 std::string algorithm_of(const Json& section, const std::string& module) {
-  std::string algorithm = text_in(section, "quant_algo");
+  std::string algorithm = upper_case(text_in(section, "quant_algo"));
   if (algorithm != "MIXED_PRECISION") return algorithm;
   const Json* layers = object_in(section, "quantized_layers");
   const Json* layer = layers == nullptr ? nullptr : object_in(*layers, module);
-  return layer == nullptr ? algorithm : text_in(*layer, "quant_algo");
+  return layer == nullptr ? algorithm : upper_case(text_in(*layer, "quant_algo"));
 }
 
 void complete_nvfp4(const std::string& module, std::size_t scales, const Description& description,
@@ -67,6 +99,8 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
 
 }  // namespace
 
+std::span<const KnownKey> modelopt_keys() { return keys; }
+
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
     const std::size_t codes = tensors.find(tensor_of(module, "weight"));
@@ -76,7 +110,9 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
     const std::string algorithm = algorithm_of(description->section, module);
     const DType type = tensors[codes].dtype;
     const bool int4 = algorithm.find("AWQ") != std::string::npos && algorithm.find("NVFP4") == std::string::npos;
-    if (int4 || algorithm.starts_with("W4A8") || algorithm == "W8A8_SQ_PER_CHANNEL" || algorithm == "W8A16") {
+    const bool ggml = is_ggml(algorithm);
+    if (ggml || int4 || algorithm.starts_with("W4A8") || algorithm == "W8A8_SQ_PER_CHANNEL" || algorithm == "W8A16" ||
+        algorithm == "NVFP4_SVD") {
       builder.layer().scheme = algorithm;
       builder.fail(fmt::format("{} of ModelOpt is known, and not decoded", algorithm));
     } else if (type == DType::uint8 && tensors[i].dtype == DType::float8_e4m3fn) {

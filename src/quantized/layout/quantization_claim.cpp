@@ -13,21 +13,22 @@
 #include "io/input_file.hpp"
 #include "io/path_name.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/description_json.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_config_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_config_bytes = std::size_t{64} << 20;
 
-// Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's.
+// Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's, and Mistral's.
 constexpr auto claiming_files = std::to_array<std::string_view>(
-    {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json"});
+    {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json", "params.json"});
 constexpr auto sections =
     std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
 constexpr auto methods = std::to_array<std::string_view>(
-    {"quant_method", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
+    {"quant_method", "method", "qformat_weight", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
 constexpr auto sizes = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
                                                         "weight_block_size", "load_in_4bit", "load_in_8bit"});
 // ComfyUI's; and what a writer may copy from config.json.
@@ -58,7 +59,6 @@ std::string claim(std::string_view source, const std::string& method) {
 
 // Looks at the root, and at configurations inside such as text_config.
 std::optional<std::string> method_in(const Json& config, int depth) {
-  constexpr int deepest = 3;
   if (!config.is_object()) return std::nullopt;
   for (const std::string_view key : sections) {
     const auto found = config.find(key);
@@ -66,9 +66,7 @@ std::optional<std::string> method_in(const Json& config, int depth) {
     if (auto method = method_of(*found)) return method;
   }
   for (const auto& [key, value] : config.items()) {
-    const bool inner = key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
-                       key == "generator" || key == "question_encoder";
-    if (!inner || depth == deepest) continue;
+    if (!quantized::is_inner_config(key) || depth == quantized::deepest_config) continue;
     if (auto method = method_in(value, depth + 1)) return method;
   }
   return std::nullopt;
@@ -80,8 +78,19 @@ bool may_claim_quantization(std::string_view file_name) {
   return std::ranges::find(claiming_files, file_name) != claiming_files.end();
 }
 
+bool may_describe(std::string_view file_name, std::string_view stem) {
+  return may_claim_quantization(file_name) && (file_name == "params.json") == stem.starts_with("consolidated");
+}
+
 std::string claim_of_text(std::string_view file_name, std::string_view text) {
-  const Json config = parsed(text);
+  using quantized::KeptValues;
+  const bool is_config = file_name == "config.json";
+  const Result<Json> parsed = quantized::parse_description(text, is_config ? KeptValues::sections : KeptValues::all);
+  if (!parsed) {
+    const Error& error = parsed.error();
+    return error.code == ErrorCode::unsupported ? fmt::format("{} is not read: {}", file_name, error.message) : "";
+  }
+  const Json& config = *parsed;
   std::optional<std::string> method = method_in(config, 0);
   const bool is_quantizers = file_name == "quantize_config.json" || file_name == "quant_config.json";
   if (!method && is_quantizers) method = method_of(config);
@@ -101,7 +110,9 @@ std::string claim_of_metadata(const formats::Metadata& metadata) {
 
 std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) {
   std::vector<quantized::ConfigText> texts;
+  const std::string stem = std::filesystem::path(path).stem().string();
   for (const std::string_view name : claiming_files) {
+    if (!may_describe(name, stem)) continue;
     const std::string beside = (std::filesystem::path(path).parent_path() / name).string();
     std::error_code ignored;
     if (!io::is_url(path) && !std::filesystem::is_regular_file(beside, ignored)) continue;
@@ -118,6 +129,11 @@ void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::
   for (const auto& [key, value] : metadata) {
     if (std::ranges::find(metadata_keys, key) != metadata_keys.end()) texts.push_back({.name = key, .text = value});
   }
+}
+
+void add_accepted(const std::vector<std::string>& words, std::vector<quantized::ConfigText>& texts) {
+  if (words.empty()) return;
+  texts.push_back({.name = std::string(quantized::accepted_words), .text = fmt::format("{}", fmt::join(words, "\n"))});
 }
 
 void remove_config_texts(formats::Metadata& metadata) {

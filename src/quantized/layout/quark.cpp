@@ -7,13 +7,55 @@
 #include <utility>
 
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
-#include "quantized/names/name_list.hpp"
+#include "quantized/names/pattern_set.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
 constexpr std::int64_t block = 32;
+
+constexpr auto weight_keys = std::to_array<KnownKey>({{.name = "dtype", .type = KeyType::text},
+                                                      {.name = "qscheme", .type = KeyType::text},
+                                                      {.name = "group_size", .type = KeyType::integer},
+                                                      {.name = "scale_format", .type = KeyType::text},
+                                                      {.name = "ch_axis"},
+                                                      {.name = "symmetric"},
+                                                      {.name = "is_dynamic"},
+                                                      {.name = "observer_cls"},
+                                                      {.name = "round_method"},
+                                                      {.name = "scale_type"},
+                                                      {.name = "scale_calculation_mode"},
+                                                      {.name = "is_scale_quant"},
+                                                      {.name = "mx_element_dtype"},
+                                                      {.name = "qat_spec"},
+                                                      {.name = "zero_point_type"},
+                                                      {.name = "block_size"},
+                                                      {.name = "percentile"},
+                                                      {.name = "enable_int4"}});
+constexpr auto spec_keys = std::to_array<KnownKey>({{.name = "weight", .type = KeyType::object, .members = weight_keys},
+                                                    {.name = "input_tensors"},
+                                                    {.name = "output_tensors"},
+                                                    {.name = "bias"},
+                                                    {.name = "target_device"}});
+constexpr auto keys = std::to_array<KnownKey>(
+    {{.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
+     {.name = "layer_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
+     {.name = "layer_type_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
+     {.name = "export", .type = KeyType::object},
+     {.name = "algo_config"},
+     {.name = "quant_mode"},
+     {.name = "softmax_quant_spec"},
+     {.name = "kv_cache_quant_config"},
+     {.name = "kv_cache_group"},
+     {.name = "kv_cache_post_rope"},
+     {.name = "min_kv_scale"},
+     {.name = "pack_method"},
+     {.name = "weight_format"},
+     {.name = "weight_merge_groups"},
+     {.name = "version"},
+     {.name = "log_severity_level"}});
 
 struct Elements {
   std::string_view dtype, scheme;
@@ -22,19 +64,28 @@ struct Elements {
 constexpr Elements known[] = {
     {"fp4", "mxfp4", Element::e2m1}, {"fp6_e2m3", "mxfp6", Element::e2m3}, {"fp6_e3m2", "mxfp6-e3m2", Element::e3m2}};
 
-// What the configuration says of weights: of all, or of the modules that a pattern names.
+// What the configuration says of weights: of all, or of the modules that a glob names.
 class WeightSpecs {
  public:
   explicit WeightSpecs(const Json& section) {
     if (const Json* all = object_in(section, "global_quant_config")) all_ = weights_in(*all);
     const Json* own = object_in(section, "layer_quant_config");
     if (own == nullptr) return;
-    for (const auto& [pattern, spec] : own->items()) own_.emplace_back(NameList({pattern}), weights_in(spec));
+    std::vector<std::string> patterns;
+    for (const auto& [glob, spec] : own->items()) {
+      patterns.push_back(pattern_of_glob(glob));
+      own_.push_back(weights_in(spec));
+    }
+    globs_ = PatternSet(std::move(patterns));
   }
 
-  [[nodiscard]] const Json& of(const std::string& module) const {
-    const auto found = std::ranges::find_if(own_, [&](const auto& entry) { return entry.first.has(module); });
-    return found == own_.end() ? all_ : found->second;
+  // Null: globs that match it say different things.
+  [[nodiscard]] const Json* of(const std::string& module) const {
+    const std::vector<std::size_t> matching = globs_.find_all(module);
+    if (matching.empty()) return &all_;
+    const Json& first = own_[matching.front()];
+    const bool same = std::ranges::all_of(matching, [&](std::size_t glob) { return own_[glob] == first; });
+    return same ? &first : nullptr;
   }
 
  private:
@@ -44,7 +95,8 @@ class WeightSpecs {
   }
 
   Json all_ = Json::object();
-  std::vector<std::pair<NameList, Json>> own_;
+  PatternSet globs_;
+  std::vector<Json> own_;
 };
 
 void complete(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
@@ -71,6 +123,8 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
 
 }  // namespace
 
+std::span<const KnownKey> quark_keys() { return keys; }
+
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
@@ -78,7 +132,11 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
     if (codes == SIZE_MAX) continue;
     LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes);
     builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
-    complete(specs.of(module), i, *description, builder);
+    if (const Json* spec = specs.of(module)) {
+      complete(*spec, i, *description, builder);
+    } else {
+      builder.fail(description->source + " has patterns of layer_quant_config that match it and differ");
+    }
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());
   }

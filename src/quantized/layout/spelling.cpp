@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
+#include "quantized/layout/unread_tensors.hpp"
 #include "quantized/names/name_list.hpp"
 #include "tensorcast/dtype.hpp"
 
@@ -38,32 +41,14 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"sinq", "it has scales of rows and columns"},
     {"gemma", "its layout is that of Gemma's own quantizer"},
     {"gguf", "the weights are in a GGUF file"},
+    {"svdquant", "its weights are sums of codes and low-rank factors, in the order of a GPU kernel"},
+    {"exl2", "its codes have several widths, in the order of a GPU kernel"},
+    {"exl3", "its codes are those of a trellis, and its weights are turned"},
 });
 
 // Tensors that change the basis of a weight beside its codes, after the name of its module.
 constexpr auto basis_changes = std::to_array<std::string_view>(
     {"pre_quant_scale", "svdquant_lora_a", "svdquant_lora_b", "svdquant_smooth_factor"});
-
-// What decides how codes are read, by its names. Other members, such as a way of calibration, may differ.
-constexpr auto deciding_keys = std::to_array<std::array<std::string_view, 2>>(
-    {{"bits", "w_bit"}, {"group_size", "q_group_size"}, {"checkpoint_format", ""}, {"weight_block_size", ""}});
-
-struct Member {
-  std::string_view key;
-  const Json* value = nullptr;  // null: there is none
-
-  [[nodiscard]] std::string text() const {
-    constexpr std::size_t most = 40;
-    return fmt::format("{} {}", key, value->dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, most));
-  }
-};
-Member member_of(const Json& section, std::span<const std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    const auto found = section.find(key);
-    if (found != section.end() && !found->is_null()) return {key, &*found};
-  }
-  return {};
-}
 
 const Spelling* spelling_of(std::string_view method) {
   for (const Spelling& spelling : all_spellings()) {
@@ -80,32 +65,28 @@ bool has_ue5m3(const Json& section) {
 
 class Search {
  public:
-  Search(std::span<const TensorInfo> tensors, const ReadTensor& read) : tensors_(tensors, read) {
+  Search(std::span<const TensorInfo> tensors, const ReadTensor& read, AcceptedWords accepted)
+      : tensors_(tensors, read, accepted) {
     found_.layer_of.assign(tensors.size(), SIZE_MAX);
   }
 
   FoundLayers run(std::vector<Description> descriptions) {
-    // config.json and hf_quant_config.json may both describe a model of ModelOpt.
-    const Description* chosen = nullptr;
-    for (const Description& description : descriptions) {
-      if (description.method.empty()) continue;
-      if (chosen == nullptr) chosen = &description;
-      check_agreement(*chosen, description);
-    }
-    if (chosen != nullptr) {
-      describe(*chosen);
+    const auto chosen = std::ranges::find_if(descriptions, [](const auto& one) { return !one.method.empty(); });
+    if (chosen != descriptions.end()) {
+      describe(*chosen, descriptions);
     } else {
       for (const Spelling& spelling : all_spellings()) {
         if (spelling.describes_itself) search(spelling, nullptr);
       }
     }
     for (Layer& layer : found_.layers) refuse_other_basis(layer);
-    if (chosen != nullptr && found_.refusal.empty() && found_.any()) note_lone_codes(*chosen);
+    refuse_unread(tensors_, found_);
+    if (chosen != descriptions.end() && found_.refusal.empty() && found_.any()) note_lone_codes(*chosen);
     return std::move(found_);
   }
 
  private:
-  void describe(const Description& description) {
+  void describe(const Description& description, std::span<Description> all) {
     found_.source = description.source;
     found_.method = description.method;
     const Spelling* spelling = spelling_of(description.method);
@@ -117,26 +98,44 @@ class Search {
                                                     description.source, description.method, reason);
       return;
     }
-    Description whole = description;
-    if (whole.method == "modelopt" && !algorithm_.empty()) whole.section["quant_algo"] = algorithm_;
+    if (std::ranges::any_of(all, [](const Description& one) { return has_ue5m3(one.section); })) {
+      problem_ = fmt::format(
+          "{} says that its scales are UE5M3 bytes, whatever their type is named, and these are "
+          "not decoded",
+          description.source);
+    }
+    const Description whole = merged(description, all, spelling->keys());
     search(*spelling, &whole);
     // Experts of gpt-oss may stand beside others, and ComfyUI's files describe themselves.
     for (const Spelling& other : all_spellings()) {
       if (other.describes_itself && &other != spelling) search(other, nullptr);
     }
-    note_excluded(description);
-    if (disagreement_.empty() && has_ue5m3(description.section)) {
-      disagreement_ = fmt::format(
-          "{} says that its scales are UE5M3 bytes, whatever their type is named, and these are "
-          "not decoded",
-          description.source);
-    }
-    if (disagreement_.empty()) return;
+    note_excluded(whole);
+    if (problem_.empty()) return;
+    // What is wrong with the description comes before what follows from it.
     for (Layer& layer : found_.layers) {
-      if (!layer.problem.empty()) continue;
-      layer.problem = disagreement_;
+      layer.problem = problem_;
       layer.problem_tensor = tensors_[layer.codes()].name;
     }
+  }
+
+  // Several files may describe a model, each in part: config.json and hf_quant_config.json of ModelOpt.
+  Description merged(const Description& chosen, std::span<Description> all, std::span<const KnownKey> keys) {
+    const auto say = [this](std::string problem) {
+      if (problem_.empty()) problem_ = std::move(problem);
+    };
+    Description whole{.source = chosen.source, .method = chosen.method, .section = Json::object()};
+    for (Description& one : all) {
+      if (!one.method.empty() && one.method != chosen.method) {
+        say(fmt::format("{} names the quantization \"{}\", and {} names \"{}\"", chosen.source, chosen.method,
+                        one.source, one.method));
+        continue;
+      }
+      say(key_problem(one.section, keys, one.source, tensors_.accepted()));
+      say(use_usual_names(one.section, keys, one.source));
+      say(merge(whole, one, keys));
+    }
+    return whole;
   }
 
   void note_excluded(const Description& description) {
@@ -147,24 +146,6 @@ class Search {
     const NameList names(listed);
     for (const Layer& layer : found_.layers) {
       if (names.has(module_of(layer.name))) found_.excluded.push_back(layer.name);
-    }
-  }
-
-  void check_agreement(const Description& first, const Description& other) {
-    if (first.method != other.method) {
-      disagreement_ = fmt::format("{} names the quantization \"{}\", and {} names \"{}\"", first.source, first.method,
-                                  other.source, other.method);
-      return;
-    }
-    const std::string algorithm = text_in(other.section, "quant_algo");
-    if (algorithm_.empty()) algorithm_ = algorithm;
-    if (!algorithm.empty() && algorithm != algorithm_) {
-      disagreement_ = fmt::format("{} names {}, and {} names {}", first.source, algorithm_, other.source, algorithm);
-    }
-    for (const auto& keys : deciding_keys) {
-      const Member one = member_of(first.section, keys), two = member_of(other.section, keys);
-      if (one.value == nullptr || two.value == nullptr || *one.value == *two.value) continue;
-      disagreement_ = fmt::format("{} names {}, and {} names {}", first.source, one.text(), other.source, two.text());
     }
   }
 
@@ -217,8 +198,7 @@ class Search {
 
   ModelTensors tensors_;
   FoundLayers found_;
-  std::string algorithm_;     // of ModelOpt
-  std::string disagreement_;  // of descriptions
+  std::string problem_;  // of descriptions
 };
 
 }  // namespace
@@ -226,25 +206,40 @@ class Search {
 // The one table of spellings.
 std::span<const Spelling> all_spellings() {
   static const std::vector<Spelling> spellings = {
-      {.name = "deepseek", .methods = {"fp8"}, .describes_itself = false, .find = find_deepseek},
-      {.name = "transformers-mxfp8", .methods = {"mxfp8"}, .describes_itself = false, .find = find_transformers_mxfp8},
+      {.name = "deepseek", .methods = {"fp8"}, .keys = deepseek_keys, .describes_itself = false, .find = find_deepseek},
+      {.name = "transformers-mxfp8",
+       .methods = {"mxfp8"},
+       .keys = transformers_mxfp8_keys,
+       .describes_itself = false,
+       .find = find_transformers_mxfp8},
       {.name = "compressed-tensors",
        .methods = {"compressed-tensors"},
+       .keys = compressed_tensors_keys,
        .describes_itself = false,
        .find = find_compressed_tensors},
-      {.name = "modelopt", .methods = {"modelopt", "modelopt_fp4"}, .describes_itself = false, .find = find_modelopt},
-      {.name = "gpt-oss", .methods = {"mxfp4"}, .describes_itself = true, .find = find_gpt_oss},
-      {.name = "gptq", .methods = {"gptq"}, .describes_itself = false, .find = find_gptq},
-      {.name = "awq", .methods = {"awq"}, .describes_itself = false, .find = find_awq},
-      {.name = "auto-round", .methods = {"auto-round"}, .describes_itself = false, .find = find_auto_round},
+      {.name = "modelopt",
+       .methods = {"modelopt", "modelopt_fp4"},
+       .keys = modelopt_keys,
+       .describes_itself = false,
+       .find = find_modelopt},
+      {.name = "gpt-oss", .methods = {"mxfp4"}, .keys = gpt_oss_keys, .describes_itself = true, .find = find_gpt_oss},
+      {.name = "gptq", .methods = {"gptq"}, .keys = gptq_keys, .describes_itself = false, .find = find_gptq},
+      {.name = "awq", .methods = {"awq"}, .keys = awq_keys, .describes_itself = false, .find = find_awq},
+      {.name = "auto-round",
+       .methods = {"auto-round"},
+       .keys = auto_round_keys,
+       .describes_itself = false,
+       .find = find_auto_round},
       {.name = "bitsandbytes",
        .methods = {"bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"},
+       .keys = bitsandbytes_keys,
        .describes_itself = true,
        .find = find_bitsandbytes},
-      {.name = "quark", .methods = {"quark"}, .describes_itself = false, .find = find_quark},
-      {.name = "mlx", .methods = {"mlx", "metal"}, .describes_itself = false, .find = find_mlx},
+      {.name = "quark", .methods = {"quark"}, .keys = quark_keys, .describes_itself = false, .find = find_quark},
+      {.name = "mlx", .methods = {"mlx", "metal"}, .keys = mlx_keys, .describes_itself = false, .find = find_mlx},
+      {.name = "mistral", .methods = {"mistral"}, .keys = mistral_keys, .find = find_mistral},
       {.name = "gguf", .methods = {}, .describes_itself = true, .find = find_gguf},
-      {.name = "comfyui", .methods = {"comfyui"}, .describes_itself = true, .find = find_comfyui},
+      {.name = "comfyui", .methods = {"comfyui"}, .keys = comfyui_keys, .describes_itself = true, .find = find_comfyui},
   };
   return spellings;
 }
@@ -256,7 +251,12 @@ std::string_view reason_not_decoded(std::string_view method) {
 
 FoundLayers find_layers(std::span<const TensorInfo> tensors, std::span<const ConfigText> texts,
                         const ReadTensor& read) {
-  return Search(tensors, read).run(read_descriptions(texts));
+  std::vector<std::string> accepted;
+  for (const ConfigText& config : texts) {
+    if (config.name != accepted_words) continue;
+    for (const auto word : std::views::split(config.text, '\n')) accepted.emplace_back(word.begin(), word.end());
+  }
+  return Search(tensors, read, accepted).run(read_descriptions(texts));
 }
 
 void add_activations(LayerBuilder& builder, const std::string& module) {

@@ -14,11 +14,14 @@
 namespace tensorcast::quantized {
 
 struct Description;  // config.hpp
+struct KnownKey;     // known_keys.hpp
 
 struct Spelling {
   std::string_view name;
   // Methods of descriptions that mean it.
   std::vector<std::string_view> methods;
+  // What its descriptions may say.
+  std::span<const KnownKey> (*keys)() = nullptr;
   // Whether its names and types alone tell all that decoding needs, so that no description must name it.
   bool describes_itself = false;
   // Appends the layers that the tensors have. `description` is null if the spelling describes itself and nothing does.
@@ -49,6 +52,21 @@ struct FoundLayers {
 // Adds what only activations need of the module `module`: input_scale and the like.
 void add_activations(LayerBuilder& builder, const std::string& module);
 
+// What descriptions of each spelling may say, in the file of its name.
+[[nodiscard]] std::span<const KnownKey> deepseek_keys();
+[[nodiscard]] std::span<const KnownKey> transformers_mxfp8_keys();
+[[nodiscard]] std::span<const KnownKey> compressed_tensors_keys();
+[[nodiscard]] std::span<const KnownKey> modelopt_keys();
+[[nodiscard]] std::span<const KnownKey> gpt_oss_keys();
+[[nodiscard]] std::span<const KnownKey> comfyui_keys();
+[[nodiscard]] std::span<const KnownKey> gptq_keys();
+[[nodiscard]] std::span<const KnownKey> awq_keys();
+[[nodiscard]] std::span<const KnownKey> auto_round_keys();
+[[nodiscard]] std::span<const KnownKey> bitsandbytes_keys();
+[[nodiscard]] std::span<const KnownKey> quark_keys();
+[[nodiscard]] std::span<const KnownKey> mlx_keys();
+[[nodiscard]] std::span<const KnownKey> mistral_keys();
+
 // The spellings. Each is in the file of its name.
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
@@ -62,6 +80,7 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
 void find_bitsandbytes(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_gguf(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
+void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 
 }  // namespace tensorcast::quantized

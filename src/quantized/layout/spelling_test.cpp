@@ -207,7 +207,8 @@ TEST(Spelling, TwoFilesThatContradict) {
       {.name = "hf_quant_config.json", .text = R"({"quantization": {"quant_algo": "NVFP4"}})"}};
   const FoundLayers found = find_layers(tensors, texts, {});
   ASSERT_EQ(found.layers.size(), 1u);
-  EXPECT_EQ(said(found.layers[0]), "a.weight: config.json names FP8, and hf_quant_config.json names NVFP4");
+  EXPECT_EQ(said(found.layers[0]),
+            "a.weight: config.json names quant_algo \"FP8\", and hf_quant_config.json names quant_algo \"NVFP4\"");
 }
 
 TEST(Spelling, TwoFilesThatContradictInSizes) {
@@ -264,7 +265,8 @@ TEST(Spelling, GptqAndAwq) {
   };
   std::vector<TensorInfo> tensors = {tensor("a.qweight", i32, {8, 16}), tensor("a.qzeros", i32, {2, 2}),
                                      tensor("a.scales", f16, {2, 16}), tensor("a.g_idx", i32, {64})};
-  EXPECT_EQ(said(layer(tensors, gptq(""))), "gptq gptq-4bit a.weight [16, 64] 1x32 of 4");
+  const Contents order = {{"a.g_idx", std::string(128, '\0') + std::string(128, '\1')}};
+  EXPECT_EQ(said(layer(tensors, gptq(""), order)), "gptq gptq-4bit a.weight [16, 64] 1x32 of 4");
   EXPECT_EQ(layer(tensors, gptq("")).coding.zero_added, 1);
   EXPECT_EQ(layer(tensors, gptq(R"(, "checkpoint_format": "gptq_v2")")).coding.zero_added, 0);
   EXPECT_NE(said(layer(tensors, gptq(R"(, "checkpoint_format": "marlin")"))).find("\"marlin\""), std::string::npos);
@@ -304,7 +306,7 @@ TEST(Spelling, BitsAndBytes) {
     EXPECT_FALSE(layer(tensors, config, {{state, lie}, {map, numbers}}).problem.empty()) << lie;
   }
   EXPECT_EQ(said(layer({tensor("a.weight", i8, {4, 64}), tensor("a.SCB", f32, {4}), tensor("a.weight_format", u8, {})},
-                       config)),
+                       config, {{"a.weight_format", std::string(1, '\0')}})),
             "bitsandbytes int8-channel a.weight [4, 64] 1x64 of 3");
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // MXFP8 as transformers and MiniMax write it: weight, weight_scale_inv of E8M0 bytes, 32 along the inputs.
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
+
+std::span<const KnownKey> transformers_mxfp8_keys() { return deepseek_keys(); }
 
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32;

@@ -1,55 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized/names/name_list.hpp"
 
-#include <algorithm>
-#include <string_view>
+#include <utility>
 
 namespace tensorcast::quantized {
-namespace {
-
-// The pattern of a glob that matches whole names, as Python's fnmatch.
-std::string pattern_of_glob(std::string_view glob) {
-  std::string pattern = "^";
-  for (const char c : glob) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (c == '*' || c == '?') {
-      pattern += c == '*' ? ".*" : ".";
-    } else if (is_plain || static_cast<unsigned char>(c) >= 128) {
-      pattern += c;
-    } else {
-      pattern += '\\';
-      pattern += c;
-    }
-  }
-  return pattern + "$";
-}
-
-}  // namespace
 
 NameList::NameList(const std::vector<std::string>& entries) {
-  std::string all;
-  for (const std::string& entry : entries) {
+  std::vector<std::string> patterns;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string& entry = entries[i];
     const bool is_pattern = entry.starts_with("re:");
     if (!is_pattern && entry.find_first_of("*?") == std::string::npos) {
-      names_.insert(entry);
+      names_.emplace(entry, i);
       continue;
     }
-    const std::string pattern = is_pattern ? "^(?:" + entry.substr(3) + ")" : pattern_of_glob(entry);
-    // Many in one, as far as a pattern may be long.
-    const std::string joined = all.empty() ? pattern : all + "|" + pattern;
-    if (auto compiled = file_conversion::NamePattern::compile(joined); compiled && !all.empty()) {
-      patterns_.back() = std::move(compiled).value();
-      all = joined;
-    } else if (auto alone = file_conversion::NamePattern::compile(pattern)) {
-      patterns_.push_back(std::move(alone).value());
-      all = pattern;
-    }
+    places_.push_back(i);
+    patterns.push_back(is_pattern ? entry.substr(3) : pattern_of_glob(entry));
   }
+  patterns_ = PatternSet(std::move(patterns));
 }
 
-bool NameList::has(const std::string& module) const {
-  return names_.contains(module) ||
-         std::ranges::any_of(patterns_, [&](const auto& pattern) { return pattern.matches(module); });
+std::optional<std::size_t> NameList::find(const std::string& module) const {
+  if (const auto name = names_.find(module); name != names_.end()) return name->second;
+  const std::vector<std::size_t> patterns = patterns_.find_all(module);
+  return patterns.empty() ? std::nullopt : std::optional(places_[patterns.front()]);
 }
 
 }  // namespace tensorcast::quantized

@@ -2,11 +2,12 @@
 // Lists of modules in configurations: names, globs with `*` and `?`, and "re:" before regular expressions.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
-#include "quantized/names/name_pattern.hpp"
+#include "quantized/names/pattern_set.hpp"
 
 namespace tensorcast::quantized {
 
@@ -15,12 +16,15 @@ class NameList {
   // Passes over patterns that RE2 does not have.
   explicit NameList(const std::vector<std::string>& entries);
 
-  // Reports whether the list names a module. Time: proportional to the name, and to the patterns' length.
-  [[nodiscard]] bool has(const std::string& module) const;
+  // Reports whether the list names a module. Time: proportional to the name.
+  [[nodiscard]] bool has(const std::string& module) const { return find(module).has_value(); }
+  // Returns the entry that names a module: its name, else the first pattern.
+  [[nodiscard]] std::optional<std::size_t> find(const std::string& module) const;
 
  private:
-  std::unordered_set<std::string> names_;
-  std::vector<file_conversion::NamePattern> patterns_;
+  std::unordered_map<std::string, std::size_t> names_;
+  std::vector<std::size_t> places_;  // of the patterns in the list
+  PatternSet patterns_;
 };
 
 }  // namespace tensorcast::quantized

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "dtype/error_places.hpp"
@@ -198,7 +199,7 @@ class RespellingPlanner {
         std::vector<float> numbers = globals.empty() ? std::vector<float>(tensor.info.count, 1.0F) : globals;
         const bool was = plan.change.kind == ScaleChange::Kind::none && plan.content.global == GlobalScale::divisor;
         const bool judged = plan.change.kind == ScaleChange::Kind::none;
-        if (was != divides && !invert(numbers, layer.name, judged)) return refused(no_reciprocal, layer.name);
+        if (was != divides && !invert(numbers, layer.name, judged, divides)) return refused(no_reciprocal, layer.name);
         tensor.constant = bytes_of(numbers);
       } else if (tensor.role == PartRole::activations) {
         source = input_scale;
@@ -208,7 +209,7 @@ class RespellingPlanner {
         const bool becomes =
             plan.written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
         const std::string& name = tensors_[input_scale].name;
-        if (was != becomes && !invert(numbers, name, true)) return refused(no_reciprocal, name);
+        if (was != becomes && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);
         tensor.constant = bytes_of(numbers);
       }
       if (tensor.constant.size() != tensor.info.bytes && !tensor.constant.empty()) {
@@ -226,11 +227,13 @@ class RespellingPlanner {
     return {};
   }
 
-  // Returns false if a reciprocal overflows.
-  bool invert(std::vector<float>& numbers, const std::string& name, bool judged) {
+  // Returns false if a reciprocal overflows. `to_divisors`: factors of weights become divisors.
+  bool invert(std::vector<float>& numbers, const std::string& name, bool judged, bool to_divisors) {
     for (float& number : numbers) {
-      const float inverse = reciprocal(number);
-      if (std::isinf(inverse)) return false;
+      // A factor of 0 is a divisor of infinity: all numbers are zeros.
+      const bool zeroes = to_divisors && number == 0.0F;
+      const float inverse = zeroes ? std::numeric_limits<float>::infinity() : reciprocal(number);
+      if (std::isinf(inverse) && !zeroes) return false;
       if (judged && !is_exact_reciprocal(number, inverse) && (inexact_.empty() || inexact_.back() != name))
         inexact_.push_back(name);
       number = inverse;

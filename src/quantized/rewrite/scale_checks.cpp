@@ -148,7 +148,7 @@ float reciprocal(float scale) noexcept {
 }
 
 bool is_exact_reciprocal(float scale, float inverse) noexcept {
-  if (scale == 0.0F) return inverse == 0.0F;
+  if (scale == 0.0F) return inverse == 0.0F || std::isinf(inverse);
   return std::isnan(scale) || 1.0F / inverse == scale;
 }
 

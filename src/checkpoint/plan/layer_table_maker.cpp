@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/layer_table_maker.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tensorcast::checkpoint {
+
+using file_conversion::PlannedTensor;
+using quantized::RespelledLayer;
+
+std::size_t LayerTableMaker::row_of(const PlannedTensor& planned) {
+  return planned.decodes() ? row_of_decoded(planned) : row_of_rewritten(planned.layer);
+}
+
+std::size_t LayerTableMaker::input_of(const PlannedTensor& planned) const {
+  if (planned.decodes()) return places_[planned.source].first;
+  return places_[respelling_.layers[planned.layer].sources[planned.written]].first;
+}
+
+PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule) const {
+  PlannedLayer row{.name = layer.name, .shape = layer.shape, .parts = {}};
+  rule.layer.scheme = layer.scheme;
+  rule.layer.block_rows = layer.block_rows;
+  rule.layer.block_columns = layer.block_columns;
+  rule.layer.nested_block = layer.nested_block;
+  rule.layer.coding = layer.coding;
+  for (const quantized::Part& part : layer.parts) {
+    if (!is_read(part.role)) continue;
+    const formats::TensorInfo& info = tensors_[part.tensor];
+    rule.parts.push_back({.role = part.role, .type = info.dtype, .name = TensorName::of(info.name, layer.name)});
+    PartPlace& place = row.parts.emplace_back();
+    place.input = places_[part.tensor].first;
+    place.begin = places_[part.tensor].second;
+    place.as_layer = info.shape == layer.shape;
+    if (!place.as_layer) place.shape = info.shape;
+  }
+  return row;
+}
+
+std::size_t LayerTableMaker::index_of(const LayerRule& rule) {
+  if (rules_.empty()) {  // those of other models
+    for (const LayerRule& known : table_.rules) rules_.emplace(rule_json(known).dump(), rules_.size());
+  }
+  const auto [found, is_new] = rules_.emplace(rule_json(rule).dump(), table_.rules.size());
+  if (is_new) table_.rules.push_back(rule);
+  return found->second;
+}
+
+std::size_t LayerTableMaker::row_of_decoded(const PlannedTensor& planned) {
+  const quantized::Layer& layer = found_.layers[planned.layer];
+  LayerRule rule;
+  PlannedLayer row = this->row(layer, rule);
+  rule.fate = DecodingRule{
+      .scheme = planned.scheme, .to = planned.target.dtype, .scale = planned.scale, .reason = planned.reason};
+  if (layer.nested_offset != 0.0F || !planned.source_name.empty()) {
+    auto rest = std::make_shared<PlannedLayer::Rest>();
+    if (!planned.source_name.empty()) rest->new_name = planned.target.name;
+    rest->nested_offset = layer.nested_offset;
+    row.rest = std::move(rest);
+  }
+  row.rule = index_of(rule);
+  table_.layers.push_back(std::move(row));
+  return table_.layers.size() - 1;
+}
+
+std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
+  const auto [found, is_new] = rows_.emplace(index, table_.layers.size());
+  if (!is_new) return found->second;
+  const std::size_t at = found->second;
+  const quantized::Layer& layer = found_.layers[index];
+  const RespelledLayer& becomes = respelling_.layers[index];
+  LayerRule rule;
+  PlannedLayer row = this->row(layer, rule);
+  PlannedLayer::Rest rest;
+  rest.nested_offset = layer.nested_offset;
+  const auto* writer = quantized::find_writer(becomes.written.layer.spelling);
+  if (becomes.quantizing) {
+    QuantizingRule fate{.writer = writer,
+                        .quantizing = *becomes.quantizing,
+                        .rotation = becomes.becomes.rotation,
+                        .beside_mxfp4 = becomes.becomes.beside_mxfp4};
+    rest.importance = std::exchange(fate.quantizing.importance.name, {});
+    rest.importance_row = std::exchange(fate.quantizing.importance.row, -1);
+    rest.choice = becomes.choice;
+    rule.fate = std::move(fate);
+  } else {
+    RewritingRule fate{.scheme = fmt::format("{} {}", layer.spelling, layer.scheme),
+                       .writer = writer,
+                       .content = becomes.content,
+                       .becomes = becomes.becomes,
+                       .change = becomes.change.kind,
+                       .sources = {}};
+    fate.content.name = fate.becomes.name = "";
+    for (const std::size_t source : becomes.sources) {
+      fate.sources.push_back(TensorName::of(tensors_[source].name, layer.name));
+    }
+    rest.exponents = becomes.change.exponents;
+    rule.fate = std::move(fate);
+  }
+  // Those that the spelling makes itself, such as a shape, are not the layer's own.
+  const quantized::WrittenLayer plain = quantized::spell(*writer, becomes.becomes);
+  for (std::size_t i = 0; i < becomes.written.tensors.size(); ++i) {
+    const std::vector<std::byte>& constant = becomes.written.tensors[i].constant;
+    if (constant != plain.tensors[i].constant) rest.constants.emplace(i, constant);
+  }
+  if (rest.nested_offset != 0.0F || !rest.importance.empty() || !rest.choice.empty() || !rest.exponents.empty() ||
+      !rest.constants.empty()) {
+    row.rest = std::make_shared<const PlannedLayer::Rest>(std::move(rest));
+  }
+  row.rule = index_of(rule);
+  table_.layers.push_back(std::move(row));
+  std::vector<std::size_t> siblings;
+  for (const std::size_t sibling : becomes.siblings) siblings.push_back(row_of_rewritten(sibling));
+  table_.layers[at].siblings = std::move(siblings);
+  return at;
+}
+
+}  // namespace tensorcast::checkpoint

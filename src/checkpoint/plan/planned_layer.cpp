@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/plan/planned_layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "convert/plan/respelled_plan.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "tensorcast/tensor.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+using quantized::PartRole;
+using quantized::RespelledLayer;
+
+constexpr int most_exponent = 300;
+
+Error does_not_fit(const char* why) { return parse_error(why); }
+
+const PlannedLayer::Rest& rest_of(const PlannedLayer& layer) {
+  static const PlannedLayer::Rest none;
+  return layer.rest == nullptr ? none : *layer.rest;
+}
+
+std::string hexadecimal(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return text;
+}
+
+// Returns no bytes if the text is not hexadecimal digits in pairs.
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    const int high = digit(text[i]), low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return {};
+    bytes.push_back(static_cast<std::byte>(high * 16 + low));
+  }
+  return bytes;
+}
+
+// The tensor that a decoded layer becomes.
+Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, ShardTensor& tensor) {
+  file_conversion::PlannedTensor& planned = tensor.planned;
+  formats::TensorInfo& target = planned.target;
+  const std::string& new_name = rest_of(layer).new_name;
+  target.name = new_name.empty() ? layer.name : new_name;
+  if (!new_name.empty()) planned.source_name = layer.name;
+  target.shape = layer.shape;
+  const Result<std::size_t> count = element_count(target.shape);
+  if (!count) return does_not_fit("a shape is too large");
+  target.count = *count;
+  target.dtype = rule.to;
+  target.bytes = storage_bytes(rule.to, target.count);
+  if (target.bytes == SIZE_MAX) return does_not_fit("a shape is too large");
+  planned.from = DType::float32;
+  planned.bytes_in = tensor.layer->bytes();
+  planned.converts = true;
+  planned.scale = rule.scale;
+  planned.reason = rule.reason;
+  planned.quantized = true;
+  planned.scheme = rule.scheme;
+  return {};
+}
+
+// What a layer becomes whose codes stay.
+Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& row) {
+  RespelledLayer layer;
+  layer.content = rule.content;
+  layer.becomes = rule.becomes;
+  layer.content.name = layer.becomes.name = row.name;
+  layer.change = {.kind = rule.change, .exponents = rest_of(row).exponents};
+  layer.written = quantized::spell(*rule.writer, layer.becomes);
+  if (!layer.written.ok() || layer.written.tensors.size() != rule.sources.size()) {
+    return does_not_fit("a layer has no such spelling");
+  }
+  return layer;
+}
+
+// What a weight becomes that is quantized.
+Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& row, const DecodedLayer& source) {
+  RespelledLayer layer;
+  quantized::Quantizing& quantizing = layer.quantizing.emplace(rule.quantizing);
+  const Shape shape(quantized::shape_to_quantize(source.layer));
+  quantizing.importance = {};  // which changes no layout
+  const Result<block::Quantizer> quantizer = quantized::quantizer_of(quantizing, shape);
+  if (!quantizer || !quantized::can_turn(rule.rotation, quantizing, shape)) {
+    return does_not_fit("a weight has no such scheme");
+  }
+  layer.passes = quantizer->needs_maximum() ? 2 : 1;
+  layer.recipe = quantizer->layout().recipe->recipe;
+  layer.choice = rest_of(row).choice;
+  layer.becomes = quantized::content_of(quantizer->layout(), row.name, !quantizing.options.symmetric);
+  layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
+  layer.becomes.rotation = rule.rotation;
+  layer.becomes.exact_scales = quantized::exact_scales_of(quantizer->layout(), quantizing.compute());
+  layer.content = layer.becomes;
+  layer.written = quantized::spell(*rule.writer, layer.becomes);
+  if (!layer.written.ok()) return does_not_fit("a layer has no such spelling");
+  if (const PlannedLayer::Rest& rest = rest_of(row); !rest.importance.empty()) {
+    quantizing.importance = rule.quantizing.importance;
+    quantizing.importance.name = rest.importance;
+    quantizing.importance.row = rest.importance_row;
+  }
+  return layer;
+}
+
+// Puts in the bytes that are known, and checks that they are those which nothing computes.
+Result<void> put_constants(const PlannedLayer& row, RespelledLayer& layer) {
+  for (const auto& [place, bytes] : rest_of(row).constants) {
+    if (place >= layer.written.tensors.size()) return does_not_fit("a layer has no such tensor");
+    layer.written.tensors[place].constant = bytes;
+  }
+  for (const quantized::WrittenTensor& tensor : layer.written.tensors) {
+    const bool computed =
+        tensor.role == PartRole::codes || tensor.role == PartRole::scales ||
+        (layer.quantizing && (tensor.role == PartRole::global_scale || tensor.role == PartRole::zero_points));
+    if ((!computed || !tensor.constant.empty()) && tensor.constant.size() != tensor.info.bytes) {
+      return does_not_fit("a tensor has other bytes than its shape");
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const RewrittenLayer>> written_of(const LayerTable& table, const PlannedLayer& row,
+                                                         const LayerRule& rule, const DecodedLayer& source) {
+  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
+  RespelledLayer layer =
+      TRY(rewriting != nullptr ? respell(*rewriting, row) : quantize(std::get<QuantizingRule>(rule.fate), row, source));
+  TRY(put_constants(row, layer));
+  auto written = std::make_shared<RewrittenLayer>();
+  written->layer = std::move(layer);
+  for (const std::size_t sibling : row.siblings) written->siblings.push_back(source_of(table, table.layers[sibling]));
+  return std::shared_ptr<const RewrittenLayer>(std::move(written));
+}
+
+}  // namespace
+
+DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
+  const LayerRule& rule = table.rules[layer.rule];
+  DecodedLayer source{.layer = rule.layer, .parts = {}};
+  source.layer.name = layer.name;
+  source.layer.shape = layer.shape;
+  source.layer.nested_offset = rest_of(layer).nested_offset;
+  for (std::size_t i = 0; i < layer.parts.size(); ++i) {
+    const PartPlace& place = layer.parts[i];
+    LayerPart& part = source.parts.emplace_back();
+    part.info.name = rule.parts[i].name.in(layer.name);
+    part.info.dtype = rule.parts[i].type;
+    part.info.shape = place.as_layer ? layer.shape : place.shape;
+    part.info.count = element_count(part.info.shape).value_or(0);
+    part.info.bytes = storage_bytes(part.info.dtype, part.info.count);
+    part.input = place.input;
+    part.begin = place.begin;
+    source.layer.parts.push_back({.role = rule.parts[i].role, .tensor = i});
+  }
+  return source;
+}
+
+Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const PlannedLayer& layer) {
+  const LayerRule& rule = table.rules[layer.rule];
+  const auto source = std::make_shared<const DecodedLayer>(source_of(table, layer));
+  std::vector<ShardTensor> tensors;
+  const PartPlace& codes = layer.parts.front();
+  if (const auto* decoding = std::get_if<DecodingRule>(&rule.fate)) {
+    ShardTensor& tensor = tensors.emplace_back();
+    tensor.input = codes.input;
+    tensor.begin = codes.begin;
+    tensor.layer = source;
+    TRY(decode(*decoding, layer, tensor));
+    return tensors;
+  }
+  const auto written = TRY(written_of(table, layer, rule, *source));
+  const RespelledLayer& becomes = written->layer;
+  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
+  const std::string words =
+      file_conversion::words_of(becomes, rewriting == nullptr ? std::string() : rewriting->scheme);
+  for (std::size_t i = 0; i < becomes.written.tensors.size(); ++i) {
+    ShardTensor& tensor = tensors.emplace_back();
+    const std::string from =
+        rewriting == nullptr ? source->parts.front().info.name : rewriting->sources[i].in(layer.name);
+    tensor.planned = file_conversion::planned_written(becomes, i, from, words, source->bytes());
+    tensor.input = codes.input;
+    tensor.begin = codes.begin;
+    tensor.layer = source;
+    tensor.written = written;
+  }
+  return tensors;
+}
+
+nlohmann::ordered_json layer_row_json(const PlannedLayer& layer) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const PartPlace& part : layer.parts) {
+    nlohmann::ordered_json place = {part.input, part.begin};
+    if (!part.as_layer) place.push_back(part.shape);
+    parts.push_back(std::move(place));
+  }
+  nlohmann::ordered_json json = {
+      {"weight", layer.name}, {"rule", layer.rule}, {"shape", layer.shape}, {"parts", std::move(parts)}};
+  if (!layer.siblings.empty()) json["siblings"] = layer.siblings;
+  const PlannedLayer::Rest& rest = rest_of(layer);
+  if (!rest.new_name.empty()) json["new_name"] = rest.new_name;
+  if (rest.nested_offset != 0.0F) json["nested_offset"] = rest.nested_offset;
+  if (!rest.exponents.empty()) json["exponents"] = rest.exponents;
+  for (const auto& [place, bytes] : rest.constants) json["constants"].push_back({place, hexadecimal(bytes)});
+  if (!rest.choice.empty()) json["choice"] = rest.choice;
+  if (!rest.importance.empty()) json["importance"] = {rest.importance, rest.importance_row};
+  return json;
+}
+
+bool read_layer_row(const nlohmann::json& json, PlannedLayer& layer) {
+  layer.name = json.at("weight").get<std::string>();
+  layer.rule = json.at("rule").get<std::size_t>();
+  layer.shape = json.at("shape").get<std::vector<std::int64_t>>();
+  const Result<std::size_t> count = element_count(layer.shape);
+  if (!count || *count >= (std::size_t{1} << 56)) return false;
+  for (const nlohmann::json& entry : json.at("parts")) {
+    PartPlace& place = layer.parts.emplace_back();
+    place.input = entry.at(0).get<std::size_t>();
+    place.begin = entry.at(1).get<std::uint64_t>();
+    place.as_layer = entry.size() == 2;
+    if (!place.as_layer) place.shape = entry.at(2).get<std::vector<std::int64_t>>();
+    if (!element_count(place.shape)) return false;
+  }
+  constexpr std::size_t usual = 4;  // weight, rule, shape, parts
+  std::size_t others = json.size() - usual;
+  if (json.contains("siblings")) {
+    layer.siblings = json.at("siblings").get<std::vector<std::size_t>>();
+    --others;
+  }
+  if (others == 0) return true;
+  auto rest = std::make_shared<PlannedLayer::Rest>();
+  rest->new_name = json.value("new_name", "");
+  rest->nested_offset = json.value("nested_offset", 0.0F);
+  if (json.contains("exponents")) rest->exponents = json.at("exponents").get<std::vector<int>>();
+  for (const int exponent : rest->exponents) {
+    if (std::abs(exponent) >= most_exponent) return false;
+  }
+  if (json.contains("constants")) {
+    for (const nlohmann::json& entry : json.at("constants")) {
+      rest->constants[entry.at(0).get<std::size_t>()] = bytes_of(entry.at(1).get<std::string>());
+    }
+  }
+  rest->choice = json.value("choice", "");
+  if (json.contains("importance")) {
+    rest->importance = json.at("importance").at(0).get<std::string>();
+    rest->importance_row = json.at("importance").at(1).get<std::int64_t>();
+  }
+  layer.rest = std::move(rest);
+  return true;
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer of a plan: its rule, and what it alone has.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/plan/decoded_layer.hpp"
+#include "checkpoint/plan/layer_rule.hpp"
+#include "convert/plan/file_plan.hpp"
+#include "quantized/rewrite/respelling.hpp"
+
+namespace tensorcast::checkpoint {
+
+struct PartPlace {
+  std::size_t input = 0;    // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;  // of its bytes in that file
+  bool as_layer = true;     // its shape is that of the layer
+  std::vector<std::int64_t> shape = {};
+};
+
+struct PlannedLayer {
+  std::size_t rule = 0;  // index in LayerTable::rules
+  std::string name;      // of the weight
+  std::vector<std::int64_t> shape;
+  std::vector<PartPlace> parts;            // as those of the rule
+  std::vector<std::size_t> siblings = {};  // layers of the table that share its tensor scale
+  // What few layers have.
+  struct Rest {
+    std::string new_name;                                     // in the output, of a layer that is decoded; "": the same
+    float nested_offset = 0.0F;                               // as in quantized::Layer
+    std::vector<int> exponents;                               // as in ScaleChange
+    std::map<std::size_t, std::vector<std::byte>> constants;  // of tensors that are written
+    std::string choice;                                       // as TensorOutcome
+    std::string importance;                                   // ImportanceEntry::name; "": none
+    std::int64_t importance_row = -1;
+  };
+  std::shared_ptr<const Rest> rest = nullptr;  // null: nothing of it
+};
+
+struct LayerTable {
+  std::vector<LayerRule> rules;
+  std::vector<PlannedLayer> layers;
+};
+
+// A layer in its new spelling or scheme.
+struct RewrittenLayer {
+  quantized::RespelledLayer layer;
+  std::vector<DecodedLayer> siblings;
+};
+
+// A tensor of a shard.
+struct ShardTensor {
+  file_conversion::PlannedTensor planned;  // its `source` is not used
+  std::size_t input = 0;                   // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;                 // of its bytes in that file
+  // Of a layer that is read; `input` and `begin` are then those of its codes. Null: `planned` is read as it is.
+  std::shared_ptr<const DecodedLayer> layer = nullptr;
+  // Of a layer that gets another spelling or scheme: `planned.written` is its place. Null: it is decoded.
+  std::shared_ptr<const RewrittenLayer> written = nullptr;
+};
+
+// Returns how a layer is read.
+[[nodiscard]] DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer);
+// Returns all tensors that a layer becomes. Errors: parse: its row does not fit its rule.
+[[nodiscard]] Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const PlannedLayer& layer);
+
+// As the plan's text has it, and back. `read_layer_row` throws Json::exception, or returns false if a value is not one
+// that a plan has; ranges of parts and siblings are for the caller to check.
+[[nodiscard]] nlohmann::ordered_json layer_row_json(const PlannedLayer& layer);
+[[nodiscard]] bool read_layer_row(const nlohmann::json& json, PlannedLayer& layer);
+
+}  // namespace tensorcast::checkpoint

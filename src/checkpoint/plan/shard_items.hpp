@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a shard, as its plan has them: by themselves, or as those of a layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/plan/planned_layer.hpp"
+
+namespace tensorcast::checkpoint {
+
+struct LayerTensors {
+  std::size_t layer = 0;             // index in LayerTable::layers
+  std::vector<std::size_t> tensors;  // which of those that it becomes, ascending; empty: all
+};
+
+// Tensors are read as they are, without a layer.
+using ShardItem = std::variant<std::shared_ptr<const ShardTensor>, LayerTensors>;
+
+// Appends an item, joined with the last one if both are tensors of one layer.
+void append_item(std::vector<ShardItem>& items, ShardItem item);
+
+// Returns the tensors of a shard, in the order of its data. Errors: parse: a row does not fit its rule, or there is no
+// such tensor; those of layout_of().
+[[nodiscard]] Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::vector<ShardItem>& items);
+
+}  // namespace tensorcast::checkpoint

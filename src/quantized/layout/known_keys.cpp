@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/known_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dtype/lower_case.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// What descriptions of all layouts may say.
+constexpr auto common_keys = std::to_array<KnownKey>({{.name = "quant_method", .type = KeyType::text},
+                                                      {.name = "method", .type = KeyType::text},
+                                                      {.name = "ignore"},
+                                                      {.name = "exclude_modules"},
+                                                      {.name = "exclude"},
+                                                      {.name = "modules_to_not_convert"},
+                                                      {.name = "llm_int8_skip_modules"},
+                                                      {.name = "ignored_layers"},
+                                                      {.name = "producer"},
+                                                      {.name = "provider"},
+                                                      {.name = "kv_cache_scheme"},
+                                                      {.name = "kv_cache_quant_algo"},
+                                                      {.name = "dequantize", .type = KeyType::flag},
+                                                      {.name = "run_compressed", .type = KeyType::flag},
+                                                      {.name = "quantization_status", .type = KeyType::text}});
+
+const KnownKey* find_key(std::span<const KnownKey> keys, std::string_view name) {
+  for (const std::span<const KnownKey> some : {keys, std::span<const KnownKey>(common_keys)}) {
+    const auto found = std::ranges::find(some, name, &KnownKey::name);
+    if (found != some.end()) return &*found;
+  }
+  const auto others = std::ranges::find(keys, every_other, &KnownKey::name);
+  return others == keys.end() ? nullptr : &*others;
+}
+
+bool is_of(KeyType type, const Json& value) {
+  switch (type) {
+    case KeyType::any:
+      return true;
+    case KeyType::text:
+      return value.is_string();
+    case KeyType::flag:
+      return value.is_boolean();
+    case KeyType::integer:
+      return value.is_number_integer();
+    case KeyType::list:
+      return value.is_array();
+    case KeyType::object:
+    case KeyType::groups:
+      return value.is_object();
+    case KeyType::object_or_flag:
+      return value.is_object() || value.is_boolean();
+  }
+  return false;
+}
+
+std::string_view words_for(KeyType type) {
+  switch (type) {
+    case KeyType::text:
+      return "text";
+    case KeyType::flag:
+      return "true or false";
+    case KeyType::integer:
+      return "a whole number";
+    case KeyType::list:
+      return "a list";
+    case KeyType::any:
+    case KeyType::object:
+    case KeyType::groups:
+    case KeyType::object_or_flag:
+      return "an object";
+  }
+  return "";
+}
+
+std::string shown(const Json& value) {
+  constexpr std::size_t most = 40;
+  return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, most);
+}
+
+bool is_same(const Json& one, const Json& two) {
+  if (one.is_string() && two.is_string()) {
+    return lower_case(one.get_ref<const std::string&>()) == lower_case(two.get_ref<const std::string&>());
+  }
+  return one == two;
+}
+
+}  // namespace
+
+bool is_accepted(AcceptedWords accepted, std::string_view word) {
+  return std::ranges::find(accepted, word) != accepted.end();
+}
+
+std::string accept_hint(std::string_view word) { return fmt::format("`accept` {} takes it as harmless", word); }
+
+std::string key_problem(const Json& section, std::span<const KnownKey> keys, std::string_view source,
+                        AcceptedWords accepted) {
+  for (const auto& [name, value] : section.items()) {
+    if (value.is_null() || is_accepted(accepted, name)) continue;
+    const KnownKey* key = find_key(keys, name);
+    if (key == nullptr) {
+      return fmt::format("{} has the key \"{}\" ({}), which is not known and may change what its codes mean; {}",
+                         source, name, shown(value), accept_hint(name));
+    }
+    if (!is_of(key->type, value)) {
+      return fmt::format("{} has \"{}\": {}, which must be {}", source, name, shown(value), words_for(key->type));
+    }
+    if (key->members.empty() || !value.is_object()) continue;
+    if (key->type == KeyType::object) {
+      if (std::string problem = key_problem(value, key->members, source, accepted); !problem.empty()) return problem;
+      continue;
+    }
+    for (const auto& [group, member] : value.items()) {
+      if (!member.is_object()) {
+        return fmt::format("{} has \"{}\": {} in \"{}\", which must be an object", source, group, shown(member), name);
+      }
+      if (std::string problem = key_problem(member, key->members, source, accepted); !problem.empty()) return problem;
+    }
+  }
+  return {};
+}
+
+std::string use_usual_names(Json& section, std::span<const KnownKey> keys, std::string_view source) {
+  for (const KnownKey& key : keys) {
+    const auto other = section.find(key.name);
+    if (key.means.empty() || other == section.end()) continue;
+    Json value = *other;
+    section.erase(other);
+    Json& usual = section[std::string(key.means)];
+    if (usual.is_null()) {
+      usual = std::move(value);
+    } else if (!value.is_null() && !is_same(usual, value)) {
+      return fmt::format("{} names {} {} and {} {}", source, key.means, shown(usual), key.name, shown(value));
+    }
+  }
+  return {};
+}
+
+std::string merge(Description& whole, Description& other, std::span<const KnownKey> keys) {
+  for (auto& [name, value] : other.section.items()) {
+    Json& there = whole.section[name];
+    if (there.is_null()) {
+      there = std::move(value);
+      continue;
+    }
+    const KnownKey* key = find_key(keys, name);
+    if (value.is_null() || (key != nullptr && !key->decides) || is_same(there, value)) continue;
+    return fmt::format("{} names {} {}, and {} names {} {}", whole.source, name, shown(there), other.source, name,
+                       shown(value));
+  }
+  return {};
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the descriptions of a layout may say. A key that is not in its table is refused by name, so that no word that
+// changes how codes are read is passed over; so is a value of a type that the tool does not write.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quantized/layer/model_tensors.hpp"
+#include "quantized/layout/config.hpp"
+
+namespace tensorcast::quantized {
+
+enum class KeyType : std::uint8_t {
+  any,
+  text,
+  flag,
+  integer,
+  list,
+  object,
+  groups,  // an object of objects, under names of the user's
+  object_or_flag,
+};
+
+// As the name of a key: all that are not in the table, such as names of modules.
+inline constexpr std::string_view every_other = "*";
+
+struct KnownKey {
+  std::string_view name;
+  KeyType type = KeyType::any;             // null is of every type: the tool's default
+  std::string_view means = {};             // the key that this is another name of
+  bool decides = false;                    // how codes are read: descriptions may not contradict in it
+  std::span<const KnownKey> members = {};  // of an object, or of each object of `groups`; empty: any
+};
+
+// Both tables, in their order.
+template <std::size_t first, std::size_t second>
+[[nodiscard]] constexpr std::array<KnownKey, first + second> joined(const std::array<KnownKey, first>& one,
+                                                                    const std::array<KnownKey, second>& two) {
+  std::array<KnownKey, first + second> all{};
+  std::ranges::copy(one, all.begin());
+  std::ranges::copy(two, all.begin() + first);
+  return all;
+}
+
+[[nodiscard]] bool is_accepted(AcceptedWords accepted, std::string_view word);
+// The end of a message that names an unknown word.
+[[nodiscard]] std::string accept_hint(std::string_view word);
+
+// Returns what is wrong with the first key that is not known, or whose value is of another type; "": nothing.
+[[nodiscard]] std::string key_problem(const Json& section, std::span<const KnownKey> keys, std::string_view source,
+                                      AcceptedWords accepted);
+
+// Gives keys that have several names the usual one. Returns the contradiction of two names; "": there is none.
+[[nodiscard]] std::string use_usual_names(Json& section, std::span<const KnownKey> keys, std::string_view source);
+
+// Moves what `other` says and `whole` does not. Returns the first contradiction in a key that decides; "": there is
+// none.
+[[nodiscard]] std::string merge(Description& whole, Description& other, std::span<const KnownKey> keys);
+
+}  // namespace tensorcast::quantized

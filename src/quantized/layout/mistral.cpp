@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistral's own folders: consolidated.safetensors with weight and qscale_weight, one scale a tensor; params.json.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+constexpr auto keys = std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
+                                               {.name = "qscheme_act", .type = KeyType::text}});
+
+}  // namespace
+
+std::span<const KnownKey> mistral_keys() { return keys; }
+
+void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  const std::string format = text_in(description->section, "qformat_weight");
+  for (const auto& [i, module] : tensors.of_modules("qscale_weight")) {
+    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
+    if (codes == SIZE_MAX) continue;
+    LayerBuilder builder(tensors, "mistral", tensor_of(module, "weight"), codes);
+    Layer& layer = builder.layer();
+    layer.scheme = "fp8-tensor";
+    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
+    layer.coding = {.element = Element::e4m3};
+    if (format != "fp8_e4m3") {
+      builder.fail(
+          fmt::format("{} names the format \"{}\", and fp8_e4m3 alone is decoded", description->source, format));
+    }
+    builder.need_codes_of({DType::float8_e4m3fn});
+    builder.set_shape(1, 1);
+    builder.check_scales(i, false, description->source);
+    builder.add(tensor_of(module, "qscale_act"), PartRole::activations);
+    layers.push_back(std::move(builder).done());
+  }
+}
+
+}  // namespace tensorcast::quantized

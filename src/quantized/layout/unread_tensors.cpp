@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/unread_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+
+#include "quantized/layout/known_keys.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// What a module with codes may have beside them in every layout: scales of activations and of caches.
+constexpr auto harmless = std::to_array<std::string_view>({"bias",
+                                                           "input_scale",
+                                                           "input_global_scale",
+                                                           "input_zero_point",
+                                                           "input_amax",
+                                                           "output_scale",
+                                                           "output_zero_point",
+                                                           "output_amax",
+                                                           "activation_scale",
+                                                           "act_scale",
+                                                           "scale_input",
+                                                           "scale_output",
+                                                           "qscale_act",
+                                                           "k_scale",
+                                                           "v_scale",
+                                                           "q_scale",
+                                                           "kv_scale",
+                                                           "prob_scale",
+                                                           "k_zero_point",
+                                                           "v_zero_point",
+                                                           "k_global_scale",
+                                                           "v_global_scale",
+                                                           "q_global_scale",
+                                                           "input_quantizer._amax",
+                                                           "output_quantizer._amax"});
+
+bool is_harmless(std::string_view word) {
+  return word.ends_with("_bias") || std::ranges::find(harmless, word) != harmless.end();
+}
+
+struct Owner {
+  std::size_t layer = 0;
+  std::string_view word;  // the end of the tensor's name
+};
+
+class Owners {
+ public:
+  explicit Owners(const FoundLayers& found) {
+    for (std::size_t i = 0; i < found.layers.size(); ++i) {
+      const Layer& layer = found.layers[i];
+      weights_.emplace(layer.name, i);
+      if (const std::optional<std::string> module = module_with(layer.name, "weight")) modules_.emplace(*module, i);
+    }
+  }
+
+  // Returns the layer that a tensor stands beside: in its module, or after the name of its weight.
+  [[nodiscard]] std::optional<Owner> of(std::string_view name) const {
+    const std::size_t dot = name.rfind('.');
+    std::string module(dot == std::string_view::npos ? "" : name.substr(0, dot));
+    std::string_view word = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
+    // "x.input_quantizer._amax" and "x.weight.absmax" are of the module x.
+    const std::size_t inner = module.rfind('.');
+    const std::string_view last = std::string_view(module).substr(inner == std::string::npos ? 0 : inner + 1);
+    if (last.ends_with("_quantizer") || last == "weight" || last == "parametrizations") {
+      word = name.substr(inner == std::string::npos ? 0 : inner + 1);
+      module.resize(inner == std::string::npos ? 0 : inner);
+    }
+    // At the root stand tensors of the whole model, too.
+    const bool at_root = module.empty() && !word.starts_with("weight");
+    const auto found = at_root ? modules_.end() : modules_.find(module);
+    if (found != modules_.end()) return Owner{found->second, word};
+    for (std::size_t at = name.find_first_of("._"); at != std::string_view::npos;
+         at = name.find_first_of("._", at + 1)) {
+      const auto weight = weights_.find(std::string(name.substr(0, at)));
+      if (weight != weights_.end()) return Owner{weight->second, name.substr(at + 1)};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::unordered_map<std::string, std::size_t> modules_, weights_;
+};
+
+}  // namespace
+
+void refuse_unread(const ModelTensors& tensors, FoundLayers& found) {
+  if (!found.any()) return;
+  const Owners owners(found);
+  for (std::size_t i = 0; i < tensors.all().size(); ++i) {
+    if (found.layer_of[i] != SIZE_MAX) continue;
+    const std::optional<Owner> owner = owners.of(tensors[i].name);
+    if (!owner || is_harmless(owner->word) || is_accepted(tensors.accepted(), owner->word)) continue;
+    Layer& layer = found.layers[owner->layer];
+    if (!layer.problem.empty()) continue;
+    layer.problem = fmt::format("it stands beside the codes of \"{}\", and nothing says what it does to them; {}",
+                                layer.name, accept_hint(owner->word));
+    layer.problem_tensor = tensors[i].name;
+  }
+}
+
+}  // namespace tensorcast::quantized
