@@ -1,10 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install, export, pkg-config, and the symbols that the shared libraries export.
+# The symbols that the shared libraries export; and, with TENSORCAST_INSTALL, install, export and pkg-config.
 # What is installed has a component: runtime, dev or tools; python and openvino are those of wheels. TensorcastPackage.cmake makes
 # packages of the first three.
-include(CMakePackageConfigHelpers)
-
 get_property(libraries GLOBAL PROPERTY TENSORCAST_LIBRARIES)
+foreach(library IN LISTS libraries)
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL SHARED_LIBRARY AND NOT APPLE)
+    # Hidden visibility does not cover instances of the standard library's templates; this list does.
+    set(exports ${CMAKE_CURRENT_LIST_DIR}/tensorcast.map)
+    target_link_options(${library} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
+    set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
+  endif()
+endforeach()
+if(NOT TENSORCAST_INSTALL)
+  return()
+endif()
+
+include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tensorcast)
 file(RELATIVE_PATH pkgconfig_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 
@@ -34,12 +46,6 @@ foreach(library IN LISTS libraries)
   get_target_property(component ${library} TENSORCAST_COMPONENT)
   list(APPEND components ${component})
   list(APPEND requires ${requires_${component}})
-  if(type STREQUAL SHARED_LIBRARY AND NOT APPLE)
-    # Hidden visibility does not cover instances of the standard library's templates; this list does.
-    set(exports ${CMAKE_CURRENT_LIST_DIR}/tensorcast.map)
-    target_link_options(${library} PRIVATE LINKER:--version-script=${exports} LINKER:--no-undefined)
-    set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
-  endif()
   install(TARGETS ${library} EXPORT tensorcast-${component}-targets
           LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev RUNTIME COMPONENT runtime)
   install(EXPORT tensorcast-${component}-targets NAMESPACE tensorcast:: DESTINATION ${package_dir} COMPONENT dev)
@@ -65,6 +71,14 @@ if(TARGET tcast)
           DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+if(NOT TENSORCAST_MANUAL) # Debian's packages have it under another name
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tensorcast COMPONENT dev)
+endif()
+
+# What a program in C links besides a static library.
+set(cpp_libraries ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+list(FILTER cpp_libraries INCLUDE REGEX "^(stdc\\+\\+|c\\+\\+|c\\+\\+abi|m)$")
+list(REMOVE_DUPLICATES cpp_libraries)
 
 configure_package_config_file(cmake/tensorcast-config.cmake.in tensorcast-config.cmake
                               INSTALL_DESTINATION ${package_dir})

@@ -30,6 +30,10 @@ endif()
 if(TENSORCAST_WARNINGS_AS_ERRORS)
   target_compile_options(tensorcast_settings INTERFACE -Werror)
 endif()
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
+  # A subproject of a project without a build type: kernels are of no use without optimization.
+  target_compile_options(tensorcast_settings INTERFACE -O3)
+endif()
 if(TENSORCAST_SANITIZE)
   target_compile_options(tensorcast_settings INTERFACE -fsanitize=${TENSORCAST_SANITIZE} -fno-sanitize-recover=all
                                                        -fno-omit-frame-pointer)

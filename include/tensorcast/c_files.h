@@ -9,6 +9,20 @@
 extern "C" {
 #endif
 
+/* Bytes that are read as a file: memory, an archive's entry, a download. `read` reads exactly `bytes` bytes from
+   `offset`, which are inside `size`, and returns TC_OK or another status, which the call that reads then returns. It is
+   called by one thread at a time, though not always the same one. The struct is copied; `context` outlives what is
+   opened from it. Start with TC_SOURCE_INIT. Grows as tc_cast_options. */
+typedef struct tc_source {
+  size_t struct_size; /* sizeof(tc_source) */
+  void* context;      /* given to `read` */
+  uint64_t size;      /* bytes */
+  tc_status (*read)(void* context, uint64_t offset, void* dst, size_t bytes);
+} tc_source;
+
+#define TC_SOURCE_INIT \
+  { sizeof(tc_source), NULL, 0, NULL }
+
 /* A request is filled by setters, each of which copies what it is given, and used any number of times. Setters fail
    with TC_INVALID_ARGUMENT for null pointers and values that do not exist, TC_INTERNAL without memory. */
 typedef struct tc_convert_request tc_convert_request;
@@ -17,6 +31,8 @@ TC_API tc_convert_request* tc_convert_request_new(void);          /* NULL withou
 TC_API void tc_convert_request_free(tc_convert_request* request); /* NULL is allowed */
 
 TC_API tc_status tc_convert_request_set_input(tc_convert_request* request, const char* path);
+/* The input's bytes, in the place of a path; the input is then their name. NULL: the input is a path. */
+TC_API tc_status tc_convert_request_set_source(tc_convert_request* request, const tc_source* source);
 TC_API tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path);
 /* The type of floating-point tensors that no rule names. */
 TC_API tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to);
@@ -113,6 +129,69 @@ typedef struct tc_tensor_outcome {
 TC_API tc_status tc_convert_outcome_tensor(const tc_convert_outcome* outcome, size_t index, tc_tensor_outcome* tensor);
 TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, size_t index, tc_cast_report* report);
 
+/* A file of tensors that stays open, whatever its format. One thread uses it at a time. Strings and shapes are valid
+   until it is closed. */
+typedef struct tc_file tc_file;
+
+/* Reads the header. `name` is for messages, and its extension tells formats without a signature; NULL: "source".
+   Errors: TC_IO, TC_PARSE, TC_UNSUPPORTED, TC_INVALID_ARGUMENT; *file is unchanged. */
+TC_API tc_status tc_file_open(const char* path, tc_file** file);
+TC_API tc_status tc_file_open_source(const tc_source* source, const char* name, tc_file** file);
+TC_API void tc_file_close(tc_file* file); /* NULL is allowed */
+TC_API size_t tc_file_count(const tc_file* file);
+TC_API const char* tc_file_format(const tc_file* file); /* "safetensors", "gguf", ... */
+
+/* A tensor of a file. Grows as tc_cast_options. */
+typedef struct tc_tensor_info {
+  size_t struct_size; /* sizeof(tc_tensor_info) */
+  const char* name;   /* "" in formats of one array */
+  const int64_t* shape;
+  size_t rank;
+  uint64_t bytes;            /* as they are stored */
+  const char* foreign_dtype; /* the file's own name of a type that has no tc_dtype, such as "Q4_0"; else "" */
+  const char* problem;       /* why the elements cannot be read; "": they can */
+  tc_dtype dtype;            /* TC_UNDEFINED with a foreign_dtype */
+} tc_tensor_info;
+
+#define TC_TENSOR_INFO_INIT \
+  { sizeof(tc_tensor_info), NULL, NULL, 0, 0, NULL, NULL, TC_UNDEFINED }
+
+/* Fills the struct, whose struct_size is set. Errors: TC_INVALID_ARGUMENT: no such tensor. */
+TC_API tc_status tc_file_tensor(const tc_file* file, size_t index, tc_tensor_info* info);
+
+/* Reads elements [first, first + count) of a tensor, in C order, as numbers of `to`: blocks of GGUF are decoded, other
+   types cast. TC_UNDEFINED: as they are stored; a tensor with a foreign_dtype then consists of its bytes, which `first`
+   and `count` count.
+   Sizes    dst has room for dst_bytes; tc_storage_bytes(to, count) are written. `first` is a multiple of 8 for stored
+            types under 8 bits.
+   Options  NULL means the defaults.
+   Errors   TC_IO, TC_PARSE, TC_UNSUPPORTED; TC_INVALID_ARGUMENT: a short buffer, elements that the tensor does not
+            have, strings that are read in parts or as they are stored; as tc_cast. */
+TC_API tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t count, void* dst, size_t dst_bytes,
+                              tc_dtype to, const tc_cast_options* options);
+
+/* How a file is written. Grows as tc_cast_options; the default of every field but struct_size is zero. */
+typedef struct tc_write_options {
+  size_t struct_size;                /* sizeof(tc_write_options) */
+  const char* format;                /* NULL: by extension */
+  const char* const* metadata_names; /* formats without a place for metadata ignore it */
+  const char* const* metadata_texts;
+  size_t metadata_count;
+  int32_t overwrite; /* 1: also a file that exists */
+  int32_t parents;   /* 1: create the folders of the file */
+} tc_write_options;
+
+#define TC_WRITE_OPTIONS_INIT \
+  { sizeof(tc_write_options), NULL, NULL, NULL, 0, 0, 0 }
+
+/* Writes `count` arrays under their names; formats of one array ignore its name. The file appears under its name only
+   when it is complete.
+   Options  NULL means the defaults.
+   Errors   TC_IO; TC_UNSUPPORTED: the format cannot hold a type, a name, a name twice or so many arrays;
+            TC_INVALID_ARGUMENT: a null pointer, a file that exists. */
+TC_API tc_status tc_write_file(const char* path, const char* const* names, const tc_array* arrays, size_t count,
+                               const tc_write_options* options);
+
 /* The quantized weights of a file or of a folder of a checkpoint, read one by one: codes and scales as they are stored,
    or the numbers that they stand for. One thread uses a file at a time. Strings and shapes are valid until it is
    closed. */
@@ -120,6 +199,7 @@ typedef struct tc_quantized_file tc_quantized_file;
 
 /* Reads headers and configurations. Errors: TC_IO, TC_PARSE, TC_UNSUPPORTED; *file is unchanged. */
 TC_API tc_status tc_quantized_file_open(const char* path, tc_quantized_file** file);
+TC_API tc_status tc_quantized_file_open_source(const tc_source* source, const char* name, tc_quantized_file** file);
 TC_API void tc_quantized_file_close(tc_quantized_file* file); /* NULL is allowed */
 TC_API size_t tc_quantized_file_layer_count(const tc_quantized_file* file);
 

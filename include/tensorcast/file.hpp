@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
+
+class ByteSource;  // byte_source.hpp
 
 // The type and shape of a raw file, which has no header.
 struct RawLayout {
@@ -235,6 +238,8 @@ struct ConversionPlaces {
   std::string output_format = {};     // the same; empty: by extension
   std::optional<RawLayout> raw = {};  // input is raw bytes of this layout
   SourceTypes from = {};              // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
+  // Not null: the bytes of the input (byte_source.hpp), which is a file; `input` is its name.
+  std::shared_ptr<ByteSource> source = {};
   bool overwrite = false;
   bool parents = false;  // create the folders of `output` that do not exist
   bool dry_run = false;  // plan only; nothing is written

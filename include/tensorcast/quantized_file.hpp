@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
@@ -39,6 +40,11 @@ class QuantizedFile {
   // Reads headers and configurations, and finds the quantized layers as inspect_checkpoint() does. A file or folder
   // without any has no layers. Errors: as inspect() and inspect_checkpoint().
   [[nodiscard]] TENSORCAST_API static Result<QuantizedFile> open(const std::string& path);
+
+  // Opens the file whose bytes `source` has, without files beside it; `name` is for messages. Errors: as inspect();
+  // invalid_argument: null.
+  [[nodiscard]] TENSORCAST_API static Result<QuantizedFile> open(std::shared_ptr<ByteSource> source,
+                                                                 const std::string& name);
 
   TENSORCAST_API QuantizedFile(QuantizedFile&&) noexcept;
   TENSORCAST_API QuantizedFile& operator=(QuantizedFile&&) noexcept;

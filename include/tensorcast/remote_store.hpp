@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements.
+// Files and checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements. Files that are only
+// read may have a ByteSource instead (byte_source.hpp).
 #pragma once
 
 #include <cstddef>
@@ -48,8 +49,9 @@ class TENSORCAST_API RemoteStore {
   [[nodiscard]] virtual Result<void> remove(const std::vector<std::string>& urls) = 0;
 };
 
-// Sets the store of all paths with "://" that the functions of checkpoint.hpp get; null: none, and such paths are
-// errors. Thread-safe; conversions that run keep the store that they began with at most.
+// Sets the store of all paths with "://" that functions which read or write files and checkpoints get; null: none, and
+// such paths are errors. A single file that is written waits in the folder of temporary files until it is complete.
+// Thread-safe; conversions that run keep the store that they began with at most.
 TENSORCAST_API void set_remote_store(std::shared_ptr<RemoteStore> store) noexcept;
 
 }  // namespace TENSORCAST_ABI

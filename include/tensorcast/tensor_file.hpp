@@ -11,11 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "tensorcast/byte_source.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -27,8 +31,8 @@ struct ReadTensorOptions {
   DType from = DType::undefined;
 };
 
-// Reads a tensor. Errors: io, parse, unsupported, invalid_argument (no such tensor, or several and none named);
-// Error::file is set. Cost: reads the tensor into memory.
+// Reads a tensor. Errors: io, parse, unsupported (also a type that has no DType), invalid_argument (no such tensor, or
+// several and none named); Error::file is set. Cost: reads the tensor into memory.
 [[nodiscard]] TENSORCAST_API Result<NamedTensor> read_tensor(const std::string& path,
                                                              const ReadTensorOptions& options = {});
 
@@ -56,23 +60,41 @@ class TensorFile {
   [[nodiscard]] TENSORCAST_API static Result<TensorFile> open(const std::string& path,
                                                               const OpenTensorFileOptions& options = {});
 
+  // Opens the file whose bytes `source` has; `name` is for messages, and its extension tells formats without a
+  // signature. Errors: as above; invalid_argument: null.
+  [[nodiscard]] TENSORCAST_API static Result<TensorFile> open(std::shared_ptr<ByteSource> source,
+                                                              const std::string& name,
+                                                              const OpenTensorFileOptions& options = {});
+
   TENSORCAST_API TensorFile(TensorFile&&) noexcept;
   TENSORCAST_API TensorFile& operator=(TensorFile&&) noexcept;
   TENSORCAST_API ~TensorFile();
 
+  [[nodiscard]] TENSORCAST_API const std::string& path() const noexcept;  // or the name of its source
   [[nodiscard]] TENSORCAST_API const FileSummary& summary() const noexcept;
-  // Reads tensor `index` of summary().tensors into memory of its own. Errors: io, parse, unsupported;
-  // invalid_argument: there is no such tensor. Error::file is set.
+  // Reads tensor `index` of summary().tensors into memory of its own. A tensor of a type that has no DType, such as
+  // ggml's blocks, is its bytes: uint8, in rows. Errors: io, parse, unsupported; invalid_argument: there is no such
+  // tensor. Error::file is set.
   [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index);
   // Reads `count` elements from element `first` on, in C order, as a tensor of one dimension. `first` is at a whole
   // byte: a multiple of 8 for types under 8 bits. Errors: as above; invalid_argument: a range that is not inside the
   // tensor, strings. Cost: reads these elements, but an entry of a compressed archive up to them.
   [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index, std::uint64_t first, std::uint64_t count);
+  // Reads tensor `index` as numbers of `dtype`: ggml's blocks are decoded as QuantizedFile decodes them, other tensors
+  // cast. Errors: as above, and as cast(). Memory: the result and, of a tensor that is cast, its stored elements.
+  [[nodiscard]] TENSORCAST_API Result<Tensor> read(std::size_t index, DType dtype, const CastOptions& options = {},
+                                                   const Execution& execution = {});
+  // Reads elements from element `first` on, in C order, into the caller's memory: as many as `out` has, as numbers of
+  // its type. Errors: as above.
+  [[nodiscard]] TENSORCAST_API Result<void> read(std::size_t index, std::uint64_t first, const MutableTensorView& out,
+                                                 const CastOptions& options = {}, const Execution& execution = {});
 
  private:
   struct State;
+  [[nodiscard]] static Result<TensorFile> open_any(const std::shared_ptr<ByteSource>& source, const std::string& name,
+                                                   const OpenTensorFileOptions& options);
   template <class Read>
-  Result<Tensor> read_with(std::size_t index, const Read& read);
+  auto read_with(std::size_t index, const Read& read) -> decltype(read());
   explicit TensorFile(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -156,7 +156,17 @@ nb::dict summary_of_file(const GuardedFile& self) {
 
 template <class... Range>
 Tensor read_tensor(GuardedFile& self, std::size_t index, Range... range) {
-  return checked(self.use([&](TensorFile& file) { return file.read(index, range...); }));
+  return checked(self.use([&](TensorFile& file) -> Result<Tensor> {
+    const std::vector<TensorSummary>& tensors = file.summary().tensors;
+    if (index < tensors.size() && tensors[index].dtype == DType::undefined && tensors[index].problem.empty()) {
+      // As bytes it would look like numbers.
+      return Error{.code = ErrorCode::unsupported,
+                   .message = "elements of type " + tensors[index].foreign_dtype + " are not supported",
+                   .tensor = tensors[index].name,
+                   .file = file.path()};
+    }
+    return file.read(index, range...);
+  }));
 }
 
 void open_quantized_file(GuardedQuantizedFile* self, const std::string& path) {

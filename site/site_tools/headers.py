@@ -153,7 +153,7 @@ def page(header: pathlib.Path) -> str:
     """One header's page."""
     is_c = header.suffix == ".h"
     language = "c" if is_c else "cpp"
-    source = header.read_text()
+    source = re.sub(r"^(//|/\*) SPDX[^\n]*\n", "", header.read_text())
     parsed = parse_string(marked(source, is_c))
     out = [f"# {header.name}\n"]
     intro = re.match(r"(?:// [^\n]*\n)*", source) if not is_c else None
@@ -210,7 +210,7 @@ def pages(folder: pathlib.Path) -> dict[str, str]:
     """reference/cpp/NAME.md for each header, and an index."""
     headers = sorted(path for path in folder.iterdir() if path.name not in WITHOUT_PAGES)
     made = {f"reference/cpp/{path.name.replace('.', '_')}.md": page(path) for path in headers}
-    rows = ["# C++ and C", "", "Made from the headers and their comments. `tensorcast.hpp` includes all of C++; `c_api.h` and", "`c_files.h` are C.", ""]
+    rows = ["# C++ and C", "", "Made from the headers and their comments. `tensorcast.hpp` includes all of C++; `c_api.h`,", "`c_files.h` and `c_onnx.h` are C.", ""]
     rows += ["| header | |", "| --- | --- |"]
     for path in headers:
         text = made[f"reference/cpp/{path.name.replace('.', '_')}.md"].split("\n", 2)[2].strip().split("\n\n")[0]
@@ -220,5 +220,6 @@ def pages(folder: pathlib.Path) -> dict[str, str]:
 
 
 def problems(made: dict[str, Any]) -> list[str]:
-    """Pages that say nothing: the parser lost a header."""
-    return [name for name, text in made.items() if text.count("\n## ") == 0 and not name.endswith("index.md")]
+    """Pages that say nothing, as the parser lost a header, or that begin with its licence."""
+    return [name for name, text in made.items()
+            if (text.count("\n## ") == 0 and not name.endswith("index.md")) or "SPDX-License" in text]

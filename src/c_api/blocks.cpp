@@ -24,19 +24,6 @@ using tensorcast::formatted;
 using tensorcast::Result;
 using tensorcast::TensorView;
 
-constexpr size_t most_dimensions = 1024;
-
-Result<TensorView> view_of(const tc_array& array) {
-  if (array.data == nullptr) return TensorView{};
-  if (array.rank > most_dimensions || (array.rank != 0 && array.shape == nullptr)) return invalid("a shape is null");
-  TensorView view{static_cast<DType>(array.dtype), tensorcast::Shape(array.shape, array.rank), {}};
-  const std::size_t count = TRY(element_count(view.shape));
-  const std::size_t bytes = tensorcast::storage_bytes(view.dtype, count);
-  if (bytes > PTRDIFF_MAX) return invalid("no memory has so many elements");
-  view.bytes = {static_cast<const std::byte*>(array.data), bytes};
-  return view;
-}
-
 // Zero means the usual size, and -1 all.
 std::int64_t block_length(std::int64_t given, std::int64_t usual) {
   return given == 0 ? usual : given == -1 ? 0 : given;

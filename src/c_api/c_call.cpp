@@ -57,6 +57,17 @@ Result<void> check_size(std::size_t size, std::size_t first_size, const char* na
                  formatted("set it to sizeof({})", name));
 }
 
+Result<TensorView> view_of(const tc_array& array) {
+  if (array.data == nullptr) return TensorView{};
+  if (array.rank > most_dimensions || (array.rank != 0 && array.shape == nullptr)) return invalid("a shape is null");
+  TensorView view{static_cast<DType>(array.dtype), Shape(array.shape, array.rank), {}};
+  const std::size_t count = TRY(element_count(view.shape));
+  const std::size_t bytes = storage_bytes(view.dtype, count);
+  if (bytes > PTRDIFF_MAX) return invalid("no memory has so many elements");
+  view.bytes = {static_cast<const std::byte*>(array.data), bytes};
+  return view;
+}
+
 Result<tc_cast_options> read_options(const tc_cast_options* options) {
   if (options == nullptr) return default_cast_options();
   const tc_cast_options read = TRY(read_struct(default_cast_options(), options));

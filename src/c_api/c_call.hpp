@@ -152,6 +152,11 @@ class CallersPool final : public Executor {
   int threads_ = 0;
 };
 
+inline constexpr std::size_t most_dimensions = 1024;
+
+// A view of a caller's array; undefined if its data are null. Errors: invalid_argument.
+[[nodiscard]] Result<TensorView> view_of(const tc_array& array);
+
 // Errors: as check_size().
 [[nodiscard]] Result<CastReport> read_report(const tc_cast_report& report);
 // Fills a caller's report. Errors: as check_size().

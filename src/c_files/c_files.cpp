@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "c_api/c_call.hpp"
+#include "c_files/callers_source.hpp"
 #include "convert/convert_options.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
@@ -97,6 +98,15 @@ void tc_convert_request_free(tc_convert_request* request) { delete request; }
 
 tc_status tc_convert_request_set_input(tc_convert_request* request, const char* path) {
   return set_text(request, &ConvertRequest::input, path);
+}
+
+tc_status tc_convert_request_set_source(tc_convert_request* request, const tc_source* source) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    std::shared_ptr<tensorcast::ByteSource> read;
+    if (source != nullptr) read = TRY(callers_source(source));
+    changed.request.source = std::move(read);
+    return {};
+  });
 }
 
 tc_status tc_convert_request_set_output(tc_convert_request* request, const char* path) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "c_api/c_call.hpp"
+#include "c_files/callers_source.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/c_files.h"
 #include "tensorcast/quantized_file.hpp"
@@ -55,6 +56,16 @@ tc_status tc_quantized_file_open(const char* path, tc_quantized_file** file) {
   return run([&]() -> Result<void> {
     if (path == nullptr || file == nullptr) return invalid("a pointer is null");
     tensorcast::QuantizedFile opened = TRY(tensorcast::QuantizedFile::open(path));
+    *file = std::make_unique<tc_quantized_file>(tc_quantized_file{std::move(opened)}).release();
+    return {};
+  });
+}
+
+tc_status tc_quantized_file_open_source(const tc_source* source, const char* name, tc_quantized_file** file) {
+  return run([&]() -> Result<void> {
+    if (file == nullptr) return invalid("a pointer is null");
+    tensorcast::QuantizedFile opened =
+        TRY(tensorcast::QuantizedFile::open(TRY(callers_source(source)), name_of_source(name)));
     *file = std::make_unique<tc_quantized_file>(tc_quantized_file{std::move(opened)}).release();
     return {};
   });

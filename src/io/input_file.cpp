@@ -2,6 +2,7 @@
 #include "io/input_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +10,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <mutex>
+#include <utility>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/path_name.hpp"
+#include "io/remote_file.hpp"
 #include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
@@ -54,8 +61,8 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   modified_ns_ = other.modified_ns_;
   mode_ = other.mode_;
   path_ = std::move(other.path_);
-  memory_ = other.memory_;
-  source_ = other.source_;
+  source_ = std::move(other.source_);
+  spliced_ = other.spliced_;
   parts_ = std::move(other.parts_);
   part_ends_ = std::move(other.part_ends_);
   ahead_ = other.ahead_.load();
@@ -64,6 +71,7 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
 
 Result<InputFile> InputFile::open(const std::string& path) {
   TRY(check_path(path));
+  if (is_url(path)) return of(TRY(open_remote(TRY(store_of(path)), path)), path);
   // O_NONBLOCK: opening a pipe without a writer must not hang; it means nothing for regular files.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return system_error("open", path, errno);
@@ -77,19 +85,29 @@ Result<InputFile> InputFile::open_in(int folder, const std::string& name, const 
   return from_descriptor(std::move(fd), path);
 }
 
-InputFile InputFile::in_memory(std::span<const std::byte> bytes) noexcept {
+struct InputFile::Source {
+  explicit Source(std::shared_ptr<ByteSource> given) : bytes(std::move(given)) {}
+
+  std::shared_ptr<ByteSource> bytes;
+  std::mutex mutex = {};  // a caller's source need not be thread-safe
+};
+
+Result<InputFile> InputFile::of(std::shared_ptr<ByteSource> source, std::string name) {
+  if (source == nullptr) return in_file(name, invalid("the source is null"));
   // No device has this number.
-  const Identity identity{.device = ~std::uint64_t{0}, .inode = reinterpret_cast<std::uintptr_t>(bytes.data())};
-  InputFile file(FileDescriptor(), identity, bytes.size(), {});
-  file.memory_ = bytes;
+  const Identity identity{.device = ~std::uint64_t{0}, .inode = reinterpret_cast<std::uintptr_t>(source.get())};
+  InputFile file(FileDescriptor(), identity, source->size(), std::move(name));
+  file.source_ = std::make_shared<Source>(std::move(source));
   return file;
 }
+
+InputFile InputFile::in_memory(std::span<const std::byte> bytes) { return of(memory_source(bytes), {}).value(); }
 
 InputFile InputFile::spliced(const InputFile& source, std::vector<Part> parts) {
   InputFile file(FileDescriptor(), source.identity_, 0, source.path_);
   file.modified_ns_ = source.modified_ns_;
   file.mode_ = source.mode_;
-  file.source_ = &source;
+  file.spliced_ = &source;
   file.part_ends_.reserve(parts.size());
   for (const Part& part : parts) {
     file.size_ += part.bytes;
@@ -146,11 +164,8 @@ Result<InputFile> InputFile::from_descriptor(FileDescriptor fd, const std::strin
 
 Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset) return ends_early(path_);
-  if (source_ != nullptr) return read_parts(offset, out);
-  if (is_in_memory()) {
-    std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
-    return {};
-  }
+  if (spliced_ != nullptr) return read_parts(offset, out);
+  if (source_ != nullptr) return read_source(offset, out);
   if (out.size() >= walking_read_bytes) read_ahead(offset + out.size());
   while (!out.empty()) {
     const ssize_t got =
@@ -166,6 +181,20 @@ Result<void> InputFile::read(std::uint64_t offset, std::span<std::byte> out) con
   return {};
 }
 
+Result<void> InputFile::read_source(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::scoped_lock lock(source_->mutex);
+  Result<void> done = guarded([&]() -> Result<void> {
+    const std::uint64_t size = source_->bytes->size();
+    if (size < size_) {
+      return Error{.code = ErrorCode::parse,
+                   .message = fmt::format("the source has {} bytes, and had {} when it was opened", size, size_)};
+    }
+    return source_->bytes->read(offset, out);
+  });
+  if (!done && !path_.empty()) done.error().file = path_;
+  return done;
+}
+
 Result<void> InputFile::read_parts(std::uint64_t offset, std::span<std::byte> out) const {
   auto part =
       static_cast<std::size_t>(std::upper_bound(part_ends_.begin(), part_ends_.end(), offset) - part_ends_.begin());
@@ -174,7 +203,7 @@ Result<void> InputFile::read_parts(std::uint64_t offset, std::span<std::byte> ou
     const std::uint64_t skipped = from.bytes - (part_ends_[part] - offset);
     const std::span<std::byte> head = out.first(std::min<std::uint64_t>(out.size(), from.bytes - skipped));
     if (from.text.empty()) {
-      TRY(source_->read(from.offset + skipped, head));
+      TRY(spliced_->read(from.offset + skipped, head));
     } else {
       std::copy_n(std::as_bytes(std::span(from.text)).begin() + static_cast<std::ptrdiff_t>(skipped), head.size(),
                   head.begin());

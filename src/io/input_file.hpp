@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file opened for bounded positional reads. Thread-safe.
+// One file opened for bounded positional reads, or the bytes of a ByteSource. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/file_descriptor.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::io {
 
 class InputFile {
  public:
-  // Opens a regular file; never blocks on a pipe. Errors: io, with the path and the system's reason.
+  // Opens a regular file, never blocking on a pipe, or a URL's file in the store of remote_file.hpp. Errors: io, with
+  // the path and the system's reason; unsupported: a URL without a store.
   [[nodiscard]] static Result<InputFile> open(const std::string& path);
   // Opens a file that another file names, relative to `folder` and below it: no absolute path, no "..", no symbolic
   // links. Errors: parse if `relative` leads elsewhere; io.
@@ -26,8 +29,11 @@ class InputFile {
 
   // Opens `name`, one part, in an open folder; no link is followed. `path` is for messages. Errors: io.
   [[nodiscard]] static Result<InputFile> open_in(int folder, const std::string& name, const std::string& path);
+  // Reads from a source. `name` is the path, for messages. Its reads are one after another, and their errors name the
+  // file; exceptions become errors. Errors: invalid_argument: null.
+  [[nodiscard]] static Result<InputFile> of(std::shared_ptr<ByteSource> source, std::string name);
   // Reads from memory, which outlives the result. The path is empty.
-  [[nodiscard]] static InputFile in_memory(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] static InputFile in_memory(std::span<const std::byte> bytes);
 
   // Reads bytes of a file, and text between them, as one file with the path of `source`, which outlives the result.
   struct Part {
@@ -66,7 +72,8 @@ class InputFile {
   // The permissions, such as 0644; 0 if there is no file.
   [[nodiscard]] unsigned mode() const noexcept { return mode_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] bool is_in_memory() const noexcept { return !fd_ && source_ == nullptr; }
+  // Reports whether the path is that of a file of this machine, so that others can be found beside it.
+  [[nodiscard]] bool has_folder() const noexcept { return spliced_ != nullptr ? spliced_->has_folder() : bool{fd_}; }
 
  private:
   InputFile(FileDescriptor fd, Identity identity, std::uint64_t size, std::string path) noexcept;
@@ -74,6 +81,7 @@ class InputFile {
 
   void read_ahead(std::uint64_t end) const noexcept;
   [[nodiscard]] bool lock(int operation) const noexcept;
+  [[nodiscard]] Result<void> read_source(std::uint64_t offset, std::span<std::byte> out) const;
   [[nodiscard]] Result<void> read_parts(std::uint64_t offset, std::span<std::byte> out) const;
 
   FileDescriptor fd_;
@@ -83,8 +91,9 @@ class InputFile {
   std::int64_t modified_ns_ = 0;
   unsigned mode_ = 0;
   std::string path_;
-  std::span<const std::byte> memory_;  // without a descriptor
-  const InputFile* source_ = nullptr;  // of parts
+  struct Source;
+  std::shared_ptr<Source> source_;      // without a descriptor
+  const InputFile* spliced_ = nullptr;  // of parts
   std::vector<Part> parts_;
   std::vector<std::uint64_t> part_ends_;
 };

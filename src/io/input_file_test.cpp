@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
+#include <stdexcept>
 
+#include "io/memory_store.hpp"
 #include "io/test_folder.hpp"
 
 namespace tensorcast::io {
@@ -37,7 +40,7 @@ TEST_F(InputFileTest, ReadsMemoryAsAFile) {
   const std::string text = "0123456789";
   const InputFile file = InputFile::in_memory(std::as_bytes(std::span(text)));
   EXPECT_EQ(file.size(), 10u);
-  EXPECT_TRUE(file.is_in_memory());
+  EXPECT_FALSE(file.has_folder());
   std::array<std::byte, 4> got{};
   ASSERT_TRUE(file.read(6, got).ok());
   EXPECT_EQ(static_cast<char>(got[0]), '6');
@@ -49,6 +52,65 @@ TEST_F(InputFileTest, ReadsMemoryAsAFile) {
   file.dont_need(0, 10);
 }
 
+// A source of ten bytes, each of which is its offset.
+struct Counting final : ByteSource {
+  std::uint64_t bytes = 10;
+  std::optional<Error> error;
+  bool throws = false;
+  std::uint64_t size() const override { return bytes; }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
+    if (throws) throw std::runtime_error("no line");
+    if (error) return *error;
+    for (std::byte& byte : out) byte = static_cast<std::byte>(offset++);
+    return {};
+  }
+};
+
+TEST_F(InputFileTest, ReadsASource) {
+  const auto source = std::make_shared<Counting>();
+  const Result<InputFile> file = InputFile::of(source, "numbers");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->size(), 10u);
+  EXPECT_EQ(file->path(), "numbers");
+  EXPECT_FALSE(file->has_folder());
+  std::array<std::byte, 4> got{};
+  ASSERT_TRUE(file->read(6, got).ok());
+  EXPECT_EQ(got[3], std::byte{9});
+  EXPECT_EQ(file->read(7, got).error().code, ErrorCode::parse);
+  EXPECT_EQ(InputFile::of(nullptr, "numbers").error().file, "numbers");
+}
+
+TEST_F(InputFileTest, ASourceThatFailsNamesTheFile) {
+  const auto source = std::make_shared<Counting>();
+  const InputFile file = InputFile::of(source, "numbers").value();
+  std::array<std::byte, 4> got{};
+  source->throws = true;
+  EXPECT_EQ(file.read(0, got).error().describe(), "numbers: no line");
+  source->throws = false;
+  source->error = Error{.code = ErrorCode::io, .message = "the line is cut", .file = "elsewhere"};
+  EXPECT_EQ(file.read(0, got).error().code, ErrorCode::io);
+  EXPECT_EQ(file.read(0, got).error().describe(), "numbers: the line is cut");
+  source->error.reset();
+  source->bytes = 9;
+  EXPECT_EQ(file.read(0, got).error().code, ErrorCode::parse);
+  EXPECT_EQ(file.read(0, got).error().describe(), "numbers: the source has 9 bytes, and had 10 when it was opened");
+}
+
+TEST_F(InputFileTest, ReadsUrlsFromTheStore) {
+  const auto store = std::make_shared<MemoryStore>();
+  store->files["mem://b/numbers"] = "0123456789";
+  EXPECT_EQ(InputFile::open("mem://b/numbers").error().code, ErrorCode::unsupported);
+  set_remote_store(store);
+  const Result<InputFile> file = InputFile::open("mem://b/numbers");
+  const Result<InputFile> missing = InputFile::open("mem://b/missing");
+  set_remote_store(nullptr);
+  ASSERT_TRUE(file.ok()) << file.error().describe();
+  std::array<std::byte, 4> got{};
+  ASSERT_TRUE(file->read(6, got).ok());
+  EXPECT_EQ(static_cast<char>(got[3]), '9');
+  EXPECT_EQ(missing.error().describe(), "mem://b/missing: there is no such file");
+}
+
 TEST_F(InputFileTest, ReadsPartsOfAFileAndTextAsOne) {
   const Result<InputFile> source = InputFile::open(path_);
   ASSERT_TRUE(source.ok());
@@ -58,7 +120,7 @@ TEST_F(InputFileTest, ReadsPartsOfAFileAndTextAsOne) {
   const std::string expected = "789ab01c";
   ASSERT_EQ(file.size(), expected.size());
   EXPECT_EQ(file.path(), path_);
-  EXPECT_FALSE(file.is_in_memory());
+  EXPECT_TRUE(file.has_folder());
   for (std::size_t begin = 0; begin <= expected.size(); ++begin) {
     for (std::size_t count = 0; begin + count <= expected.size(); ++count) {
       std::string got(count, '?');

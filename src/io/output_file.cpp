@@ -16,10 +16,12 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "dtype/try.hpp"
 #include "io/hidden_name.hpp"
 #include "io/path_name.hpp"
+#include "io/remote_file.hpp"
 #include "io/system_calls.hpp"
 #include "io/system_error.hpp"
 
@@ -86,6 +88,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   name_ = std::move(other.name_);
   hidden_name_ = std::exchange(other.hidden_name_, {});
   temporary_ = std::move(other.temporary_);
+  store_ = std::move(other.store_);
   overwrite_ = other.overwrite_;
   replaces_ = other.replaces_;
   return *this;
@@ -159,7 +162,47 @@ void OutputFile::take_owner(const Old& old) const noexcept {
   ::fchmod(fd_.get(), old.stat.st_mode & 0777);
 }
 
+Result<void> OutputFile::check_remote_name() const {
+  if (overwrite_) return {};
+  const std::optional<RemoteFile> old = TRY(store_->find(path_));
+  return old.has_value() ? Result<void>(already_exists()) : Result<void>();
+}
+
+Result<OutputFile> OutputFile::create_remote(const std::string& url, bool overwrite) {
+  OutputFile file;
+  file.path_ = url;
+  file.overwrite_ = overwrite;
+  file.store_ = TRY(store_of(url));
+  TRY(file.check_remote_name());
+  std::error_code failed;
+  const std::string folder = std::filesystem::temp_directory_path(failed).string();
+  file.name_ = "tcast-" + std::to_string(::getpid());
+  file.folder_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (failed || !file.folder_) return system_error("create a temporary file for", url, failed ? failed.value() : errno);
+  if (file.open_unnamed(0600)) return file;
+  TRY(file.open_named(0600, folder));
+  return file;
+}
+
+// Sends the temporary file to the store.
+Result<void> OutputFile::send() {
+  TRY(check_remote_name());
+  const std::unique_ptr<RemoteWriter> writer = TRY(store_->create(path_));
+  std::vector<std::byte> block(std::min<std::uint64_t>(size_, std::uint64_t{8} << 20));
+  for (std::uint64_t at = 0; at < size_;) {
+    const ssize_t got = ::pread(fd_.get(), block.data(), block.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return system_error("read the temporary file of", path_, got < 0 ? errno : EIO);
+    const auto bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(got), size_ - at);
+    TRY(writer->append(std::span(block).first(bytes)));
+    at += bytes;
+  }
+  return writer->commit();
+}
+
 Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
+  TRY(check_path(path));
+  if (is_url(path)) return create_remote(path, overwrite);
   Old old;
   OutputFile file = TRY(locate(path, overwrite, old));
   if (!file.open_unnamed(usual_mode)) {
@@ -190,6 +233,14 @@ Result<OutputFile> OutputFile::create_in(FileDescriptor folder, const std::strin
 }
 
 Result<void> OutputFile::check_place(const std::string& path, bool overwrite) {
+  TRY(check_path(path));
+  if (is_url(path)) {
+    OutputFile file;
+    file.path_ = path;
+    file.overwrite_ = overwrite;
+    file.store_ = TRY(store_of(path));
+    return file.check_remote_name();
+  }
   Old old;
   TRY(locate(path, overwrite, old));
   return {};
@@ -282,11 +333,17 @@ void OutputFile::take_name(std::string name, std::string path) {
 }
 
 Result<void> OutputFile::sync() {
+  if (store_ != nullptr) return {};  // a temporary file is read back, and sent, from the cache
   if (sync_to_disk(fd_.get()) != 0) return system_error("write", path_, errno);
   return {};
 }
 
 Result<void> OutputFile::commit() {
+  if (store_ != nullptr) {
+    TRY(send());
+    discard();
+    return {};
+  }
   if (reserved_ > size_ && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
     return system_error("write", path_, errno);
   }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is complete or absent: written beside its place, renamed over it on commit.
+// A file that is complete or absent: written beside its place, renamed over it on commit. A URL's file is written to a
+// temporary file, and sent to its store on commit.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "io/file_descriptor.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/remote_store.hpp"
 
 namespace tensorcast::io {
 
@@ -17,7 +20,7 @@ class OutputFile {
   // Creates a temporary file in the folder of `path`: one without a name if the file system supports it (even SIGKILL
   // then leaves nothing), else a hidden one. A symbolic link is followed to the file that it names. The mode of an
   // existing file is kept. Errors: io; invalid_argument if `path` exists and `overwrite` is off, or is not a regular
-  // file.
+  // file; unsupported: a URL without a store.
   [[nodiscard]] static Result<OutputFile> create(const std::string& path, bool overwrite);
 
   // Creates `name`, one part, in an open folder, and replaces what has the name on commit(), a link itself and not the
@@ -59,6 +62,9 @@ class OutputFile {
   OutputFile() noexcept = default;
   struct Old;
   [[nodiscard]] static Result<OutputFile> locate(const std::string& path, bool overwrite, Old& old);
+  [[nodiscard]] static Result<OutputFile> create_remote(const std::string& url, bool overwrite);
+  [[nodiscard]] Result<void> check_remote_name() const;
+  [[nodiscard]] Result<void> send();
   void take_owner(const Old& old) const noexcept;
   void discard() noexcept;
   [[nodiscard]] bool open_unnamed(unsigned mode);
@@ -77,6 +83,7 @@ class OutputFile {
   std::string name_;         // in folder_
   std::string hidden_name_;  // in folder_, or an absolute path; empty if no file has that name
   std::string temporary_;
+  std::shared_ptr<RemoteStore> store_;  // of a URL
   bool overwrite_ = false;
   bool replaces_ = false;
 };

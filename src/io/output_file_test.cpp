@@ -18,6 +18,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/hidden_name.hpp"
 #include "io/input_file.hpp"
+#include "io/memory_store.hpp"
 #include "io/test_folder.hpp"
 
 namespace tensorcast::io {
@@ -52,6 +53,30 @@ TEST_F(OutputFileTest, CanBeReadBackBeforeCommit) {
   std::vector<std::byte> got(5);
   ASSERT_TRUE(back->read(0, got).ok());
   EXPECT_EQ(got, bytes_of("hello"));
+}
+
+TEST_F(OutputFileTest, SendsAUrlsFileToTheStore) {
+  const auto store = std::make_shared<MemoryStore>();
+  EXPECT_EQ(OutputFile::create("mem://b/out", false).error().code, ErrorCode::unsupported);
+  set_remote_store(store);
+  const auto write = [](bool overwrite, bool commit) -> Result<void> {
+    Result<OutputFile> file = OutputFile::create("mem://b/out", overwrite);
+    if (!file) return file.error();
+    EXPECT_TRUE(file->append(bytes_of("hello")).ok());
+    EXPECT_TRUE(file->patch(1, bytes_of("u")).ok());
+    const Result<InputFile> back = InputFile::open(file->temporary_path());
+    EXPECT_TRUE(back.ok() && back->size() == 5);
+    return commit ? file->commit() : Result<void>();
+  };
+  EXPECT_TRUE(write(false, false).ok());
+  EXPECT_TRUE(store->files.empty());
+  EXPECT_TRUE(OutputFile::check_place("mem://b/out", false).ok());
+  EXPECT_TRUE(write(false, true).ok());
+  EXPECT_EQ(store->files["mem://b/out"], "hullo");
+  EXPECT_EQ(write(false, true).error().describe(), "mem://b/out: the file exists already; `overwrite` replaces it");
+  EXPECT_FALSE(OutputFile::check_place("mem://b/out", false).ok());
+  EXPECT_TRUE(write(true, true).ok());
+  set_remote_store(nullptr);
 }
 
 TEST_F(OutputFileTest, LeavesNothingWithoutCommit) {

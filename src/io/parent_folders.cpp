@@ -24,6 +24,7 @@ Result<void> sync_above(const std::string& folder) {
 
 Result<ParentFolders> ParentFolders::create(const std::string& path) {
   TRY(check_path(path));
+  if (is_url(path)) return ParentFolders();  // a store has no folders but those that files are in
   constexpr unsigned folder_mode = 0777;
   ParentFolders folders;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {

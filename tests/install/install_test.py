@@ -95,6 +95,7 @@ EXPECTED = {
     "cast_array.cpp": r"0x1d 0xc2 0x7e 0x00 \n1 saturated, 1 underflowed to zero\n",
     "quantize_int4.cpp": r"3 -7 0 7 -4 0\.30 -0\.70 0\.00 0\.70 -0\.40 \n",
     "tensor_results.cpp": r"float32: 1 2 300\n",
+    "engine_types.cpp": r"(?s)float32 +32\.00 bits, error 0\.0000.*q6_k +6\.56 bits, error 0\.0.*\n",
     "caller_threads.cpp": r"4 3, 1048576 numbers of 0\.25\n",
     "convert_checkpoint.cpp": r"embedding +float32 -> float16  .*dB\nweight +float32 -> bfloat16  .*dB\n",
     "cast_array.c": r"0x1d 0xc2 0x7e 0x00 \n1 saturated, 1 underflowed to zero\n",
@@ -186,13 +187,34 @@ def test_only_what_belongs_to_users_is_installed(installed):
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     library = str(library_dir(prefix).relative_to(prefix))
     wanted = re.compile(r"bin/tcast|share/bash-completion/completions/tcast|share/zsh/site-functions/_tcast|"
-                        r"share/fish/vendor_completions.d/tcast\.fish|"
+                        r"share/fish/vendor_completions.d/tcast\.fish|share/doc/tensorcast/LICENSE|"
                         rf"include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
                         rf"{library}/pkgconfig/tensorcast(-\w+)?\.pc|{library}/libtensorcast(-\w+)?\.(a|so(\.\d+)*)|"
                         rf"{library}/libtensorcast_(onnxruntime(_provider)?|openvino(_\d+\.\d+)?)\.so")
     assert not {name for name in files if not wanted.fullmatch(name)}
     suffix = "a" if kind == "static" else "so"
     assert {f"{library}/libtensorcast{name}.{suffix}" for name in ("", "-core", "-files")} <= files
+
+
+def test_the_package_carries_its_licence(installed):
+    _, prefix = installed
+    assert (prefix / "share/doc/tensorcast/LICENSE").read_text() == (HERE / "../../LICENSE").read_text()
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_projects_in_c_alone_link_the_package(installed, tmp_path, component):
+    kind, prefix = installed
+    library = "tensorcast" if component == "models" else component
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(engine LANGUAGES C)\n"
+        f"find_package(tensorcast 0.1 REQUIRED COMPONENTS {component})\n"
+        f"add_executable(engine {HERE}/c_consumer/consumer.c)\n"
+        f"target_link_libraries(engine PRIVATE tensorcast::{library})\n"
+        + ("target_compile_definitions(engine PRIVATE WITH_FILES)\n" if component != "core" else "")
+        + ("target_compile_definitions(engine PRIVATE WITH_MODELS)\n" if component == "models" else ""))
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "built", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "built")
+    assert "works" in run(tmp_path / "built/engine", cwd=tmp_path)
 
 
 def test_the_soname_has_a_version(installed):
@@ -209,7 +231,7 @@ def test_the_soname_has_a_version(installed):
 
 
 def declared_c_functions(components):
-    headers = ["c_api.h", "c_files.h"][:components]
+    headers = ["c_api.h", "c_files.h", "c_onnx.h"][:components]
     texts = [(HERE / "../../include/tensorcast" / header).read_text() for header in headers]
     return set(re.findall(r"\bTC_API [^;{]*?\(?(tc_\w+)\)?\(", "".join(texts)))
 

@@ -291,7 +291,8 @@ bool is_checkpoint(const std::string& path) {
 }
 
 Result<ConvertOutcome> convert(const ConvertRequest& request) {
-  return is_checkpoint(request.input) ? convert_folder(request) : convert_file(request);
+  const bool folder = request.source == nullptr && is_checkpoint(request.input);
+  return folder ? convert_folder(request) : convert_file(request);
 }
 
 Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {

@@ -34,7 +34,6 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   const auto fail = [&](std::string message, std::string hint) {
     return in_file(request.output, unsupported(std::move(message), std::move(hint)));
   };
-  if (!is_local(request.output)) return fail("a file of a checkpoint's tensors is written to this machine only", "");
   if (request.max_shard_bytes != 0) return fail("a file has no shards", "a name that ends in / is a folder's");
   const bool gguf = is_same_name(request.respell, "gguf") && format.name == std::string_view("gguf");
   if (format.many_tensors && &format != &safetensors_format && !gguf) {

@@ -45,20 +45,6 @@ std::string_view role_name(PartRole role) {
   return "activations";
 }
 
-// Tensors of types without a DType are read as rows of bytes.
-TensorInfo readable(const TensorInfo& stored) {
-  if (stored.dtype != DType::undefined) return stored;
-  TensorInfo info = stored;
-  info.dtype = DType::uint8;
-  info.count = info.bytes;
-  std::uint64_t rows = 1;
-  if (!info.shape.empty()) info.shape.pop_back();
-  for (const std::int64_t size : info.shape) rows *= static_cast<std::uint64_t>(size);
-  if (rows == 0 || info.bytes % rows != 0) rows = 1, info.shape.clear();
-  info.shape.push_back(static_cast<std::int64_t>(info.bytes / rows));
-  return info;
-}
-
 // Adds the layers of a model whose tensors begin at `first`.
 void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, const std::string& prefix) {
   const std::span<const TensorInfo> tensors = std::span(opened.stored->tensors()).subspan(first);
@@ -69,7 +55,7 @@ void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, 
   for (quantized::Layer& layer : found.layers) {
     std::vector<QuantizedPart>& stored_parts = opened.parts.emplace_back();
     for (quantized::Part& part : layer.parts) {
-      const TensorInfo info = readable(tensors[part.tensor]);
+      const TensorInfo info = file_conversion::readable(tensors[part.tensor]);
       stored_parts.push_back({.role = role_name(part.role),
                               .name = prefix + info.name,
                               .dtype = info.dtype,
@@ -99,8 +85,8 @@ Result<OpenedLayers> open_checkpoint(const std::string& path, const std::vector<
   return opened;
 }
 
-Result<OpenedLayers> open_one_file(const std::string& path) {
-  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
+Result<OpenedLayers> open_one_file(const std::string& path, const std::shared_ptr<ByteSource>& source) {
+  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path, "", {}, source));
   quantized::FoundLayers found = file_conversion::layers_of(input);
   OpenedLayers opened;
   opened.file = std::move(input.file);
@@ -116,8 +102,11 @@ Result<OpenedLayers> open_one_file(const std::string& path) {
 }  // namespace
 
 Result<OpenedLayers> open_layers(const std::string& path, const std::vector<std::string>& skip_files) {
-  const bool folder = is_checkpoint(path) || !is_local(path);
-  return folder ? open_checkpoint(path, skip_files) : open_one_file(path);
+  return is_checkpoint(path) ? open_checkpoint(path, skip_files) : open_one_file(path, nullptr);
+}
+
+Result<OpenedLayers> open_layers(const std::shared_ptr<ByteSource>& source, const std::string& name) {
+  return open_one_file(name, source);
 }
 
 }  // namespace tensorcast::checkpoint

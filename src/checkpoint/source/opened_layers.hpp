@@ -29,4 +29,7 @@ struct OpenedLayers {
 [[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path,
                                                const std::vector<std::string>& skip_files = {});
 
+// Of the file whose bytes `source` has, which is not null. Errors: as QuantizedFile::open().
+[[nodiscard]] Result<OpenedLayers> open_layers(const std::shared_ptr<ByteSource>& source, const std::string& name);
+
 }  // namespace tensorcast::checkpoint

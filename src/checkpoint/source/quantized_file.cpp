@@ -107,6 +107,13 @@ Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
   });
 }
 
+Result<QuantizedFile> QuantizedFile::open(std::shared_ptr<ByteSource> source, const std::string& name) {
+  return guarded(name, [&]() -> Result<QuantizedFile> {
+    if (source == nullptr) return in_file(name, invalid("the source is null"));
+    return QuantizedFile(std::make_unique<State>(name, TRY(checkpoint::open_layers(source, name))));
+  });
+}
+
 const std::vector<QuantizedLayer>& QuantizedFile::layers() const noexcept { return state_->opened.summaries; }
 const std::string& QuantizedFile::refusal() const noexcept { return state_->opened.refusal; }
 

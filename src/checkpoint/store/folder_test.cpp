@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/store/memory_store.hpp"
+#include "io/memory_store.hpp"
 #include "io/sha256.hpp"
 #include "io/test_folder.hpp"
 

@@ -10,99 +10,32 @@
 #include <utility>
 
 #include "checkpoint/store/file_name.hpp"
-#include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "io/remote_file.hpp"
 #include "tensorcast/remote_store.hpp"
-
-namespace tensorcast {
-inline namespace TENSORCAST_ABI {
-namespace {
-
-struct CurrentStore {
-  std::mutex mutex;
-  std::shared_ptr<RemoteStore> store;
-};
-
-CurrentStore& current_store() {
-  static CurrentStore current;
-  return current;
-}
-
-}  // namespace
-
-RemoteWriter::~RemoteWriter() = default;
-RemoteStore::~RemoteStore() = default;
-
-void set_remote_store(std::shared_ptr<RemoteStore> store) noexcept {
-  CurrentStore& current = current_store();
-  const std::scoped_lock lock(current.mutex);
-  current.store.swap(store);
-}
-
-}  // namespace TENSORCAST_ABI
-}  // namespace tensorcast
 
 namespace tensorcast::checkpoint {
 namespace {
 
-// Reads that are smaller than this are served from one request of this size: a request takes a round trip.
-constexpr std::size_t window_bytes = std::size_t{8} << 20;
-
 class RemoteStoredFile final : public StoredFile {
  public:
-  RemoteStoredFile(std::shared_ptr<RemoteStore> store, RemoteFile file)
-      : store_(std::move(store)), file_(std::move(file)) {}
+  explicit RemoteStoredFile(std::shared_ptr<io::RemoteSource> source) : source_(std::move(source)) {}
 
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (offset > file_.bytes || out.size() > file_.bytes - offset) {
-      return in_file(file_.url, parse_error("the file ends too early"));
-    }
-    if (out.size() >= window_bytes) return store_->read(file_.url, offset, out);
-    const std::scoped_lock lock(mutex_);
-    while (!out.empty()) {
-      if (offset < window_begin_ || offset >= window_begin_ + window_size_) TRY(fill(offset));
-      const std::size_t at = offset - window_begin_;
-      const std::size_t bytes = std::min(out.size(), window_size_ - at);
-      std::ranges::copy(window_->span().subspan(at, bytes), out.begin());
-      out = out.subspan(bytes);
-      offset += bytes;
-    }
-    return {};
+    return source_->read(offset, out);
   }
-  std::uint64_t size() const noexcept override { return file_.bytes; }
-  std::string version() const override { return file_.version; }
-  const std::string& path() const noexcept override { return file_.url; }
+  std::uint64_t size() const noexcept override { return source_->size(); }
+  std::string version() const override { return source_->file().version; }
+  const std::string& path() const noexcept override { return source_->file().url; }
 
  private:
-  Result<void> fill(std::uint64_t offset) const {
-    // The first request is small: many files are opened for their headers alone.
-    constexpr std::size_t first_bytes = std::size_t{1} << 20;
-    const std::size_t wanted = window_ == nullptr ? first_bytes : window_bytes;
-    if (window_ == nullptr) window_ = std::make_unique<file_conversion::AlignedBuffer>(window_bytes);
-    const std::size_t bytes = std::min<std::uint64_t>(wanted, file_.bytes - offset);
-    window_size_ = 0;
-    TRY(store_->read(file_.url, offset, window_->span().first(bytes)));
-    window_begin_ = offset;
-    window_size_ = bytes;
-    return {};
-  }
-
-  std::shared_ptr<RemoteStore> store_;
-  RemoteFile file_;
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<file_conversion::AlignedBuffer> window_;
-  mutable std::uint64_t window_begin_ = 0;
-  mutable std::size_t window_size_ = 0;
+  std::shared_ptr<io::RemoteSource> source_;
 };
 
 Result<std::unique_ptr<StoredFile>> open_in(std::shared_ptr<RemoteStore> store, const std::string& url) {
-  std::optional<RemoteFile> file = TRY(store->find(url));
-  if (!file.has_value()) {
-    return Error{.code = ErrorCode::io, .message = "there is no such file", .file = url, .system_error = ENOENT};
-  }
-  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(std::move(store), *std::move(file)));
+  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(TRY(io::open_remote(std::move(store), url))));
 }
 
 // Returns the files below a folder, without the folder, by name.
@@ -196,37 +129,30 @@ class RemoteFolder final : public Folder {
   std::shared_ptr<RemoteStore> store_;
 };
 
-Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
-  CurrentStore& current = current_store();
-  const std::scoped_lock lock(current.mutex);
-  if (current.store != nullptr) return current.store;
-  return in_file(url, unsupported("URLs are not read here", "in Python, tensorcast.convert() takes them, by fsspec"));
-}
-
 }  // namespace
 
 namespace remote {
 
 Result<std::unique_ptr<Folder>> open_folder(const std::string& url) {
-  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(TRY(store_of(url)), url));
+  return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(TRY(io::store_of(url)), url));
 }
 
-Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) { return open_in(TRY(store_of(url)), url); }
+Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) { return open_in(TRY(io::store_of(url)), url); }
 
 bool is_folder(const std::string& url) noexcept {
-  const Result<std::shared_ptr<RemoteStore>> store = store_of(url);
+  const Result<std::shared_ptr<RemoteStore>> store = io::store_of(url);
   const Result<bool> folder = store ? (*store)->is_folder(url) : store.error();
   return folder && *folder;
 }
 
 std::uint64_t file_bytes(const std::string& url) noexcept {
-  const Result<std::shared_ptr<RemoteStore>> store = store_of(url);
+  const Result<std::shared_ptr<RemoteStore>> store = io::store_of(url);
   const Result<std::optional<RemoteFile>> file = store ? (*store)->find(url) : store.error();
   return file && file->has_value() ? (*file)->bytes : std::numeric_limits<std::uint64_t>::max();
 }
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {
-  std::vector<RemoteFile> found = TRY(list(*TRY(store_of(folder)), folder));
+  std::vector<RemoteFile> found = TRY(list(*TRY(io::store_of(folder)), folder));
   Listing listing;
   for (const RemoteFile& file : found) {
     std::string name = file.url.substr(folder.size() + 1);

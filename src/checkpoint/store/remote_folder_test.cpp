@@ -9,8 +9,11 @@
 
 #include "checkpoint/checkpoint_testing.hpp"
 #include "checkpoint/store/folder.hpp"
-#include "checkpoint/store/memory_store.hpp"
+#include "io/memory_store.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/quantized_file.hpp"
+#include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast {
 namespace {
@@ -102,6 +105,48 @@ TEST_F(RemoteFolderTest, ConvertsAndReplacesWhatItWrote) {
   store_->files["mem://b/out/other.safetensors"] = "mine";
   EXPECT_NE(error_of(convert_folder(request(DType::bfloat16, true))).find("other.safetensors"), std::string::npos);
   EXPECT_EQ(store_->files["mem://b/out/config.json"], R"({"dtype": "float16"})");
+}
+
+TEST_F(RemoteFolderTest, SingleFilesAreReadAndWrittenToo) {
+  ConvertRequest request("mem://b/in/a.safetensors", "mem://b/out.npz", DType::float16);
+  request.verify = true;
+  request.parents = true;
+  const Result<ConvertOutcome> outcome = convert(request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().describe();
+  EXPECT_EQ(convert(request).error().describe(), "mem://b/out.npz: the file exists already; `overwrite` replaces it");
+  Result<TensorFile> written = TensorFile::open("mem://b/out.npz");
+  ASSERT_TRUE(written.ok()) << written.error().describe();
+  EXPECT_EQ(written->summary().tensors[0].dtype, DType::float16);
+  const Result<QuantizedFile> layers = QuantizedFile::open("mem://b/in/a.safetensors");
+  ASSERT_TRUE(layers.ok()) << layers.error().describe();
+  EXPECT_TRUE(layers->layers().empty());
+  EXPECT_EQ(error_of(convert(ConvertRequest("mem://b/no.npz", "mem://b/o.npz"))),
+            "mem://b/no.npz: there is no such file");
+  request.input = "mem://b/in";
+  request.output = "mem://b/whole.safetensors";
+  request.single_file = true;
+  request.filter.skip_files = {"c.safetensors"};
+  const Result<ConvertOutcome> whole = convert(request);
+  ASSERT_TRUE(whole.ok()) << whole.error().describe();
+  EXPECT_EQ(whole->tensors.size(), 1u);
+  EXPECT_TRUE(store_->files.contains("mem://b/whole.safetensors"));
+}
+
+TEST_F(RemoteFolderTest, ASourceIsConverted) {
+  const std::string bytes = safetensors("a", 1.5F);
+  ConvertRequest request("model.safetensors", "mem://b/out.safetensors", DType::float16);
+  request.source = memory_source(std::as_bytes(std::span(bytes)));
+  request.verify = true;
+  const Result<ConvertOutcome> outcome = convert(request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().describe();
+  EXPECT_EQ(outcome->bytes_read, bytes.size());
+  const Result<TensorFile> written = TensorFile::open("mem://b/out.safetensors");
+  EXPECT_EQ(written->summary().tensors[0].dtype, DType::float16);
+  const Result<QuantizedFile> layers = QuantizedFile::open(request.source, "model.safetensors");
+  ASSERT_TRUE(layers.ok()) << layers.error().describe();
+  EXPECT_EQ(QuantizedFile::open(nullptr, "model").error().file, "model");
+  request.source = memory_source(std::as_bytes(std::span(bytes)).first(20));
+  EXPECT_EQ(convert(request).error().file, "model.safetensors");
 }
 
 TEST_F(RemoteFolderTest, SaysThatFoldersOfPyTorchAreNotRead) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of a checkpoint's folder, here or behind a URL: ranges of its bytes are read, and bytes are appended to a new
-// one. What a format reads is a formats::ByteSource.
+// one. What a format reads is a formats::StreamSource.
 #pragma once
 
 #include <cstddef>

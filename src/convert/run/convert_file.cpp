@@ -160,7 +160,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
   OpenedInput input = TRY(file_conversion::open_model_file(request.input, request.input_format,
-                                                           {.raw = request.raw, .from = request.from}));
+                                                           {.raw = request.raw, .from = request.from}, request.source));
   file_conversion::add_accepted(request.filter.accept, input.configs);
   return file_conversion::convert_reader(request, input);
 }

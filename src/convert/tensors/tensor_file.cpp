@@ -17,6 +17,7 @@
 #include "io/memory_budget.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
+#include "quantized/layer/decoded_reader.hpp"
 #include "quantized/layout/open_input.hpp"
 
 namespace tensorcast {
@@ -45,33 +46,36 @@ Result<std::size_t> choose_tensor(const formats::Reader& reader, const std::stri
   return of_tensor(wanted, invalid("the file has no such tensor"));
 }
 
-// Fails for tensors whose elements this library cannot hold.
-Result<void> check_readable(const TensorInfo& info) {
+// How a tensor is read. Errors: those of a tensor that is only listed.
+Result<TensorInfo> info_of(const OpenedInput& input, std::size_t index) {
+  const TensorInfo& info = input.reader->tensors()[index];
   if (info.problem) return *info.problem;
-  if (info.dtype != DType::undefined) return {};
-  return of_tensor(info.name, unsupported(fmt::format("elements of type {} are not supported", info.foreign_dtype)));
+  return file_conversion::readable(info);
+}
+
+Result<void> check_range(const TensorInfo& info, std::uint64_t first, std::uint64_t count) {
+  const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
+  if (whole_bytes && first <= info.count && count <= info.count - first) return {};
+  return of_tensor(info.name, invalid(fmt::format("elements {} to {} cannot be read from {} of {}", first,
+                                                  first + count, info.count, name(info.dtype))));
+}
+
+Result<StringBuffer> read_strings(const OpenedInput& input, std::size_t index) {
+  return formats::read_all_strings(*input.reader, index, io::MemoryBudget(input.file->size()));
 }
 
 Result<Tensor> read_elements(const OpenedInput& input, std::size_t index) {
-  formats::Reader& reader = *input.reader;
-  const TensorInfo& info = reader.tensors()[index];
-  TRY(check_readable(info));
-  if (info.dtype == DType::string) {
-    return Tensor::own(info.shape, TRY(formats::read_all_strings(reader, index, io::MemoryBudget(input.file->size()))));
-  }
+  const TensorInfo info = TRY(info_of(input, index));
+  if (info.dtype == DType::string) return Tensor::own(info.shape, TRY(read_strings(input, index)));
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(info.bytes);
-  TRY(reader.read(index, 0, buffer->span()));
+  TRY(input.reader->read(index, 0, buffer->span()));
   return Tensor::share({info.dtype, info.shape, buffer->span()}, buffer);
 }
 
 Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint64_t first, std::uint64_t count) {
-  const TensorInfo& info = input.reader->tensors()[index];
-  TRY(check_readable(info));
-  const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
-  if (info.dtype == DType::string || !whole_bytes || first > info.count || count > info.count - first) {
-    return of_tensor(info.name, invalid(fmt::format("elements {} to {} cannot be read from {} of {}", first,
-                                                    first + count, info.count, name(info.dtype))));
-  }
+  const TensorInfo info = TRY(info_of(input, index));
+  if (info.dtype == DType::string) return of_tensor(info.name, invalid("strings are read as a whole tensor"));
+  TRY(check_range(info, first, count));
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
   TRY(input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()));
   return Tensor::share({info.dtype, {static_cast<std::int64_t>(count)}, buffer->span()}, buffer);
@@ -80,6 +84,12 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
   OpenedInput input = TRY(open(path, options));
   const std::size_t index = TRY(in_file(path, choose_tensor(*input.reader, options.tensor)));
+  const TensorInfo& info = input.reader->tensors()[index];
+  if (info.dtype == DType::undefined && !info.problem) {  // as bytes it would look like numbers
+    return in_file(
+        path,
+        of_tensor(info.name, unsupported(fmt::format("elements of type {} are not supported", info.foreign_dtype))));
+  }
   Tensor tensor = TRY(in_file(path, read_elements(input, index)));
   return NamedTensor{.name = input.reader->tensors()[index].name, .tensor = std::move(tensor)};
 }
@@ -169,6 +179,77 @@ Result<void> write_tensor(const std::string& path, const Tensor& tensor, const W
 struct TensorFile::State {
   OpenedInput input;
   FileSummary summary;
+  std::unique_ptr<quantized::DecodedReader> decoded = {};  // of ggml's blocks; null: not needed yet
+  std::vector<quantized::Layer> layers = {};
+
+  // Finds the decoded tensor of one in blocks, as an index into decoded->tensors(). Errors: unsupported.
+  Result<std::size_t> decoded_index(std::size_t index) {
+    const TensorInfo& info = input.reader->tensors()[index];
+    if (decoded == nullptr) {
+      layers = file_conversion::layers_of(input).layers;
+      decoded = std::make_unique<quantized::DecodedReader>(*input.reader, layers);
+    }
+    const auto found = std::ranges::find_if(
+        layers, [&](const quantized::Layer& layer) { return layer.parts.size() == 1 && layer.codes() == index; });
+    if (found == layers.end()) {
+      return unsupported(fmt::format("elements of type {} are not decoded", info.foreign_dtype),
+                         "without a type, their bytes are read");
+    }
+    if (!found->problem.empty()) return unsupported(found->problem);
+    return input.reader->tensors().size() + static_cast<std::size_t>(found - layers.begin());
+  }
+
+  // The elements of a tensor, once it is numbers.
+  Result<std::uint64_t> count_of(std::size_t index) {
+    const TensorInfo& info = input.reader->tensors()[index];
+    if (info.problem) return *info.problem;
+    if (info.dtype != DType::undefined) return info.count;
+    const std::size_t place = TRY(decoded_index(index));
+    return decoded->tensors()[place].count;
+  }
+
+  Result<void> read_numbers(std::size_t index, std::uint64_t first, DType dtype, std::uint64_t count,
+                            std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+    const TensorInfo& info = input.reader->tensors()[index];
+    if (info.problem) return *info.problem;
+    if (info.dtype == DType::undefined) return decode(index, first, dtype, count, out, options, execution);
+    const Shape shape{static_cast<std::int64_t>(count)};
+    if (info.dtype == DType::string) {
+      if (first != 0 || count != info.count) return invalid("strings are read as a whole tensor");
+      const StringBuffer strings = TRY(read_strings(input, index));
+      return cast_from_strings(strings.view(), {dtype, shape, out}, options);
+    }
+    TRY(check_range(info, first, count));
+    const std::uint64_t offset = storage_bytes(info.dtype, first);
+    if (info.dtype == dtype && options == CastOptions()) return input.reader->read(index, offset, out);
+    const file_conversion::AlignedBuffer stored(storage_bytes(info.dtype, count));
+    TRY(input.reader->read(index, offset, stored.span()));
+    return of_first(first, cast({info.dtype, shape, stored.span()}, {dtype, shape, out}, options, execution));
+  }
+
+  // Decodes and rounds in pieces that stay in the cache.
+  Result<void> decode(std::size_t index, std::uint64_t first, DType dtype, std::uint64_t count,
+                      std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+    const std::size_t from = TRY(decoded_index(index));
+    TRY(check_range(decoded->tensors()[from], first, count));
+    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
+    const file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
+    for (std::uint64_t done = 0; done < count; done += piece) {
+      const std::uint64_t n = std::min(piece, count - done);
+      const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
+      TRY(decoded->read(from, (first + done) * sizeof(float), bytes));
+      const Shape shape{static_cast<std::int64_t>(n)};
+      const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
+      TRY(of_first(first + done, cast({DType::float32, shape, bytes}, {dtype, shape, to}, options, execution)));
+    }
+    return {};
+  }
+
+  // Counts the element of an error from the tensor's first one on.
+  static Result<void> of_first(std::uint64_t first, Result<void> done) {
+    if (!done && done.error().element) *done.error().element += first;
+    return done;
+  }
 };
 
 TensorFile::TensorFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -176,35 +257,71 @@ TensorFile::TensorFile(TensorFile&&) noexcept = default;
 TensorFile& TensorFile::operator=(TensorFile&&) noexcept = default;
 TensorFile::~TensorFile() = default;
 
-Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
-  return guarded(path, [&]() -> Result<TensorFile> {
+Result<TensorFile> TensorFile::open_any(const std::shared_ptr<ByteSource>& source, const std::string& name,
+                                        const OpenTensorFileOptions& options) {
+  return guarded(name, [&]() -> Result<TensorFile> {
     OpenedInput input =
-        TRY(file_conversion::open_input(path, options.format, {.raw = options.raw, .from = options.from}));
+        TRY(file_conversion::open_input(name, options.format, {.raw = options.raw, .from = options.from}, source));
     FileSummary summary = file_conversion::summary_of(input);
     return TensorFile(std::make_unique<State>(State{std::move(input), std::move(summary)}));
   });
 }
 
+Result<TensorFile> TensorFile::open(const std::string& path, const OpenTensorFileOptions& options) {
+  return open_any(nullptr, path, options);
+}
+
+Result<TensorFile> TensorFile::open(std::shared_ptr<ByteSource> source, const std::string& name,
+                                    const OpenTensorFileOptions& options) {
+  if (source == nullptr) return in_file(name, invalid("the source is null"));
+  return open_any(source, name, options);
+}
+
+const std::string& TensorFile::path() const noexcept { return state_->input.file->path(); }
 const FileSummary& TensorFile::summary() const noexcept { return state_->summary; }
 
 template <class Read>
-Result<Tensor> TensorFile::read_with(std::size_t index, const Read& read) {
-  return guarded([&]() -> Result<Tensor> {
+auto TensorFile::read_with(std::size_t index, const Read& read) -> decltype(read()) {
+  return guarded(state_->input.file->path(), [&]() -> decltype(read()) {
     const std::vector<TensorInfo>& tensors = state_->input.reader->tensors();
     if (index >= tensors.size()) {
       return in_file(state_->input.file->path(),
                      invalid(fmt::format("the file has {} tensors, and so none of index {}", tensors.size(), index)));
     }
-    return in_file(state_->input.file->path(), at_tensor(tensors[index].name, read(state_->input)));
+    return in_file(state_->input.file->path(), at_tensor(tensors[index].name, read()));
   });
 }
 
 Result<Tensor> TensorFile::read(std::size_t index) {
-  return read_with(index, [&](const OpenedInput& input) { return read_elements(input, index); });
+  return read_with(index, [&] { return read_elements(state_->input, index); });
 }
 
 Result<Tensor> TensorFile::read(std::size_t index, std::uint64_t first, std::uint64_t count) {
-  return read_with(index, [&](const OpenedInput& input) { return read_range(input, index, first, count); });
+  return read_with(index, [&] { return read_range(state_->input, index, first, count); });
+}
+
+Result<Tensor> TensorFile::read(std::size_t index, DType dtype, const CastOptions& options,
+                                const Execution& execution) {
+  return read_with(index, [&]() -> Result<Tensor> {
+    if (!is_castable(dtype)) return invalid(fmt::format("elements are not read as {}", name(dtype)));
+    const std::uint64_t count = TRY(state_->count_of(index));
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
+    TRY(state_->read_numbers(index, 0, dtype, count, buffer->span(), options, execution));
+    return Tensor::share({dtype, state_->input.reader->tensors()[index].shape, buffer->span()}, buffer);
+  });
+}
+
+Result<void> TensorFile::read(std::size_t index, std::uint64_t first, const MutableTensorView& out,
+                              const CastOptions& options, const Execution& execution) {
+  return read_with(index, [&]() -> Result<void> {
+    if (!is_castable(out.dtype)) return invalid(fmt::format("elements are not read as {}", name(out.dtype)));
+    const std::size_t count = TRY(element_count(out.shape));
+    if (storage_bytes(out.dtype, count) != out.bytes.size()) {
+      return invalid(fmt::format("{} elements of {} take {} bytes, not {}", count, name(out.dtype),
+                                 storage_bytes(out.dtype, count), out.bytes.size()));
+    }
+    return state_->read_numbers(index, first, out.dtype, count, out.bytes, options, execution);
+  });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "io/test_folder.hpp"
 
@@ -143,6 +145,112 @@ TEST(TensorFile, WritesManyTensorsAndReadsThemOneByOne) {
   EXPECT_EQ(write_tensors(folder / "t.npy", tensors).error().code, ErrorCode::unsupported);
   EXPECT_EQ(write_tensors(folder / "t.npz", {{NamedTensor{}}}).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+// A GGUF file with a tensor "w" of 2 x 32 elements of Q8_0: the codes 0 to 31 at scale 0.5, then their negatives.
+std::string gguf_file() {
+  std::string file("GGUF\3\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);
+  file += std::string("\1\0\0\0\0\0\0\0w\2\0\0\0\40\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0", 41);
+  file.resize(96, '\0');
+  for (const int sign : {1, -1}) {
+    file += std::string("\0\70", 2);
+    for (int code = 0; code < 32; ++code) file += static_cast<char>(sign * code);
+  }
+  return file;
+}
+
+TEST(TensorFile, ReadsBlocksOfGgmlAsBytesAndAsNumbers) {
+  const std::string bytes = gguf_file();
+  Result<TensorFile> file = TensorFile::open(memory_source(std::as_bytes(std::span(bytes))), "model");
+  ASSERT_TRUE(file.ok()) << file.error().describe();
+  EXPECT_EQ(file->path(), "model");
+  EXPECT_EQ(file->summary().tensors[0].foreign_dtype, "Q8_0");
+  const Result<Tensor> stored = file->read(0);
+  ASSERT_TRUE(stored.ok()) << stored.error().describe();
+  EXPECT_EQ(stored->dtype(), DType::uint8);
+  EXPECT_EQ(std::vector(stored->shape().begin(), stored->shape().end()), (std::vector<std::int64_t>{2, 34}));
+  EXPECT_EQ(std::memcmp(stored->bytes().data(), bytes.data() + 96, 68), 0);
+  const Result<Tensor> last = file->read(0, 66, 2);
+  EXPECT_EQ(last->bytes()[1], std::byte(-31));
+  EXPECT_EQ(file->read(0, 66, 3).error().code, ErrorCode::invalid_argument);
+
+  const Result<Tensor> decoded = file->read(0, DType::float32);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().describe();
+  EXPECT_EQ(std::vector(decoded->shape().begin(), decoded->shape().end()), (std::vector<std::int64_t>{2, 32}));
+  const float* numbers = reinterpret_cast<const float*>(decoded->bytes().data());
+  EXPECT_EQ(numbers[31], 15.5F);
+  EXPECT_EQ(numbers[63], -15.5F);
+
+  std::array<std::int8_t, 3> some{};
+  const MutableTensorView out{DType::int8, {3}, std::as_writable_bytes(std::span(some))};
+  ASSERT_TRUE(file->read(0, 29, out).ok());
+  EXPECT_EQ(some, (std::array<std::int8_t, 3>{14, 15, 15}));
+  EXPECT_EQ(file->read(0, 62, out).error().code, ErrorCode::invalid_argument);
+  const Result<void> refused = file->read(0, 61, {DType::uint8, {3}, out.bytes}, CastOptions::lossless_integers());
+  EXPECT_EQ(refused.error().element, 61u);
+  EXPECT_EQ(refused.error().tensor, "w");
+  EXPECT_EQ(refused.error().file, "model");
+
+  const io::TestFolder folder;
+  io::put_file(folder / "model.gguf", bytes);
+  EXPECT_EQ(read_tensor(folder / "model.gguf").error().message, "elements of type Q8_0 are not supported");
+}
+
+TEST(TensorFile, CastsWhatItReads) {
+  const io::TestFolder folder;
+  const std::vector<NamedTensor> tensors = {
+      {.name = "four", .tensor = numbers(DType::float4_e2m1fn, {10}, "\x21\x43\x65\x07\x21")},
+      {.name = "texts",
+       .tensor = Tensor::own({2}, StringBuffer{.data = {'1', '2', '3'}, .offsets = {0, 1, 3}}).value()}};
+  for (const NamedTensor& each : tensors) {
+    ASSERT_TRUE(write_tensor(folder / (each.name + ".pb"), each.tensor).ok());
+  }
+  Result<TensorFile> four = TensorFile::open(folder / "four.pb");
+  ASSERT_TRUE(four.ok());
+  std::array<float, 2> pair{};
+  const MutableTensorView out{DType::float32, {2}, std::as_writable_bytes(std::span(pair))};
+  ASSERT_TRUE(four->read(0, 8, out).ok());
+  EXPECT_EQ(pair, (std::array{0.5F, 1.0F}));
+  EXPECT_EQ(four->read(0, 4, out).error().code, ErrorCode::invalid_argument) << "not at a whole byte of the file";
+  EXPECT_EQ(four->read(0, 8, {DType::float32, {1}, out.bytes}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(four->read(0, DType::undefined).error().code, ErrorCode::invalid_argument);
+  Result<TensorFile> texts = TensorFile::open(folder / "texts.pb");
+  ASSERT_TRUE(texts->read(0, 0, out).ok());
+  EXPECT_EQ(pair, (std::array{1.0F, 23.0F}));
+  EXPECT_EQ(texts->read(0, 1, {DType::float32, {1}, out.bytes.first(4)}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(texts->read(0, 0, 1).error().code, ErrorCode::invalid_argument);
+}
+
+struct Failing final : ByteSource {
+  std::string bytes = gguf_file();
+  std::uint64_t claimed = bytes.size();
+  bool fails = false;
+  std::uint64_t size() const override { return claimed; }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
+    if (fails || offset > bytes.size() || out.size() > bytes.size() - offset) {
+      return Error{.code = ErrorCode::io, .message = "the line is cut"};
+    }
+    std::memcpy(out.data(), bytes.data() + offset, out.size());
+    return {};
+  }
+};
+
+TEST(TensorFile, SourcesThatFailShrinkOrLieAreErrors) {
+  const auto source = std::make_shared<Failing>();
+  Result<TensorFile> file = TensorFile::open(source, "mine");
+  ASSERT_TRUE(file.ok()) << file.error().describe();
+  source->fails = true;
+  EXPECT_EQ(file->read(0).error().describe(), "mine: tensor \"w\": the line is cut");
+  source->fails = false;
+  source->claimed = 100;
+  EXPECT_EQ(file->read(0, DType::float32).error().describe(),
+            "mine: tensor \"w\": the source has 100 bytes, and had 164 when it was opened");
+  EXPECT_EQ(TensorFile::open(source, "mine").error().file, "mine");
+  source->bytes = source->bytes.substr(0, 40);
+  source->claimed = std::uint64_t{1} << 60;
+  const Result<TensorFile> lied = TensorFile::open(source, "mine");
+  EXPECT_EQ(lied.error().describe(), "mine: the line is cut");
+  EXPECT_EQ(TensorFile::open(nullptr, "mine").error().code, ErrorCode::invalid_argument);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ bool is_contiguous(std::span<const std::int64_t> shape, std::span<const std::int
   return true;
 }
 
-StridedElements::StridedElements(ByteSource& source, const StridedLayout& layout)
+StridedElements::StridedElements(StreamSource& source, const StridedLayout& layout)
     : source_(source), begin_(layout.begin), item_bytes_(layout.item_bytes), word_bytes_(layout.word_bytes) {
   if (is_contiguous(layout.shape, layout.strides)) return;
   std::uint64_t step = 1;

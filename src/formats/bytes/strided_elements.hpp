@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/bytes/byte_source.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats {
@@ -30,7 +30,7 @@ struct StridedLayout {
 class StridedElements {
  public:
   // `source` outlives this.
-  StridedElements(ByteSource& source, const StridedLayout& layout);
+  StridedElements(StreamSource& source, const StridedLayout& layout);
 
   // Reads the bytes [offset, offset + out.size()) of the elements in C order. Errors: those of the source; unsupported
   // if the source would have to be read from the beginning too often.
@@ -50,7 +50,7 @@ class StridedElements {
   [[nodiscard]] Result<void> copy_run(std::uint64_t item, const Dimension& run, std::uint64_t target, bool ahead);
   [[nodiscard]] Result<void> load_window(std::uint64_t begin, std::uint64_t bytes);
 
-  ByteSource& source_;
+  StreamSource& source_;
   std::uint64_t begin_;
   std::uint64_t item_bytes_;
   std::uint64_t word_bytes_;

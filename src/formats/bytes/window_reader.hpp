@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "dtype/try.hpp"
-#include "formats/bytes/byte_source.hpp"
 #include "io/memory_budget.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats {

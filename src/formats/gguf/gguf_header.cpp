@@ -13,6 +13,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
 #include "io/memory_budget.hpp"

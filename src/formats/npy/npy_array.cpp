@@ -32,10 +32,10 @@ StridedLayout layout_of(const Header& header, const ElementLayout& element) {
 
 }  // namespace
 
-Array::Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info)
+Array::Array(StreamSource& source, const Header& header, ElementLayout layout, TensorInfo info)
     : layout_(layout), info_(std::move(info)), items_(source, layout_of(header, layout)) {}
 
-Result<Array> Array::open(ByteSource& source, DType from) {
+Result<Array> Array::open(StreamSource& source, DType from) {
   Header header = TRY(read_header(source));
   const ElementLayout layout = TRY(parse_descr(header.descr, from));
   const Result<std::size_t> count = element_count(header.shape);

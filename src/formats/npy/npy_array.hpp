@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/bytes/byte_source.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/bytes/strided_elements.hpp"
 #include "formats/format.hpp"
 #include "formats/npy/npy_dtypes.hpp"
@@ -20,7 +20,7 @@ class Array {
  public:
   // `source` outlives the array; `from` is that of parse_descr(). Errors: those of read_header() and parse_descr();
   // parse if the source has fewer or more bytes than the shape needs.
-  [[nodiscard]] static Result<Array> open(ByteSource& source, DType from);
+  [[nodiscard]] static Result<Array> open(StreamSource& source, DType from);
 
   // The name is empty.
   [[nodiscard]] const TensorInfo& info() const noexcept { return info_; }
@@ -30,7 +30,7 @@ class Array {
   [[nodiscard]] Result<StringBuffer> read_strings(std::uint64_t first, std::size_t block_bytes);
 
  private:
-  Array(ByteSource& source, const Header& header, ElementLayout layout, TensorInfo info);
+  Array(StreamSource& source, const Header& header, ElementLayout layout, TensorInfo info);
   [[nodiscard]] Result<void> read_packed(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<std::span<const std::byte>> text_item(std::uint64_t index);
 

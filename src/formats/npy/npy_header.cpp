@@ -156,7 +156,7 @@ bool has_magic(std::span<const std::byte> head) noexcept {
          });
 }
 
-Result<Header> read_header(ByteSource& source) {
+Result<Header> read_header(StreamSource& source) {
   std::array<std::byte, magic.size() + version_bytes + max_length_bytes> head{};
   const std::size_t fixed_bytes = magic.size() + version_bytes;
   if (source.size() < fixed_bytes) return malformed("the file ends within it");

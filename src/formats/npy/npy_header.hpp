@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/bytes/byte_source.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats::npy {
@@ -27,7 +27,7 @@ struct Header {
 [[nodiscard]] bool has_magic(std::span<const std::byte> head) noexcept;
 
 // Errors: parse; unsupported (structured arrays, unknown versions); io.
-[[nodiscard]] Result<Header> read_header(ByteSource& source);
+[[nodiscard]] Result<Header> read_header(StreamSource& source);
 
 // Returns the same bytes as NumPy writes, magic number included. Precondition: shape.size() <= max_rank.
 [[nodiscard]] std::string format_header(std::string_view descr, std::span<const std::int64_t> shape);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "formats/bytes/byte_source.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/npz/deflate_stream.hpp"
 #include "formats/npz/zip_reader.hpp"
 
@@ -13,7 +13,7 @@ namespace tensorcast::formats::npz {
 
 // Stored entries are read in place, deflated ones as a stream. A read that completes a pass from the beginning to the
 // end fails if the checksum differs.
-class EntrySource final : public ByteSource {
+class EntrySource final : public StreamSource {
  public:
   // `file` and `entry` outlive the source.
   EntrySource(const io::InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry) {}

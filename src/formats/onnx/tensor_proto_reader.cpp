@@ -33,7 +33,7 @@ Result<std::unique_ptr<TensorProtoReader>> TensorProtoReader::open(const io::Inp
 Result<void> TensorProtoReader::open_external() {
   if (outline_.storage != Outline::Storage::external) return {};
   const ExternalData& where = outline_.external;
-  if (file_.is_in_memory()) {
+  if (!file_.has_folder()) {
     return located(unsupported("a model in memory has no folder in which its external data could be",
                                "give the path of the model"));
   }

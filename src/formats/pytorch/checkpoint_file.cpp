@@ -7,6 +7,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/npz/entry_source.hpp"
 #include "formats/pytorch/unpickler.hpp"
@@ -41,7 +42,7 @@ class ZipCheckpoint {
     npz::EntrySource source(file_, checked);
     FileSource plain(file_, pickle->data_offset, pickle->bytes);
     const bool as_entry = pickle->deflated || has_checksum(*pickle);
-    ByteSource& bytes = as_entry ? static_cast<ByteSource&>(source) : plain;
+    StreamSource& bytes = as_entry ? static_cast<StreamSource&>(source) : plain;
     WindowReader input(bytes, 0, *checkpoint->budget, malformed_pickle);
     checkpoint->root = TRY(unpickle(input, checkpoint->objects));
     TRY(read_byte_order(checkpoint->big_endian));
@@ -62,7 +63,7 @@ class ZipCheckpoint {
     std::string order(std::min<std::uint64_t>(entry->bytes, 16), '\0');
     npz::EntrySource source(file_, *entry);
     FileSource plain(file_, entry->data_offset, entry->bytes);
-    ByteSource& bytes = entry->deflated || has_checksum(*entry) ? static_cast<ByteSource&>(source) : plain;
+    StreamSource& bytes = entry->deflated || has_checksum(*entry) ? static_cast<StreamSource&>(source) : plain;
     TRY(bytes.read(0, std::as_writable_bytes(std::span(order))));
     if (order != "little" && order != "big") return damaged("its byte order is neither little nor big");
     big_endian = order == "big";

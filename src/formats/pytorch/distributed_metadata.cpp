@@ -11,6 +11,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/bytes/window_reader.hpp"
 #include "formats/pytorch/pickle_arguments.hpp"
 #include "formats/pytorch/unpickler.hpp"

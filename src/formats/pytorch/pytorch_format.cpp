@@ -11,6 +11,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/bytes/stream_source.hpp"
 #include "formats/bytes/strided_elements.hpp"
 #include "formats/format_list.hpp"
 #include "formats/pytorch/checkpoint_file.hpp"
@@ -156,7 +157,8 @@ class PytorchReader final : public Reader {
     const bool swapped = in_pickle ? tensor.big_endian : checkpoint_->big_endian;
     if (in_pickle) {
       const std::string& data = checkpoint_->objects[tensor.storage].text;
-      source_ = std::make_unique<MemorySource>(std::as_bytes(std::span(data)));
+      pickled_ = io::InputFile::in_memory(std::as_bytes(std::span(data)));
+      source_ = std::make_unique<FileSource>(*pickled_);
     } else {
       source_ = std::make_unique<FileSource>(file_, bytes.offset, bytes.bytes);
     }
@@ -195,7 +197,8 @@ class PytorchReader final : public Reader {
   std::string other_data_;
   std::vector<std::string> warnings_;
   std::size_t current_ = 0;
-  std::unique_ptr<ByteSource> source_;  // of the tensor `current_`
+  std::optional<io::InputFile> pickled_;  // of a tensor inside the pickle
+  std::unique_ptr<StreamSource> source_;  // of the tensor `current_`
   std::optional<StridedElements> elements_;
   bool check_ = false;
   std::uint32_t expected_crc_ = 0;

@@ -14,9 +14,9 @@ namespace {
 // Returns the plain data of a pickle as JSON, or the message of its error.
 std::string plain(const std::string& pickle) {
   io::MemoryBudget budget(pickle.size());
-  MemorySource source(std::as_bytes(std::span(pickle)));
+  const std::shared_ptr<ByteSource> source = memory_source(std::as_bytes(std::span(pickle)));
   Objects objects(budget);
-  WindowReader input(source, 0, budget, malformed_pickle);
+  WindowReader input(*source, 0, budget, malformed_pickle);
   const Result<Ref> root = unpickle(input, objects);
   if (!root) return root.error().message;
   const Result<CheckpointTree> tree = sort_checkpoint(objects, *root);

@@ -46,8 +46,8 @@ Result<const formats::Format*> output_format(const std::string& path, const std:
 }
 
 Result<OpenedInput> open_input(const std::string& path, const std::string& format_name,
-                               const formats::ReadOptions& options) {
-  io::InputFile file = TRY(io::InputFile::open(path));
+                               const formats::ReadOptions& options, const std::shared_ptr<ByteSource>& source) {
+  io::InputFile file = TRY(source == nullptr ? io::InputFile::open(path) : io::InputFile::of(source, path));
   OpenedInput input{.file = std::make_unique<io::InputFile>(std::move(file)), .format = nullptr, .reader = nullptr};
   input.format = TRY(choose_format(*input.file, format_name, options.raw.has_value()));
   input.reader = TRY(in_file(path, input.format->open(*input.file, options)));
@@ -56,10 +56,10 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
 }
 
 Result<OpenedInput> open_model_file(const std::string& path, const std::string& format_name,
-                                    const formats::ReadOptions& options) {
-  Result<OpenedInput> input = open_input(path, format_name, options);
+                                    const formats::ReadOptions& options, const std::shared_ptr<ByteSource>& source) {
+  Result<OpenedInput> input = open_input(path, format_name, options, source);
   if (!input || !input->format->many_tensors) return input;
-  input->configs = config_texts_beside(path);
+  if (source == nullptr) input->configs = config_texts_beside(path);
   add_config_texts(input->reader->metadata(), input->configs);
   return input;
 }
@@ -75,6 +75,19 @@ FileSummary summary_of(const OpenedInput& input) {
                                             .problem = tensor.problem ? tensor.problem->message : std::string()});
   }
   return summary;
+}
+
+formats::TensorInfo readable(const formats::TensorInfo& stored) {
+  if (stored.dtype != DType::undefined) return stored;
+  formats::TensorInfo info = stored;
+  info.dtype = DType::uint8;
+  info.count = info.bytes;
+  std::uint64_t rows = 1;
+  if (!info.shape.empty()) info.shape.pop_back();
+  for (const std::int64_t size : info.shape) rows *= static_cast<std::uint64_t>(size);
+  if (rows == 0 || info.bytes % rows != 0) rows = 1, info.shape.clear();
+  info.shape.push_back(static_cast<std::int64_t>(info.bytes / rows));
+  return info;
 }
 
 quantized::FoundLayers layers_of(const OpenedInput& input) {

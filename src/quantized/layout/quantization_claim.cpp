@@ -11,6 +11,7 @@
 #include <span>
 
 #include "io/input_file.hpp"
+#include "io/path_name.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/description_json.hpp"
 
@@ -114,7 +115,7 @@ std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) 
     if (!may_describe(name, stem)) continue;
     const std::string beside = (std::filesystem::path(path).parent_path() / name).string();
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(beside, ignored)) continue;
+    if (!io::is_url(path) && !std::filesystem::is_regular_file(beside, ignored)) continue;
     const Result<io::InputFile> file = io::InputFile::open(beside);
     if (!file || file->size() > max_config_bytes) continue;
     std::string text(file->size(), '\0');

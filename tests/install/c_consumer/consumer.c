@@ -4,6 +4,12 @@
 #include <string.h>
 
 #include "tensorcast/c_api.h"
+#ifdef WITH_FILES
+#include "tensorcast/c_files.h"
+#endif
+#ifdef WITH_MODELS
+#include "tensorcast/c_onnx.h"
+#endif
 
 static int failures = 0;
 
@@ -13,6 +19,42 @@ static void check(int holds, const char* what) {
     ++failures;
   }
 }
+
+#ifdef WITH_FILES
+static tc_status read_bytes(void* context, uint64_t offset, void* dst, size_t bytes) {
+  memcpy(dst, (const char*)context + offset, bytes);
+  return TC_OK;
+}
+
+static void use_files(void) {
+  const float numbers[2] = {1.5f, -2.0f};
+  const int64_t shape[1] = {2};
+  const char* const names[1] = {"x"};
+  const tc_array arrays[1] = {{numbers, shape, 1, TC_FLOAT32}};
+  char npy[] = "\x93NUMPY\x01\x00\x37\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}\x07";
+  tc_write_options options = TC_WRITE_OPTIONS_INIT;
+  tc_source source = TC_SOURCE_INIT;
+  tc_tensor_info info = TC_TENSOR_INFO_INIT;
+  tc_file* file = NULL;
+  double read[2] = {0, 0};
+
+  options.overwrite = 1;
+  check(tc_write_file("consumer.safetensors", names, arrays, 1, &options) == TC_OK, "write a file");
+  check(tc_file_open("consumer.safetensors", &file) == TC_OK && tc_file_count(file) == 1, "open it");
+  check(strcmp(tc_file_format(file), "safetensors") == 0, "its format");
+  check(tc_file_tensor(file, 0, &info) == TC_OK && strcmp(info.name, "x") == 0 && info.shape[0] == 2, "its tensor");
+  check(tc_file_read(file, 0, 0, 2, read, sizeof read, TC_FLOAT64, NULL) == TC_OK && read[1] == -2.0, "read it");
+  check(tc_file_read(file, 0, 0, 2, read, 15, TC_FLOAT64, NULL) == TC_INVALID_ARGUMENT, "a short buffer");
+  check(tc_file_tensor(file, 1, &info) == TC_INVALID_ARGUMENT, "no such tensor");
+  tc_file_close(file);
+  source.context = npy;
+  source.size = sizeof npy - 1;
+  source.read = read_bytes;
+  check(tc_file_open_source(&source, "x.npy", &file) == TC_OK, "open memory");
+  check(tc_file_read(file, 0, 0, 1, read, sizeof read, TC_FLOAT64, NULL) == TC_OK && read[0] == 7.0, "read memory");
+  tc_file_close(file);
+}
+#endif
 
 int main(void) {
   const float source[3] = {1.5f, 300.0f, -1.0f};
@@ -75,6 +117,13 @@ int main(void) {
     weight.scheme = "nf5";
     check(tc_dequantize(&weight, 0, 1, numbers, 1, NULL) == TC_INVALID_ARGUMENT, "no such scheme");
   }
+
+#ifdef WITH_FILES
+  use_files();
+#endif
+#ifdef WITH_MODELS
+  check(tc_onnx_convert("absent.onnx", "out.onnx", TC_FLOAT16, NULL, NULL) == TC_IO, "no such model");
+#endif
 
   if (failures == 0) printf("tensorcast %s works\n", tc_version());
   return failures == 0 ? 0 : 1;

@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that a format reads: a file, a part of one, an entry of an archive.
+// Bytes that a format reads: a file, a part of one, an entry of an archive, which may be compressed.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "io/input_file.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::formats {
 
-class ByteSource {
+// Reads are cheap if offsets ascend. Errors of reads: io; parse if the source ends too early, or contradicts its
+// checksum.
+class StreamSource : public ByteSource {
  public:
-  virtual ~ByteSource() = default;
-
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
   // Returns the bytes that the data takes in the file: fewer than size() if compressed.
   [[nodiscard]] virtual std::uint64_t stored_bytes() const { return size(); }
-  // Reads exactly out.size() bytes from `offset`; cheap if offsets ascend.
-  // Errors: io; parse if the source ends too early, or contradicts its checksum.
-  [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) = 0;
   // Reports whether any order of offsets is cheap; if not, going back means reading from the beginning.
   [[nodiscard]] virtual bool random_access() const { return true; }
   // Runs the checks that need a read from the beginning to the end. Errors: io, parse.
@@ -29,7 +25,7 @@ class ByteSource {
 };
 
 // A file, or some bytes of it. `file` outlives the source.
-class FileSource final : public ByteSource {
+class FileSource final : public StreamSource {
  public:
   explicit FileSource(const io::InputFile& file) : FileSource(file, 0, file.size()) {}
   FileSource(const io::InputFile& file, std::uint64_t begin, std::uint64_t bytes)
@@ -44,21 +40,6 @@ class FileSource final : public ByteSource {
   const io::InputFile& file_;
   std::uint64_t begin_;
   std::uint64_t bytes_;
-};
-
-// Bytes in memory, which outlive the source.
-class MemorySource final : public ByteSource {
- public:
-  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::uint64_t size() const override { return bytes_.size(); }
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
-    std::ranges::copy(bytes_.subspan(offset, out.size()), out.begin());
-    return {};
-  }
-
- private:
-  std::span<const std::byte> bytes_;
 };
 
 }  // namespace tensorcast::formats
