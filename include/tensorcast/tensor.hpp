@@ -15,6 +15,7 @@
 #include "tensorcast/element.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/packed.hpp"
 #include "tensorcast/view.hpp"
 
 namespace tensorcast {

@@ -13,6 +13,7 @@
 
 #include "tensorcast/cast.hpp"
 #include "tensorcast/element.hpp"
+#include "tensorcast/packed.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

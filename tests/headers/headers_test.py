@@ -81,6 +81,30 @@ def test_a_cast_needs_no_tensors(source_dir, compiler):
     assert not [name for name in headers if name.endswith(("/tensor.hpp", "/12/memory"))]
 
 
+SCALARS = """
+#include "tensorcast/element.hpp"
+namespace tc = tensorcast;
+constexpr tc::bfloat16 third(1.0 / 3);
+static_assert(third.bits() == 0x3eab && third < tc::bfloat16(1) && tc::bfloat16(4629700416936869889).bits() == 0x5e81);
+static_assert(std::numeric_limits<tc::float8_e4m3fn>::max() == tc::float8_e4m3fn(448));
+static_assert(tc::number_facts(tc::DType::float16).largest == 65504.0);
+int main(int count, char**) {
+  const tc::float8_e4m3fn code(static_cast<float>(count) * 0.3f);
+  return static_cast<float>(code) == 0.3125f && isfinite(-code) && tc::int4(tc::float16(code)) == tc::int4(0) ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c++20", "c++2b"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_single_elements_link_nothing(source_dir, compiler, standard, tmp_path):
+    flags = [flag for flag in STRICT if flag != "-fsyntax-only"] + ["-fno-exceptions", "-fno-rtti"]
+    program = tmp_path / "scalars"
+    subprocess.run([compiler, *flags, f"-std={standard}", f"-I{source_dir}/include", "-x", "c++", "-", "-o", program],
+                   input=SCALARS, text=True, check=True)
+    subprocess.run([program], check=True)
+
+
 # Each line compiles as it stands and no longer with its second form: so the error has the right reason.
 MISUSE = {
     "a DType that contradicts the element type": (
