@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
+// Component core. Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
 
 #include <cstdint>

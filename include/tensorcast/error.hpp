@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors without exceptions: a code, a message that tells the user what to do, and the place of the error.
+// Component core. Errors without exceptions: a code, a message that tells the user what to do, and the place of the
+// error.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How work is done: on how many threads, on whose, and in whose memory results are. None of it changes a result.
+// Component core. How work is done: on how many threads, on whose, and in whose memory results are. None of it changes
+// a result.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements.
+// Component files. Checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements.
 #pragma once
 
 #include <cstddef>

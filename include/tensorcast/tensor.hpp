@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed, low bits first.
+// Component core. Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed,
+// low bits first.
 #pragma once
 
 #include <cstddef>

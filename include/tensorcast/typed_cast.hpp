@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts of ranges whose C++ types say the types of their elements: cast<bfloat16>(weights).
+// Component core. Casts of ranges whose C++ types say the types of their elements: cast<bfloat16>(weights).
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of dense tensors in C order, which borrow their elements. Types under 8 bits are packed, low bits first.
+// Component core. Views of dense tensors in C order, which borrow their elements. Types under 8 bits are packed, low
+// bits first.
 #pragma once
 
 #include <algorithm>

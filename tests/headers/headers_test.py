@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public headers stand alone in both compilers, and misuse of them does not compile."""
 
+import re
 import shutil
 import subprocess
 
@@ -79,6 +80,15 @@ def test_a_cast_needs_no_tensors(source_dir, compiler):
                             capture_output=True, text=True, check=True)
     headers = set(result.stdout.replace("\\\n", " ").split())
     assert not [name for name in headers if name.endswith(("/tensor.hpp", "/12/memory"))]
+
+
+def test_the_header_of_everything_includes_all_that_it_does_not_name(source_dir):
+    folder = source_dir / "include/tensorcast"
+    text = (folder / "tensorcast.hpp").read_text()
+    named = {f"{name}.hpp" for name in re.findall(r"(\w+)\.hpp, which", text)}
+    included = set(re.findall(r'#include "tensorcast/(\S+)"', text))
+    assert named == {"tbb.hpp"}
+    assert included == {path.name for path in folder.glob("*.hpp")} - named - {"tensorcast.hpp"}
 
 
 SCALARS = """
