@@ -135,6 +135,13 @@ def test_every_public_header_belongs_to_one_component():
     assert sorted(listed) == sorted(path.stem for path in code_below("include"))
 
 
+def test_every_public_header_says_its_component_first():
+    component = {header: name for name, headers in HEADERS.items() for header in headers}
+    wrong = [shown(path) for path in code_below("include")
+             if not re.match(rf"Component {component[path.stem]}\. [A-Z]", path.read_text().splitlines()[1][3:])]
+    assert not wrong
+
+
 def test_public_headers_need_only_each_other_and_the_standard_library():
     headers = code_below("include")
     assert headers

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in blocks that share scales: what codes and scales mean, and their conversion to floating point.
+// Component core. Numbers in blocks that share scales: what codes and scales mean, and their conversion to floating
+// point.
 //
 // A weight is [..., rows, columns]. Its codes lie in matrices of their own rows and columns, mostly the same; block
 // (i, j) of them has scale (i, j). Every step is one float32 operation, in the order of the tool that wrote the format,

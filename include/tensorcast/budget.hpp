@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a scheme for each weight of a model within an average size.
+// Component files. Chooses a scheme for each weight of a model within an average size.
 #pragma once
 
 #include <cstddef>

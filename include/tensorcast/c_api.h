@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface of tensorcast. Stable: numbers and layouts never change, structs only grow at their end. */
+/* Component core. The C interface of tensorcast. Stable: numbers and layouts never change, structs only grow at
+ * their end. */
 #ifndef TENSORCAST_C_API_H
 #define TENSORCAST_C_API_H
 

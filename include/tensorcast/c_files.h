@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface to files of tensors: in libtensorcast-files and libtensorcast. Stable, as c_api.h. */
+/* Component files. The C interface to files of tensors: in libtensorcast-files and libtensorcast. Stable, as
+ * c_api.h. */
 #ifndef TENSORCAST_C_FILES_H
 #define TENSORCAST_C_FILES_H
 

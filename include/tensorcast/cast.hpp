@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
+// Component core. Casts between any two types, exactly as ONNX Cast 1 to 28 define it (docs/semantics.md).
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,9 @@ struct StringBuffer {
   std::vector<char> data = {};
   std::vector<std::int64_t> offsets = {};  // count + 1
 
-  [[nodiscard]] StringView view() const& noexcept TENSORCAST_LIFETIMEBOUND { return {data, offsets}; }
+  [[nodiscard]] StringView view() const& noexcept TENSORCAST_LIFETIMEBOUND {
+    return {{data.data(), data.size()}, {offsets.data(), offsets.size()}};
+  }
   StringView view() const&& = delete;  // of a temporary
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints: folders of safetensors files, or of PyTorch's, with their indexes and configs. Converts them whole, on
-// one machine or on many, verifies, lists and compares them.
+// Component files. Checkpoints: folders of safetensors files, or of PyTorch's, with their indexes and configs.
+// Converts them whole, on one machine or on many, verifies, lists and compares them.
 #pragma once
 
 #include <cstddef>

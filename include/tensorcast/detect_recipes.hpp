@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the recipes that quantized weights were made by: quantizes the original by each recipe, and compares all bytes.
+// Component files. Finds the recipes that quantized weights were made by: quantizes the original by each recipe, and
+// compares all bytes.
 #pragma once
 
 #include <cstdint>

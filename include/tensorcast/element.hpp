@@ -1,32 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element as a C++ type: tensorcast::bfloat16, float8_e4m3fn, int4 and so on, and which DType a C++ type has.
+// Component core. One element as a C++ type: tensorcast::bfloat16, float8_e4m3fn, int4 and so on, and which DType a
+// C++ type has. Header-only and constexpr: a program that includes this alone links no library.
 #pragma once
 
+#include <bit>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <limits>
 #include <type_traits>
-#include <utility>
-#include <vector>
+#include <typeindex>  // the smallest header that has std::hash
 
-#include "tensorcast/dtype.hpp"
+#include "tensorcast/element_code.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 namespace detail {
 
-// The value of a code of a type of at most 16 bits; exact.
-[[nodiscard]] TENSORCAST_API double decode_element(DType from, std::uint32_t code) noexcept;
-// The code of `value` in a type of at most 16 bits, as cast() with default options converts it.
-[[nodiscard]] TENSORCAST_API std::uint32_t encode_element(double value, DType to) noexcept;
+// Floating-point types of 16 bits that a compiler has: _Float16, __bf16, std::float16_t, std::bfloat16_t.
+template <class T>
+inline constexpr DType native_dtype = DType::undefined;
+#if defined(__FLT16_MAX__) && ((defined(__SSE2__) && (defined(__clang__) || __GNUC__ >= 12)) || \
+                               (defined(__aarch64__) && (defined(__clang__) || __GNUC__ >= 13)))
+template <>
+inline constexpr DType native_dtype<_Float16> = DType::float16;
+#elif defined(__STDCPP_FLOAT16_T__)
+template <>
+inline constexpr DType native_dtype<decltype(0.0f16)> = DType::float16;
+#endif
+#if defined(__BFLT16_MAX__) || defined(__ARM_BF16_FORMAT_ALTERNATIVE) || \
+    (defined(__clang__) && __clang_major__ >= 16 && defined(__SSE2__))
+template <>
+inline constexpr DType native_dtype<__bf16> = DType::bfloat16;
+#elif defined(__STDCPP_BFLOAT16_T__)
+template <>
+inline constexpr DType native_dtype<decltype(0.0bf16)> = DType::bfloat16;
+#endif
+
+template <class T>
+concept NativeHalf = native_dtype<T> != DType::undefined;
+template <class T>
+concept Integer = std::integral<T> && sizeof(T) <= 8;
 
 }  // namespace detail
 
+template <DType dtype_, bool is_signed_>
+class IntegerElement;
+
 // A number of a floating-point type of at most 16 bits. Types below 8 bits have their code in the low bits of a byte:
 // arrays of them are not packed, see PackedSpan.
+//
+// Every conversion to the type rounds once, as cast() with default options does: to the nearest, ties to even, and
+// float8, float6 and float4 saturate. Loops of conversions vectorize; cast() of whole arrays is faster still.
 template <DType dtype_, class Bits>
 class FloatElement {
  public:
@@ -34,8 +63,20 @@ class FloatElement {
   static constexpr DType dtype = dtype_;
 
   constexpr FloatElement() noexcept = default;  // code 0
-  // Rounded once, as cast() with default options does.
-  explicit FloatElement(double value) noexcept : bits_(static_cast<Bits>(detail::encode_element(value, dtype_))) {}
+  constexpr explicit FloatElement(float value) noexcept : bits_(code_of(value)) {}
+  constexpr explicit FloatElement(double value) noexcept : bits_(code_of(value)) {}
+  constexpr explicit FloatElement(long double value) noexcept : bits_(code_of(detail::to_odd(value))) {}
+  template <detail::Integer T>
+  constexpr explicit FloatElement(T value) noexcept : bits_(code_of(detail::real_of_integer(value))) {}
+  template <DType other, class OtherBits>
+    requires(other != dtype_)
+  constexpr explicit FloatElement(FloatElement<other, OtherBits> value) noexcept
+      : FloatElement(static_cast<float>(value)) {}
+  template <DType other, bool is_signed_>
+  constexpr explicit FloatElement(IntegerElement<other, is_signed_> value) noexcept
+      : FloatElement(static_cast<float>(value)) {}
+  template <detail::NativeHalf T>
+  constexpr explicit FloatElement(T value) noexcept : FloatElement(from_native(value)) {}
 
   [[nodiscard]] static constexpr FloatElement from_bits(Bits bits) noexcept {
     FloatElement element;
@@ -45,16 +86,55 @@ class FloatElement {
   [[nodiscard]] constexpr Bits bits() const noexcept { return bits_; }
 
   // Exact.
-  explicit operator double() const noexcept { return detail::decode_element(dtype_, bits_); }
-  explicit operator float() const noexcept { return static_cast<float>(detail::decode_element(dtype_, bits_)); }
-
-  // Compares numbers: NaN differs from itself, 0 equals -0.
-  friend bool operator==(FloatElement a, FloatElement b) noexcept {
-    return static_cast<double>(a) == static_cast<double>(b);
+  constexpr explicit operator double() const noexcept { return detail::decode_element<dtype_, double>(bits_); }
+  constexpr explicit operator float() const noexcept { return detail::decode_element<dtype_, float>(bits_); }
+  // Exact, if it is the same type; else rounded.
+  template <detail::NativeHalf T>
+  constexpr explicit operator T() const noexcept {
+    return std::bit_cast<T>(FloatElement<detail::native_dtype<T>, std::uint16_t>(*this).bits());
   }
 
+  // Compares numbers: NaN differs from itself and has no order, 0 equals -0.
+  friend constexpr bool operator==(FloatElement a, FloatElement b) noexcept {
+    return detail::are_equal<dtype_>(a.bits_, b.bits_);
+  }
+  friend constexpr std::partial_ordering operator<=>(FloatElement a, FloatElement b) noexcept {
+    if (isnan(a) || isnan(b)) return std::partial_ordering::unordered;
+    return detail::order_of<dtype_>(a.bits_) <=> detail::order_of<dtype_>(b.bits_);
+  }
+
+  // Changes the sign, of NaN too. In a type without sign, the code that a cast makes of the negative number.
+  friend constexpr FloatElement operator-(FloatElement x) noexcept {
+    if constexpr (!format.has_sign) return isnan(x) ? x : FloatElement(-static_cast<float>(x));
+    return has_both_signs(x) ? from_bits(static_cast<Bits>(x.bits_ ^ sign)) : x;
+  }
+  friend constexpr FloatElement abs(FloatElement x) noexcept {
+    return has_both_signs(x) ? from_bits(static_cast<Bits>(x.bits_ & ~sign)) : x;
+  }
+  friend constexpr bool isnan(FloatElement x) noexcept { return detail::is_nan_code<dtype_>(x.bits_); }
+  friend constexpr bool isinf(FloatElement x) noexcept {
+    return format.has_infinity() && (x.bits_ & ~sign) == format.largest_code() + 1;
+  }
+  friend constexpr bool isfinite(FloatElement x) noexcept { return !isnan(x) && !isinf(x); }
+  friend constexpr bool signbit(FloatElement x) noexcept { return (x.bits_ & sign) != 0; }
+
  private:
-  static constexpr Bits mask = static_cast<Bits>((1u << bit_width(dtype_)) - 1);
+  static constexpr FloatFormat format = float_format(dtype_);
+  static constexpr Bits mask = static_cast<Bits>((1u << format.bits()) - 1);
+  static constexpr unsigned sign = format.has_sign ? 1u << (format.bits() - 1) : 0;
+
+  template <class Real>
+  static constexpr Bits code_of(Real value) noexcept {
+    return static_cast<Bits>(detail::encode_element<dtype_>(value));
+  }
+  template <detail::NativeHalf T>
+  static constexpr auto from_native(T value) noexcept {
+    return FloatElement<detail::native_dtype<T>, std::uint16_t>::from_bits(std::bit_cast<std::uint16_t>(value));
+  }
+  // Reports whether the code with the other sign is of the number with the other sign.
+  static constexpr bool has_both_signs(FloatElement x) noexcept {
+    return format.has_negative_zero() || (x.bits_ & ~sign) != 0;
+  }
 
   Bits bits_ = 0;
 };
@@ -77,6 +157,8 @@ using float6_e3m2fn = FloatElement<DType::float6_e3m2fn, std::uint8_t>;
 using float4_e2m1fn = FloatElement<DType::float4_e2m1fn, std::uint8_t>;
 
 // An integer of 4 or 2 bits, whose code is in the low bits of a byte.
+//
+// Conversions to the type keep the low bits of the integer part, as cast() with default options does.
 template <DType dtype_, bool is_signed_>
 class IntegerElement {
  public:
@@ -84,24 +166,58 @@ class IntegerElement {
   static constexpr DType dtype = dtype_;
 
   constexpr IntegerElement() noexcept = default;  // 0
-  // Keeps the low bits, as cast() with default options does.
-  explicit constexpr IntegerElement(int value) noexcept
+  template <detail::Integer T>
+  constexpr explicit IntegerElement(T value) noexcept
       : bits_(static_cast<std::uint8_t>(static_cast<unsigned>(value) & mask)) {}
+  constexpr explicit IntegerElement(double value) noexcept
+      : bits_(static_cast<std::uint8_t>(detail::encode_integer_element(value, bit_width(dtype_)))) {}
+  constexpr explicit IntegerElement(float value) noexcept : IntegerElement(static_cast<double>(value)) {}
+  template <DType other, class OtherBits>
+  constexpr explicit IntegerElement(FloatElement<other, OtherBits> value) noexcept
+      : IntegerElement(static_cast<double>(value)) {}
+  template <DType other, bool other_is_signed>
+    requires(other != dtype_)
+  constexpr explicit IntegerElement(IntegerElement<other, other_is_signed> value) noexcept
+      : IntegerElement(static_cast<int>(value)) {}
+  template <detail::NativeHalf T>
+  constexpr explicit IntegerElement(T value) noexcept
+      : IntegerElement(FloatElement<detail::native_dtype<T>, std::uint16_t>(value)) {}
 
   [[nodiscard]] static constexpr IntegerElement from_bits(std::uint8_t bits) noexcept {
     return IntegerElement(static_cast<int>(bits));
   }
   [[nodiscard]] constexpr std::uint8_t bits() const noexcept { return bits_; }
 
-  explicit constexpr operator int() const noexcept {
-    constexpr int range = 1 << bit_width(dtype_);
-    return is_signed_ && bits_ >= range / 2 ? bits_ - range : bits_;
+  template <class T>
+    requires(std::is_arithmetic_v<T> && !detail::NativeHalf<T>)
+  constexpr explicit operator T() const noexcept {
+    return static_cast<T>(number());
+  }
+  template <detail::NativeHalf T>
+  constexpr explicit operator T() const noexcept {
+    return static_cast<T>(FloatElement<detail::native_dtype<T>, std::uint16_t>(number()));
   }
 
   friend constexpr bool operator==(IntegerElement, IntegerElement) noexcept = default;
+  friend constexpr std::strong_ordering operator<=>(IntegerElement a, IntegerElement b) noexcept {
+    return a.number() <=> b.number();
+  }
+
+  // Wrap, as the low bits are kept: -int4(-8) is int4(-8).
+  friend constexpr IntegerElement operator-(IntegerElement x) noexcept { return IntegerElement(-x.number()); }
+  friend constexpr IntegerElement abs(IntegerElement x) noexcept { return signbit(x) ? -x : x; }
+  friend constexpr bool isnan(IntegerElement) noexcept { return false; }
+  friend constexpr bool isinf(IntegerElement) noexcept { return false; }
+  friend constexpr bool isfinite(IntegerElement) noexcept { return true; }
+  friend constexpr bool signbit(IntegerElement x) noexcept { return x.number() < 0; }
 
  private:
   static constexpr unsigned mask = (1u << bit_width(dtype_)) - 1;
+
+  [[nodiscard]] constexpr int number() const noexcept {
+    constexpr int range = 1 << bit_width(dtype_);
+    return is_signed_ && bits_ >= range / 2 ? bits_ - range : bits_;
+  }
 
   std::uint8_t bits_ = 0;
 };
@@ -151,18 +267,10 @@ struct element_traits<T> {
     if constexpr (sizeof(T) == 8) return std::is_signed_v<T> ? DType::int64 : DType::uint64;
   }();
 };
-#if defined(__STDCPP_FLOAT16_T__)
-template <>
-struct element_traits<decltype(0.0f16)> {
-  static constexpr DType dtype = DType::float16;
+template <detail::NativeHalf T>
+struct element_traits<T> {
+  static constexpr DType dtype = detail::native_dtype<T>;
 };
-#endif
-#if defined(__STDCPP_BFLOAT16_T__)
-template <>
-struct element_traits<decltype(0.0bf16)> {
-  static constexpr DType dtype = DType::bfloat16;
-};
-#endif
 
 // A C++ type that stands for the elements of a DType: trivially copyable, and as wide as its DType or, below 8 bits, a
 // byte.
@@ -185,92 +293,115 @@ concept PackedElement = Element<T> && bit_width(element_traits<T>::dtype) < 8;
 template <class T>
 concept WholeElement = Element<T> && bit_width(element_traits<T>::dtype) >= 8;
 
-// A view of packed elements, T being int4, const float4_e2m1fn and the like. Elements are read and written by value.
-template <class T>
-  requires PackedElement<std::remove_cv_t<T>>
-class PackedSpan {
- public:
-  using value_type = std::remove_cv_t<T>;
-  using byte_type = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-  static constexpr DType dtype = dtype_of<T>;
-
-  constexpr PackedSpan() noexcept = default;
-  // Precondition: `data` has storage_bytes(dtype, count) bytes.
-  constexpr PackedSpan(byte_type* data, std::size_t count) noexcept : data_(data), count_(count) {}
-  // All elements that fit `bytes`.
-  constexpr explicit PackedSpan(std::span<byte_type> bytes) noexcept
-      : PackedSpan(bytes.data(), bytes.size() * 8 / element_bits) {}
-  // A read-only view of `other`.
-  constexpr PackedSpan(const PackedSpan<value_type>& other) noexcept
-    requires std::is_const_v<T>
-      : data_(other.bytes().data()), count_(other.size()) {}
-
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] constexpr std::span<byte_type> bytes() const noexcept { return {data_, storage_bytes(dtype, count_)}; }
-
-  // Precondition: index < size().
-  [[nodiscard]] constexpr value_type operator[](std::size_t index) const noexcept {
-    const std::size_t byte = index * element_bits / 8, shift = index * element_bits % 8;
-    unsigned code = std::to_integer<unsigned>(data_[byte]) >> shift;
-    if (shift + element_bits > 8) code |= std::to_integer<unsigned>(data_[byte + 1]) << (8 - shift);
-    return value_type::from_bits(static_cast<std::uint8_t>(code & mask));
-  }
-  // Precondition: index < size().
-  constexpr void set(std::size_t index, value_type value) const noexcept
-    requires(!std::is_const_v<T>)
-  {
-    const std::size_t byte = index * element_bits / 8, shift = index * element_bits % 8;
-    const unsigned code = value.bits();
-    data_[byte] = (data_[byte] & ~static_cast<std::byte>(mask << shift)) | static_cast<std::byte>(code << shift);
-    if (shift + element_bits <= 8) return;
-    data_[byte + 1] =
-        (data_[byte + 1] & ~static_cast<std::byte>(mask >> (8 - shift))) | static_cast<std::byte>(code >> (8 - shift));
-  }
-
- private:
-  static constexpr std::size_t element_bits = static_cast<std::size_t>(bit_width(dtype));
-  static constexpr unsigned mask = (1u << element_bits) - 1;
-
-  byte_type* data_ = nullptr;
-  std::size_t count_ = 0;
-};
-
-// Packed elements, owned.
-template <PackedElement T>
-class PackedVector {
- public:
-  using value_type = T;
-  static constexpr DType dtype = dtype_of<T>;
-
-  PackedVector() = default;
-  explicit PackedVector(std::size_t count) : bytes_(storage_bytes(dtype, count)), count_(count) {}
-  PackedVector(const PackedVector&) = default;
-  // Leaves `other` empty.
-  PackedVector(PackedVector&& other) noexcept
-      : bytes_(std::exchange(other.bytes_, {})), count_(std::exchange(other.count_, 0)) {}
-  PackedVector& operator=(const PackedVector&) = default;
-  PackedVector& operator=(PackedVector&& other) noexcept {
-    PackedVector taken(std::move(other));
-    bytes_.swap(taken.bytes_);
-    std::swap(count_, taken.count_);
-    return *this;
-  }
-  ~PackedVector() = default;
-
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] T operator[](std::size_t index) const noexcept { return span()[index]; }
-  void set(std::size_t index, T value) noexcept { span().set(index, value); }
-
-  [[nodiscard]] PackedSpan<T> span() & noexcept TENSORCAST_LIFETIMEBOUND { return {bytes_.data(), count_}; }
-  [[nodiscard]] PackedSpan<const T> span() const& noexcept TENSORCAST_LIFETIMEBOUND { return {bytes_.data(), count_}; }
-  PackedSpan<const T> span() const&& = delete;  // of a temporary
-
- private:
-  std::vector<std::byte> bytes_;
-  std::size_t count_ = 0;
-};
-
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
+
+template <tensorcast::DType dtype, class Bits>
+struct std::hash<tensorcast::FloatElement<dtype, Bits>> {
+  // Of numbers: 0 and -0 have the same.
+  constexpr std::size_t operator()(tensorcast::FloatElement<dtype, Bits> x) const noexcept {
+    return static_cast<std::size_t>(tensorcast::detail::order_of<dtype>(x.bits()));
+  }
+};
+template <tensorcast::DType dtype, bool is_signed_>
+struct std::hash<tensorcast::IntegerElement<dtype, is_signed_>> {
+  constexpr std::size_t operator()(tensorcast::IntegerElement<dtype, is_signed_> x) const noexcept { return x.bits(); }
+};
+
+template <tensorcast::DType dtype, class Bits>
+class std::numeric_limits<tensorcast::FloatElement<dtype, Bits>> {
+  using Element = tensorcast::FloatElement<dtype, Bits>;
+  static constexpr tensorcast::FloatFormat format = tensorcast::float_format(dtype);
+  static constexpr tensorcast::NumberFacts facts = tensorcast::number_facts(dtype);
+  // Decimal digits of numbers of so many bits, rounded down.
+  static constexpr int decimal(int bits) { return bits * 30103 / 100000; }
+
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr bool is_signed = format.has_sign;
+  static constexpr bool is_integer = false;
+  static constexpr bool is_exact = false;
+  static constexpr bool has_infinity = format.has_infinity();
+  static constexpr bool has_quiet_NaN = format.has_nan();
+  static constexpr bool has_signaling_NaN = format.nonfinite == tensorcast::NonFinite::ieee;
+  static constexpr std::float_denorm_style has_denorm = format.has_zero ? std::denorm_present : std::denorm_absent;
+  static constexpr bool has_denorm_loss = false;
+  static constexpr std::float_round_style round_style =
+      format.has_zero ? std::round_to_nearest : std::round_toward_infinity;
+  static constexpr bool is_iec559 = format.nonfinite == tensorcast::NonFinite::ieee;
+  static constexpr bool is_bounded = true;
+  static constexpr bool is_modulo = false;
+  static constexpr int digits = format.mantissa_bits + 1;
+  static constexpr int digits10 = decimal(digits - 1);
+  static constexpr int max_digits10 = 2 + decimal(digits);
+  static constexpr int radix = 2;
+  static constexpr int min_exponent = format.min_exponent() + 1;
+  static constexpr int min_exponent10 = -decimal(-format.min_exponent());
+  static constexpr int max_exponent = format.max_exponent() + 1;
+  static constexpr int max_exponent10 = [] {
+    int exponent = 0;
+    for (double power = 10.0; power <= facts.largest; power *= 10.0) ++exponent;
+    return exponent;
+  }();
+  static constexpr bool traps = false;
+  static constexpr bool tinyness_before = false;
+
+  static constexpr Element min() noexcept { return Element(facts.smallest_normal); }
+  static constexpr Element lowest() noexcept { return Element(facts.lowest); }
+  static constexpr Element max() noexcept { return Element(facts.largest); }
+  static constexpr Element epsilon() noexcept { return Element(facts.epsilon); }
+  static constexpr Element round_error() noexcept { return Element(0.5); }
+  static constexpr Element denorm_min() noexcept { return Element(facts.smallest_positive); }
+  // In a type that lacks it, the code that a cast makes of infinity: the largest number.
+  static constexpr Element infinity() noexcept {
+    return has_infinity ? code(format.largest_code() + 1) : Element(std::numeric_limits<float>::infinity());
+  }
+  // In a type that lacks it, the code that a cast makes of NaN: -0.
+  static constexpr Element quiet_NaN() noexcept { return Element(std::numeric_limits<float>::quiet_NaN()); }
+  static constexpr Element signaling_NaN() noexcept {
+    return has_signaling_NaN ? code(format.largest_code() + 1 + (1u << (format.mantissa_bits - 2))) : quiet_NaN();
+  }
+
+ private:
+  static constexpr Element code(std::uint64_t bits) { return Element::from_bits(static_cast<Bits>(bits)); }
+};
+
+template <tensorcast::DType dtype, bool is_signed_>
+class std::numeric_limits<tensorcast::IntegerElement<dtype, is_signed_>> {
+  using Element = tensorcast::IntegerElement<dtype, is_signed_>;
+
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr bool is_signed = is_signed_;
+  static constexpr bool is_integer = true;
+  static constexpr bool is_exact = true;
+  static constexpr bool has_infinity = false;
+  static constexpr bool has_quiet_NaN = false;
+  static constexpr bool has_signaling_NaN = false;
+  static constexpr std::float_denorm_style has_denorm = std::denorm_absent;
+  static constexpr bool has_denorm_loss = false;
+  static constexpr std::float_round_style round_style = std::round_toward_zero;
+  static constexpr bool is_iec559 = false;
+  static constexpr bool is_bounded = true;
+  static constexpr bool is_modulo = !is_signed_;
+  static constexpr int digits = tensorcast::bit_width(dtype) - (is_signed_ ? 1 : 0);
+  static constexpr int digits10 = digits * 30103 / 100000;
+  static constexpr int max_digits10 = 0;
+  static constexpr int radix = 2;
+  static constexpr int min_exponent = 0;
+  static constexpr int min_exponent10 = 0;
+  static constexpr int max_exponent = 0;
+  static constexpr int max_exponent10 = 0;
+  static constexpr bool traps = false;
+  static constexpr bool tinyness_before = false;
+
+  static constexpr Element min() noexcept { return Element(is_signed_ ? -(1 << digits) : 0); }
+  static constexpr Element lowest() noexcept { return min(); }
+  static constexpr Element max() noexcept { return Element((1 << digits) - 1); }
+  static constexpr Element epsilon() noexcept { return {}; }
+  static constexpr Element round_error() noexcept { return {}; }
+  static constexpr Element infinity() noexcept { return {}; }
+  static constexpr Element quiet_NaN() noexcept { return {}; }
+  static constexpr Element signaling_NaN() noexcept { return {}; }
+  static constexpr Element denorm_min() noexcept { return {}; }
+};

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// How work is done: on how many threads, on whose, and in whose memory results are. None of it changes a result.
+// Component core. How work is done: on how many threads, on whose, and in whose memory results are. None of it changes
+// a result.
 #pragma once
 
 #include <cstddef>
-#include <memory_resource>
 #include <type_traits>
 
 #include "tensorcast/export.hpp"
+
+// <memory_resource> takes longer to compile than this header's users. A program that makes memory of its own includes
+// it.
+#if defined(__GLIBCXX__) && defined(_GLIBCXX_BEGIN_NAMESPACE_VERSION)
+namespace std {
+_GLIBCXX_BEGIN_NAMESPACE_VERSION
+namespace pmr {
+class memory_resource;
+}
+_GLIBCXX_END_NAMESPACE_VERSION
+}  // namespace std
+#else
+#include <memory_resource>
+#endif
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

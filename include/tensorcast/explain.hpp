@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows one number in any type: its bits, its exact value, and what the conversion did to it.
+// Component core. Shows one number in any type: its bits, its exact value, and what the conversion did to it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every header needs: the check of the language, the namespace of this version, the marks of exported symbols.
+// Component core. What every header needs: the check of the language, the namespace of this version, the marks of
+// exported symbols.
 #pragma once
 
 #if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L

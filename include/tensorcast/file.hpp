@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files: converts all tensors of a file, or lists them.
+// Component files. Whole files: converts all tensors of a file, or lists them.
 #pragma once
 
 #include <cstdint>

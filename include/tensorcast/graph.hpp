@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of conversion nodes, as ONNX, OpenVINO IR and MDF models carry them: data to build, compile once, run often.
+// Component models. A graph of conversion nodes, as ONNX, OpenVINO IR and MDF models carry them: data to build,
+// compile once, run often.
 #pragma once
 
 #include <cstdint>

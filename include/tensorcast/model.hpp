@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of conversion nodes: reads ONNX, OpenVINO IR and MDF as a Graph, and adds a Cast to an ONNX model.
+// Component models. Models of conversion nodes: reads ONNX, OpenVINO IR and MDF as a Graph, and adds a Cast to an ONNX
+// model.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast and CastLike as layers of a network that trains: forward, and backward for the gradient.
+// Component models. Cast and CastLike as layers of a network that trains: forward, and backward for the gradient.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes the precision of ONNX models: any operators, subgraphs, functions, external data.
+// Component models. Changes the precision of ONNX models: any operators, subgraphs, functions, external data.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common type of two types, as OpenVINO's ConvertPromoteTypes-14 defines it; and, for comparison, as NumPy,
-// PyTorch, JAX and TensorFlow do (docs/promotion.md).
+// Component core. The common type of two types, as OpenVINO's ConvertPromoteTypes-14 defines it; and, for comparison,
+// as NumPy, PyTorch, JAX and TensorFlow do (docs/promotion.md).
 #pragma once
 
 #include <cstdint>

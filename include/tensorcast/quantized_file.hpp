@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the quantized weights of a file or checkpoint one by one: their codes and scales as they are stored, or the
-// numbers that they stand for. file.hpp converts whole checkpoints without holding them.
+// Component files. Reads the quantized weights of a file or checkpoint one by one: their codes and scales as they are
+// stored, or the numbers that they stand for. file.hpp converts whole checkpoints without holding them.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements. Files that are only
-// read may have a ByteSource instead (byte_source.hpp).
+// Component files. Files and checkpoints behind URLs, such as s3://bucket/model: a store that the caller implements.
+// Files that are only read may have a ByteSource instead (byte_source.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors in which results are returned: in the memory of Execution, and not zeroed before they are written.
+// Component core. Vectors in which results are returned: in the memory of Execution, and not zeroed before they are
+// written.
 #pragma once
 
 #include <algorithm>

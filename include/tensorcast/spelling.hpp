@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights as the tensors of a checkpoint: the names, types and packing of the tool whose spelling it is.
+// Component files. Quantized weights as the tensors of a checkpoint: the names, types and packing of the tool whose
+// spelling it is.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts of arrays whose elements are any distance apart: slices, transposed arrays, broadcast ones, arrays of files.
+// Component core. Casts of arrays whose elements are any distance apart: slices, transposed arrays, broadcast ones,
+// arrays of files.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that have kernels of their own.
+// Component core. The instruction sets that have kernels of their own.
 #pragma once
 
 #include <cstdint>

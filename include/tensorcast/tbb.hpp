@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An arena of oneTBB as the threads of a conversion. Needs oneTBB's headers; the program links oneTBB.
+// Component core. An arena of oneTBB as the threads of a conversion. Needs oneTBB's headers; the program links oneTBB.
 #pragma once
 
 #include <cstddef>

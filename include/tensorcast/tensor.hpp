@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed, low bits first.
+// Component core. Tensor, which owns its elements or shares them. Dense, in C order; types under 8 bits are packed,
+// low bits first.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "tensorcast/element.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
+#include "tensorcast/packed.hpp"
 #include "tensorcast/view.hpp"
 
 namespace tensorcast {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads tensors from a file and writes tensors to a file; file.hpp converts whole checkpoints without holding them.
+// Component files. Reads tensors from a file and writes tensors to a file; file.hpp converts whole checkpoints without
+// holding them.
 #pragma once
 
 #include <cstddef>

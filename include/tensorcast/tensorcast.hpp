@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything: all headers of the component `models`, which contains `files` and `core`. A source that casts arrays only
+// Component models. Everything: all headers of C++ but tbb.hpp, which needs oneTBB's. A source that casts arrays only
 // compiles faster with tensorcast/typed_cast.hpp or tensorcast/cast.hpp (docs/headers.md).
 #pragma once
 
+#include "tensorcast/block.hpp"
+#include "tensorcast/budget.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/checkpoint.hpp"
 #include "tensorcast/detect_recipes.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/element.hpp"
+#include "tensorcast/element_code.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"
 #include "tensorcast/explain.hpp"
+#include "tensorcast/export.hpp"
+#include "tensorcast/facts.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/node.hpp"
+#include "tensorcast/onnx.hpp"
+#include "tensorcast/packed.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/quantized_file.hpp"
+#include "tensorcast/remote_store.hpp"
+#include "tensorcast/result_vector.hpp"
+#include "tensorcast/spelling.hpp"
+#include "tensorcast/strided.hpp"
 #include "tensorcast/target.hpp"
 #include "tensorcast/tensor.hpp"
 #include "tensorcast/tensor_file.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Component core. The version of these headers, and that of the library.
 #pragma once
 
 #include "tensorcast/export.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes small files, such as rules and reports, with the guarantees of files of tensors.
+// Component files. Reads and writes small files, such as rules and reports, with the guarantees of files of tensors.
 #pragma once
 
 #include <cstdint>

@@ -2,14 +2,11 @@
 #include "tensorcast/dtype.hpp"
 
 #include <array>
-#include <cmath>
-#include <limits>
 #include <string>
 
 #include "dtype/dtype_table.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
-#include "dtype/number_range.hpp"
 #include "dtype/spellings.hpp"
 
 namespace tensorcast {
@@ -52,46 +49,7 @@ std::string special_codes_text(const DTypeRow& row) {
 }
 
 DTypeFacts facts_of(const DTypeRow& row, std::string_view special_codes) {
-  DTypeFacts facts{.dtype = row.id,
-                   .name = row.name,
-                   .family = row.family,
-                   .bits = row.bits,
-                   .exponent_bits = 0,
-                   .mantissa_bits = 0,
-                   .bias = 0,
-                   .has_infinity = false,
-                   .has_nan = false,
-                   .lowest = 0.0,
-                   .largest = 0.0,
-                   .smallest_positive = 0.0,
-                   .since_opset = row.since_opset,
-                   .special_codes = special_codes,
-                   .spellings = spellings(row.id)};
-  switch (row.family) {
-    case Family::floating: {
-      const FloatFormat& format = row.format;
-      facts.exponent_bits = format.exponent_bits;
-      facts.mantissa_bits = format.mantissa_bits;
-      facts.bias = format.bias;
-      facts.has_infinity = format.has_infinity();
-      facts.has_nan = format.has_nan();
-      facts.largest = largest_of(row);
-      facts.lowest = lowest_of(row);
-      facts.smallest_positive = std::ldexp(1.0, format.min_exponent() - (format.has_zero ? format.mantissa_bits : 0));
-      break;
-    }
-    case Family::integer:
-      facts.largest = largest_of(row);
-      facts.lowest = lowest_of(row);
-      facts.smallest_positive = 1.0;
-      break;
-    case Family::boolean:
-      facts.largest = facts.smallest_positive = 1.0;
-      break;
-    case Family::text:
-      break;
-  }
-  return facts;
+  return {number_facts(row.id), row.id, row.name, row.family, row.since_opset, special_codes, spellings(row.id)};
 }
 
 }  // namespace
@@ -114,17 +72,6 @@ std::string_view name(DType dtype) noexcept {
   return row ? row->name : "undefined";
 }
 
-Family family(DType dtype) noexcept {
-  if (dtype == DType::uint1) return Family::integer;
-  const DTypeRow* row = find_row(dtype);
-  return row ? row->family : Family::text;
-}
-
-bool is_signed(DType dtype) noexcept {
-  const DTypeRow* row = find_row(dtype);
-  return row && row->is_signed;
-}
-
 int since_opset(DType dtype) noexcept {
   const DTypeRow* row = find_row(dtype);
   return row ? row->since_opset : 0;
@@ -142,14 +89,9 @@ const DTypeFacts& facts(DType dtype) noexcept {
     }
   };
   static const Table table;
-  static constexpr DTypeFacts no_type{.name = "undefined"};
-  static const DTypeFacts uint1{.dtype = DType::uint1,
-                                .name = "uint1",
-                                .family = Family::integer,
-                                .bits = 1,
-                                .largest = 1.0,
-                                .smallest_positive = 1.0,
-                                .spellings = spellings(DType::uint1)};
+  static constexpr DTypeFacts no_type{{}, DType::undefined, "undefined"};
+  static const DTypeFacts uint1{number_facts(DType::uint1), DType::uint1, "uint1", Family::integer, 0, {},
+                                spellings(DType::uint1)};
   if (dtype == DType::uint1) return uint1;
   return is_castable(dtype) ? table.rows[row_number(dtype)] : no_type;
 }

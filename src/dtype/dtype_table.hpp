@@ -1,270 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per type. A type is an enumerator in tensorcast/dtype.hpp and a row here; everything else derives from the
-// row, unless the type is of a new family.
+// One row per type: its names. A type is an enumerator and a row in tensorcast/facts.hpp, and a row here; everything
+// else derives from the rows, unless the type is of a new family.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <string_view>
 
-#include "dtype/float_format.hpp"
 #include "tensorcast/dtype.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
-struct DTypeRow {
-  DType id = DType::undefined;
+struct DTypeRow : detail::TypeRow {
   std::string_view name;
-  Family family = Family::floating;
-  int bits = 0;  // of one packed element; 0 for text
-  bool is_signed = false;
-  int since_opset = 1;      // first opset whose Cast has the type; 0: ONNX lacks it
-  FloatFormat format = {};  // floating only
+  int since_opset = 1;  // first opset whose Cast has the type; 0: ONNX lacks it
   // The spellings that users may write besides the name: ONNX, OpenVINO, safetensors, NumPy (with its byte order mark,
   // as a bare i4 is four bits everywhere else), torch, short forms. Case and underscores do not matter.
   std::array<std::string_view, 12> spellings = {};
 };
 
+constexpr DTypeRow dtype_row(DType id, std::string_view name, int since_opset,
+                             std::initializer_list<std::string_view> spellings) {
+  DTypeRow row{detail::type_row(id), name, since_opset, {}};
+  std::copy(spellings.begin(), spellings.end(), row.spellings.begin());
+  return row;
+}
+
 // In the order in which the project lists the types.
 inline constexpr auto dtype_table = std::to_array<DTypeRow>({
-    {.id = DType::float64,
-     .name = "float64",
-     .family = Family::floating,
-     .bits = 64,
-     .is_signed = true,
-     .since_opset = 1,
-     .format = {.exponent_bits = 11, .mantissa_bits = 52, .bias = 1023},
-     .spellings = {"DOUBLE", "tensor(double)", "f64", "<f8", "torch.float64", "fp64"}},
-    {.id = DType::float32,
-     .name = "float32",
-     .family = Family::floating,
-     .bits = 32,
-     .is_signed = true,
-     .since_opset = 1,
-     .format = {.exponent_bits = 8, .mantissa_bits = 23, .bias = 127},
-     .spellings = {"FLOAT", "tensor(float)", "f32", "<f4", "torch.float32", "torch.float", "fp32", "single"}},
-    {.id = DType::float16,
-     .name = "float16",
-     .family = Family::floating,
-     .bits = 16,
-     .is_signed = true,
-     .since_opset = 1,
-     .format = {.exponent_bits = 5, .mantissa_bits = 10, .bias = 15},
-     .spellings = {"tensor(float16)", "f16", "<f2", "torch.float16", "half", "fp16"}},
-    {.id = DType::bfloat16,
-     .name = "bfloat16",
-     .family = Family::floating,
-     .bits = 16,
-     .is_signed = true,
-     .since_opset = 13,
-     .format = {.exponent_bits = 8, .mantissa_bits = 7, .bias = 127},
-     .spellings = {"tensor(bfloat16)", "bf16", "torch.bfloat16", "brain"}},
-    {.id = DType::float8_e4m3fn,
-     .name = "float8_e4m3fn",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 19,
-     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 7, .nonfinite = NonFinite::nan_all_ones},
-     .spellings = {"FLOAT8E4M3FN", "tensor(float8e4m3fn)", "F8_E4M3", "torch.float8_e4m3fn", "e4m3fn", "fp8_e4m3fn",
-                   "f8e4m3fn"}},
-    {.id = DType::float8_e4m3fnuz,
-     .name = "float8_e4m3fnuz",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 19,
-     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 8, .nonfinite = NonFinite::nan_negative_zero},
-     .spellings = {"FLOAT8E4M3FNUZ", "tensor(float8e4m3fnuz)", "F8_E4M3FNUZ", "torch.float8_e4m3fnuz", "e4m3fnuz",
-                   "fp8e4m3fnuz", "binary8p4sf"}},
-    {.id = DType::float8_e5m2,
-     .name = "float8_e5m2",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 19,
-     .format = {.exponent_bits = 5, .mantissa_bits = 2, .bias = 15},
-     .spellings = {"FLOAT8E5M2", "tensor(float8e5m2)", "f8e5m2", "F8_E5M2", "torch.float8_e5m2", "e5m2", "fp8e5m2"}},
-    {.id = DType::float8_e5m2fnuz,
-     .name = "float8_e5m2fnuz",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 19,
-     .format = {.exponent_bits = 5, .mantissa_bits = 2, .bias = 16, .nonfinite = NonFinite::nan_negative_zero},
-     .spellings = {"FLOAT8E5M2FNUZ", "tensor(float8e5m2fnuz)", "F8_E5M2FNUZ", "torch.float8_e5m2fnuz", "e5m2fnuz",
-                   "fp8e5m2fnuz", "binary8p3sf"}},
-    {.id = DType::float8_e8m0fnu,
-     .name = "float8_e8m0fnu",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = false,
-     .since_opset = 24,
-     .format = {.exponent_bits = 8,
-                .mantissa_bits = 0,
-                .bias = 127,
-                .nonfinite = NonFinite::nan_all_ones,
-                .has_sign = false,
-                .has_zero = false},
-     .spellings = {"FLOAT8E8M0", "tensor(float8e8m0)", "f8e8m0", "F8_E8M0", "torch.float8_e8m0fnu", "e8m0", "e8m0fnu",
-                   "fp8e8m0", "ue8m0"}},
-    {.id = DType::float8_e4m3,
-     .name = "float8_e4m3",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 0,
-     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 7}},
-    {.id = DType::float8_e3m4,
-     .name = "float8_e3m4",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 0,
-     .format = {.exponent_bits = 3, .mantissa_bits = 4, .bias = 3},
-     .spellings = {"e3m4", "f8e3m4", "fp8e3m4"}},
-    {.id = DType::float8_e4m3b11fnuz,
-     .name = "float8_e4m3b11fnuz",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 0,
-     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 11, .nonfinite = NonFinite::nan_negative_zero},
-     .spellings = {"e4m3b11fnuz", "e4m3b11", "f8e4m3b11fnuz", "fp8e4m3b11fnuz"}},
-    {.id = DType::float8_e5m3fnu,
-     .name = "float8_e5m3fnu",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = false,
-     .since_opset = 0,
-     .format = {.exponent_bits = 5,
-                .mantissa_bits = 3,
-                .bias = 15,
-                .nonfinite = NonFinite::nan_all_ones,
-                .has_sign = false},  // 0 to 114688
-     .spellings = {"ue5m3", "e5m3fnu", "f8e5m3fnu", "fp8ue5m3"}},
-    {.id = DType::binary8p4se,
-     .name = "binary8p4se",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 0,
-     .format = {.exponent_bits = 4, .mantissa_bits = 3, .bias = 8, .nonfinite = NonFinite::nan_and_infinity}},
-    {.id = DType::binary8p3se,
-     .name = "binary8p3se",
-     .family = Family::floating,
-     .bits = 8,
-     .is_signed = true,
-     .since_opset = 0,
-     .format = {.exponent_bits = 5, .mantissa_bits = 2, .bias = 16, .nonfinite = NonFinite::nan_and_infinity}},
-    {.id = DType::float6_e2m3fn,
-     .name = "float6_e2m3fn",
-     .family = Family::floating,
-     .bits = 6,
-     .is_signed = true,
-     .since_opset = 28,
-     .format = {.exponent_bits = 2, .mantissa_bits = 3, .bias = 1, .nonfinite = NonFinite::none},
-     .spellings = {"FLOAT6E2M3", "tensor(float6e2m3)", "f6e2m3", "F6_E2M3", "e2m3", "e2m3fn", "fp6e2m3", "f6e2m3fn"}},
-    {.id = DType::float6_e3m2fn,
-     .name = "float6_e3m2fn",
-     .family = Family::floating,
-     .bits = 6,
-     .is_signed = true,
-     .since_opset = 28,
-     .format = {.exponent_bits = 3, .mantissa_bits = 2, .bias = 3, .nonfinite = NonFinite::none},
-     .spellings = {"FLOAT6E3M2", "tensor(float6e3m2)", "f6e3m2", "F6_E3M2", "e3m2", "e3m2fn", "fp6e3m2", "f6e3m2fn"}},
-    {.id = DType::float4_e2m1fn,
-     .name = "float4_e2m1fn",
-     .family = Family::floating,
-     .bits = 4,
-     .is_signed = true,
-     .since_opset = 23,
-     .format = {.exponent_bits = 2, .mantissa_bits = 1, .bias = 1, .nonfinite = NonFinite::none},
-     .spellings = {"FLOAT4E2M1", "tensor(float4e2m1)", "f4e2m1", "F4", "torch.float4_e2m1fn_x2", "e2m1", "e2m1fn",
-                   "fp4", "fp4e2m1", "f4e2m1fn"}},
-    {.id = DType::int64,
-     .name = "int64",
-     .family = Family::integer,
-     .bits = 64,
-     .is_signed = true,
-     .spellings = {"tensor(int64)", "i64", "<i8", "torch.int64", "long"}},
-    {.id = DType::int32,
-     .name = "int32",
-     .family = Family::integer,
-     .bits = 32,
-     .is_signed = true,
-     .spellings = {"tensor(int32)", "i32", "<i4", "torch.int32", "torch.int"}},
-    {.id = DType::int16,
-     .name = "int16",
-     .family = Family::integer,
-     .bits = 16,
-     .is_signed = true,
-     .spellings = {"tensor(int16)", "i16", "<i2", "torch.int16", "short"}},
-    {.id = DType::int8,
-     .name = "int8",
-     .family = Family::integer,
-     .bits = 8,
-     .is_signed = true,
-     .spellings = {"tensor(int8)", "I8", "|i1", "torch.int8"}},
-    {.id = DType::int4,
-     .name = "int4",
-     .family = Family::integer,
-     .bits = 4,
-     .is_signed = true,
-     .since_opset = 21,
-     .spellings = {"tensor(int4)", "torch.int4"}},
-    {.id = DType::int2,
-     .name = "int2",
-     .family = Family::integer,
-     .bits = 2,
-     .is_signed = true,
-     .since_opset = 25,
-     .spellings = {"tensor(int2)", "torch.int2"}},
-    {.id = DType::uint64,
-     .name = "uint64",
-     .family = Family::integer,
-     .bits = 64,
-     .spellings = {"tensor(uint64)", "u64", "<u8", "torch.uint64"}},
-    {.id = DType::uint32,
-     .name = "uint32",
-     .family = Family::integer,
-     .bits = 32,
-     .spellings = {"tensor(uint32)", "u32", "<u4", "torch.uint32"}},
-    {.id = DType::uint16,
-     .name = "uint16",
-     .family = Family::integer,
-     .bits = 16,
-     .spellings = {"tensor(uint16)", "u16", "<u2", "torch.uint16"}},
-    {.id = DType::uint8,
-     .name = "uint8",
-     .family = Family::integer,
-     .bits = 8,
-     .spellings = {"tensor(uint8)", "U8", "|u1", "torch.uint8"}},
-    {.id = DType::uint4,
-     .name = "uint4",
-     .family = Family::integer,
-     .bits = 4,
-     .since_opset = 21,
-     .spellings = {"tensor(uint4)", "torch.uint4"}},
-    {.id = DType::uint2,
-     .name = "uint2",
-     .family = Family::integer,
-     .bits = 2,
-     .since_opset = 25,
-     .spellings = {"tensor(uint2)", "torch.uint2"}},
-    {.id = DType::boolean,
-     .name = "bool",
-     .family = Family::boolean,
-     .bits = 8,
-     .spellings = {"tensor(bool)", "boolean", "|b1", "?", "torch.bool"}},
-    {.id = DType::string,
-     .name = "string",
-     .family = Family::text,
-     .bits = 0,
-     .since_opset = 9,
-     .spellings = {"tensor(string)", "str"}},
+    dtype_row(DType::float64, "float64", 1, {"DOUBLE", "tensor(double)", "f64", "<f8", "torch.float64", "fp64"}),
+    dtype_row(DType::float32, "float32", 1,
+              {"FLOAT", "tensor(float)", "f32", "<f4", "torch.float32", "torch.float", "fp32", "single"}),
+    dtype_row(DType::float16, "float16", 1, {"tensor(float16)", "f16", "<f2", "torch.float16", "half", "fp16"}),
+    dtype_row(DType::bfloat16, "bfloat16", 13, {"tensor(bfloat16)", "bf16", "torch.bfloat16", "brain"}),
+    dtype_row(
+        DType::float8_e4m3fn, "float8_e4m3fn", 19,
+        {"FLOAT8E4M3FN", "tensor(float8e4m3fn)", "F8_E4M3", "torch.float8_e4m3fn", "e4m3fn", "fp8_e4m3fn", "f8e4m3fn"}),
+    dtype_row(DType::float8_e4m3fnuz, "float8_e4m3fnuz", 19,
+              {"FLOAT8E4M3FNUZ", "tensor(float8e4m3fnuz)", "F8_E4M3FNUZ", "torch.float8_e4m3fnuz", "e4m3fnuz",
+               "fp8e4m3fnuz", "binary8p4sf"}),
+    dtype_row(DType::float8_e5m2, "float8_e5m2", 19,
+              {"FLOAT8E5M2", "tensor(float8e5m2)", "f8e5m2", "F8_E5M2", "torch.float8_e5m2", "e5m2", "fp8e5m2"}),
+    dtype_row(DType::float8_e5m2fnuz, "float8_e5m2fnuz", 19,
+              {"FLOAT8E5M2FNUZ", "tensor(float8e5m2fnuz)", "F8_E5M2FNUZ", "torch.float8_e5m2fnuz", "e5m2fnuz",
+               "fp8e5m2fnuz", "binary8p3sf"}),
+    dtype_row(DType::float8_e8m0fnu, "float8_e8m0fnu", 24,
+              {"FLOAT8E8M0", "tensor(float8e8m0)", "f8e8m0", "F8_E8M0", "torch.float8_e8m0fnu", "e8m0", "e8m0fnu",
+               "fp8e8m0", "ue8m0"}),
+    dtype_row(DType::float8_e4m3, "float8_e4m3", 0, {}),
+    dtype_row(DType::float8_e3m4, "float8_e3m4", 0, {"e3m4", "f8e3m4", "fp8e3m4"}),
+    dtype_row(DType::float8_e4m3b11fnuz, "float8_e4m3b11fnuz", 0,
+              {"e4m3b11fnuz", "e4m3b11", "f8e4m3b11fnuz", "fp8e4m3b11fnuz"}),
+    dtype_row(DType::float8_e5m3fnu, "float8_e5m3fnu", 0, {"ue5m3", "e5m3fnu", "f8e5m3fnu", "fp8ue5m3"}),
+    dtype_row(DType::binary8p4se, "binary8p4se", 0, {}),
+    dtype_row(DType::binary8p3se, "binary8p3se", 0, {}),
+    dtype_row(DType::float6_e2m3fn, "float6_e2m3fn", 28,
+              {"FLOAT6E2M3", "tensor(float6e2m3)", "f6e2m3", "F6_E2M3", "e2m3", "e2m3fn", "fp6e2m3", "f6e2m3fn"}),
+    dtype_row(DType::float6_e3m2fn, "float6_e3m2fn", 28,
+              {"FLOAT6E3M2", "tensor(float6e3m2)", "f6e3m2", "F6_E3M2", "e3m2", "e3m2fn", "fp6e3m2", "f6e3m2fn"}),
+    dtype_row(DType::float4_e2m1fn, "float4_e2m1fn", 23,
+              {"FLOAT4E2M1", "tensor(float4e2m1)", "f4e2m1", "F4", "torch.float4_e2m1fn_x2", "e2m1", "e2m1fn", "fp4",
+               "fp4e2m1", "f4e2m1fn"}),
+    dtype_row(DType::int64, "int64", 1, {"tensor(int64)", "i64", "<i8", "torch.int64", "long"}),
+    dtype_row(DType::int32, "int32", 1, {"tensor(int32)", "i32", "<i4", "torch.int32", "torch.int"}),
+    dtype_row(DType::int16, "int16", 1, {"tensor(int16)", "i16", "<i2", "torch.int16", "short"}),
+    dtype_row(DType::int8, "int8", 1, {"tensor(int8)", "I8", "|i1", "torch.int8"}),
+    dtype_row(DType::int4, "int4", 21, {"tensor(int4)", "torch.int4"}),
+    dtype_row(DType::int2, "int2", 25, {"tensor(int2)", "torch.int2"}),
+    dtype_row(DType::uint64, "uint64", 1, {"tensor(uint64)", "u64", "<u8", "torch.uint64"}),
+    dtype_row(DType::uint32, "uint32", 1, {"tensor(uint32)", "u32", "<u4", "torch.uint32"}),
+    dtype_row(DType::uint16, "uint16", 1, {"tensor(uint16)", "u16", "<u2", "torch.uint16"}),
+    dtype_row(DType::uint8, "uint8", 1, {"tensor(uint8)", "U8", "|u1", "torch.uint8"}),
+    dtype_row(DType::uint4, "uint4", 21, {"tensor(uint4)", "torch.uint4"}),
+    dtype_row(DType::uint2, "uint2", 25, {"tensor(uint2)", "torch.uint2"}),
+    dtype_row(DType::boolean, "bool", 1, {"tensor(bool)", "boolean", "|b1", "?", "torch.bool"}),
+    dtype_row(DType::string, "string", 9, {"tensor(string)", "str"}),
 });
 
 // Types that have numbers: all but text.
@@ -275,56 +90,36 @@ inline constexpr std::size_t number_type_count = [] {
 }();
 
 namespace dtype_detail {
-// Types that ONNX lacks have numbers from this on.
-inline constexpr int first_own_code = 1001;
-
-// One more than the largest number of a castable type, of ONNX's or of our own.
-constexpr int code_limit(bool own) {
-  int limit = own ? first_own_code : 0;
-  for (const DTypeRow& row : dtype_table) {
-    const auto code = static_cast<int>(row.id);
-    if ((code >= first_own_code) == own && code >= limit) limit = code + 1;
-  }
-  return limit;
-}
-inline constexpr int onnx_code_limit = code_limit(false);
-inline constexpr int own_code_limit = code_limit(true);
-
-// The place of a number in row_index: ONNX's numbers, then our own. -1 for numbers of no type.
-constexpr int place_of(std::int32_t code) noexcept {
-  if (code >= 0 && code < onnx_code_limit) return code;
-  return code >= first_own_code && code < own_code_limit ? code - first_own_code + onnx_code_limit : -1;
-}
-
+// The index in dtype_table of each row of detail::type_rows; -1 for types that cannot be cast.
 constexpr auto index_by_place() {
-  std::array<signed char, onnx_code_limit + own_code_limit - first_own_code> index{};
+  std::array<signed char, detail::type_row_count> index{};
   index.fill(-1);
   for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-    const int place = place_of(static_cast<std::int32_t>(dtype_table[i].id));
-    if (place >= 0) index[static_cast<std::size_t>(place)] = static_cast<signed char>(i);
+    index[static_cast<std::size_t>(detail::place_of(dtype_table[i].id))] = static_cast<signed char>(i);
   }
   return index;
 }
 inline constexpr auto row_index = index_by_place();
 
-// Reports whether each row has a number of its own, in the range that its opset says, and the fields of floats add up.
+// Reports whether each type but uint1 has a row of names, and each row a number in the range that its opset says.
 constexpr bool table_is_sound() {
-  std::size_t numbers = 0;
-  for (const signed char index : row_index) numbers += index < 0 ? 0 : 1;
   for (const DTypeRow& row : dtype_table) {
-    if ((static_cast<int>(row.id) < first_own_code) != (row.since_opset > 0) || row.id == DType::uint1) return false;
-    if (row.family == Family::floating && row.format.bits() != row.bits) return false;
-    if (row.bits != bit_width(row.id)) return false;  // which is public, so that it can be constexpr
+    if ((static_cast<int>(row.id) < detail::first_own_code) != (row.since_opset > 0)) return false;
   }
-  return numbers == dtype_table.size();
+  std::size_t named = 0;
+  for (std::size_t place = 0; place < row_index.size(); ++place) {
+    const DType id = detail::type_rows[place].id;
+    if ((row_index[place] >= 0) != (id != DType::undefined && id != DType::uint1)) return false;
+    named += row_index[place] >= 0 ? 1 : 0;
+  }
+  return named == dtype_table.size();
 }
 static_assert(table_is_sound());
 }  // namespace dtype_detail
 
 // The row of a castable type, or null.
 [[nodiscard]] constexpr const DTypeRow* find_row(DType dtype) noexcept {
-  const int place = dtype_detail::place_of(static_cast<std::int32_t>(dtype));
-  const int index = place < 0 ? -1 : dtype_detail::row_index[static_cast<std::size_t>(place)];
+  const int index = dtype_detail::row_index[static_cast<std::size_t>(detail::place_of(dtype))];
   return index < 0 ? nullptr : &dtype_table[static_cast<std::size_t>(index)];
 }
 

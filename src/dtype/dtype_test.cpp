@@ -18,8 +18,9 @@ TEST(DTypeTable, HoldsEveryTypeOnce) {
 }
 
 TEST(DTypeTable, NumbersWithoutATypeAreHarmless) {
+  constexpr int own_code_limit = detail::first_own_code + detail::type_row_count - detail::onnx_code_limit;
   for (const int number :
-       {-1, 0, 14, 15, dtype_detail::onnx_code_limit, 1000, 1001, dtype_detail::own_code_limit, 2147483647}) {
+       {-2147483647 - 1, -1, 0, 14, 15, detail::onnx_code_limit, 1000, 1001, own_code_limit, 1029, 1030, 2147483647}) {
     const auto dtype = static_cast<DType>(number);
     EXPECT_FALSE(is_castable(dtype)) << number;
     EXPECT_EQ(bit_width(dtype), dtype == DType::uint1 ? 1 : 0) << number;
@@ -75,6 +76,23 @@ TEST(DTypeFacts, RangesOfTheFloats) {
   EXPECT_EQ(facts(DType::bfloat16).smallest_positive, 0x1p-133);
   EXPECT_EQ(facts(DType::int4).lowest, -8.0);
   EXPECT_EQ(facts(DType::uint2).largest, 3.0);
+}
+
+TEST(DTypeFacts, AreConstant) {
+  constexpr NumberFacts half = number_facts(DType::float16);
+  static_assert(half.bits == 16 && half.exponent_bits == 5 && half.mantissa_bits == 10 && half.bias == 15);
+  static_assert(half.largest == 65504.0 && half.lowest == -65504.0 && half.epsilon == 0x1p-10);
+  static_assert(half.smallest_positive == 0x1p-24 && half.smallest_normal == 0x1p-14);
+  static_assert(half.is_signed && half.has_infinity && half.has_nan && half.has_negative_zero);
+  constexpr NumberFacts fnuz = number_facts(DType::float8_e4m3fnuz);
+  static_assert(fnuz.is_signed && !fnuz.has_infinity && fnuz.has_nan && !fnuz.has_negative_zero);
+  constexpr NumberFacts power = number_facts(DType::float8_e8m0fnu);
+  static_assert(!power.is_signed && power.epsilon == 1.0 && power.smallest_normal == 0x1p-127);
+  static_assert(number_facts(DType::float64).smallest_positive == 0x1p-1074);
+  static_assert(number_facts(DType::int64).largest == 0x1p63 && number_facts(DType::int4).lowest == -8.0);
+  static_assert(number_facts(DType::boolean).largest == 1.0 && number_facts(DType::uint1).bits == 1);
+  static_assert(number_facts(static_cast<DType>(99)).bits == 0 && number_facts(DType::string).largest == 0.0);
+  for (const DType dtype : all_dtypes()) EXPECT_EQ(facts(dtype).smallest_normal, number_facts(dtype).smallest_normal);
 }
 
 TEST(DTypeFacts, SpecialCodes) {

@@ -33,9 +33,16 @@ Result<Value> value_of(const Numbers& numbers, const Shape& shape, DType to, con
 }
 
 double rounded(double value, DType precision) {
-  if (precision == DType::float32) return static_cast<float>(value);
-  if (precision != DType::float16 && precision != DType::bfloat16) return value;
-  return detail::decode_element(precision, detail::encode_element(value, precision));
+  switch (precision) {
+    case DType::float32:
+      return static_cast<float>(value);
+    case DType::float16:
+      return static_cast<double>(float16(value));
+    case DType::bfloat16:
+      return static_cast<double>(bfloat16(value));
+    default:
+      return value;
+  }
 }
 
 // The product rounded to odd, so that rounding it again to 24 digits or fewer rounds the exact product once.
