@@ -140,6 +140,30 @@ TC_API size_t tc_storage_bytes(tc_dtype dtype, size_t count);
 TC_API tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t count,
                          const tc_cast_options* options);
 
+/* A conversion between two types whose types and options are checked already, for casts of a few elements at a time. A
+   plain struct, which may be copied within the process and used by several threads at once; nothing is to be freed. */
+typedef struct tc_prepared_cast {
+  uint64_t opaque[10];
+} tc_prepared_cast;
+
+#define TC_PREPARED_CAST_INIT \
+  {                           \
+    { 0 }                     \
+  }
+
+/* Fills *prepared for tc_run_prepared().
+   Options  NULL means the defaults. `threads` and `executor` are not used.
+   Errors   as tc_cast, of types and options; *prepared is then unchanged. */
+TC_API tc_status tc_prepare_cast(tc_dtype from, tc_dtype to, const tc_cast_options* options,
+                                 tc_prepared_cast* prepared);
+
+/* Converts `count` elements on the calling thread: sizes, overlap, results and errors are those of tc_cast.
+   Errors   also TC_INVALID_ARGUMENT: a struct that tc_prepare_cast() did not fill in this process, or that has changed
+            since.
+   Cost     about 5 ns for up to 16 elements. Options that demand errors, and a scale, prepare their work in each call:
+            0.1 to 0.5 us. Allocates nothing unless it fails. */
+TC_API tc_status tc_run_prepared(const tc_prepared_cast* prepared, const void* src, void* dst, size_t count);
+
 /* Converts arrays whose elements are any distance apart, in blocks.
    Sizes    shape and strides have `rank` entries. Strides are bytes, of any sign; NULL: C order, packed. Types under 8
             bits are packed in C order: their strides are NULL. src and dst point at the element of indices 0.

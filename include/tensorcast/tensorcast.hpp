@@ -14,6 +14,7 @@
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/node.hpp"
+#include "tensorcast/prepared_cast.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/quantized_file.hpp"
 #include "tensorcast/target.hpp"
