@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -120,6 +121,36 @@ struct CodeRange {
                                                      const MutableTensorView& out, const CastOptions& options = {},
                                                      CastReport* report = nullptr, const Execution& execution = {});
 
+// Rows of one weight to one type, a few at a time: what dequantize() checks and prepares is done once. Borrows the
+// arrays of the tensor; its global scale, group index and table are read once, the others in each call. For one thread
+// at a time: each thread prepares its own.
+class PreparedDequantize {
+ public:
+  TENSORCAST_API PreparedDequantize(PreparedDequantize&& other) noexcept;
+  TENSORCAST_API PreparedDequantize& operator=(PreparedDequantize&& other) noexcept;
+  TENSORCAST_API ~PreparedDequantize();
+
+  // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, on the calling thread.
+  // Errors: invalid_argument (a null buffer, rows that the weight lacks), and those of cast() that the options demand.
+  // Cost: O(count), allocates nothing for ggml's blocks.
+  [[nodiscard]] TENSORCAST_API Result<void> operator()(std::int64_t first, std::int64_t count, void* dst) noexcept;
+  // The same with codes that lie elsewhere: those of code_range(tensor, first, count). The tensor's own may be empty.
+  [[nodiscard]] TENSORCAST_API Result<void> operator()(std::span<const std::byte> codes, std::int64_t first,
+                                                       std::int64_t count, void* dst) noexcept;
+  // As code_range() of the tensor.
+  [[nodiscard]] TENSORCAST_API Result<CodeRange> code_range(std::int64_t first, std::int64_t count) const noexcept;
+
+ private:
+  friend struct PreparedDequantizeAccess;
+  struct State;
+  explicit PreparedDequantize(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+// Errors: as dequantize(), of the tensor, the type and the options. Allocates.
+[[nodiscard]] TENSORCAST_API Result<PreparedDequantize> prepare_dequantize(const BlockTensor& tensor, DType to,
+                                                                           const CastOptions& options = {});
+
 // A format by its name, with the shape of its blocks.
 struct BlockFormat {
   std::string_view scheme;    // "fp8-block", "nvfp4", "int4-group", "q4_k"
@@ -229,6 +260,51 @@ struct QuantizedTensor {
 [[nodiscard]] TENSORCAST_API Result<QuantizedTensor> quantize(const TensorView& weight, const BlockFormat& format,
                                                               const QuantizeOptions& options = {},
                                                               const Execution& execution = {});
+
+// The bytes of a weight in blocks, for quantize_rows().
+struct QuantizedSizes {
+  std::int64_t rows = 0;        // the product of all dimensions but the last
+  std::size_t codes = 0;        // bytes of all rows
+  std::size_t row_codes = 0;    // of one row
+  std::size_t scales = 0;       // bytes; 0: inside of the codes
+  std::size_t zero_points = 0;  // bytes; 0: none
+  std::int64_t block_rows = 1;  // rows that share scales
+  DType codes_dtype = DType::uint8;
+  DType scales_dtype = DType::undefined;
+  std::optional<float> global_scale = {};  // for options.maximum, if the format has one; as QuantizedTensor has it
+};
+
+// The caller's memory for all rows of a weight, of the sizes of QuantizedSizes.
+struct QuantizedBuffers {
+  std::span<std::byte> codes = {};
+  std::span<std::byte> scales = {};
+  std::span<std::int8_t> zero_points = {};
+};
+
+// The sizes of a weight of this shape. Errors: as quantize(), of format, shape and options.
+[[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape,
+                                                                    const QuantizeOptions& options = {});
+[[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape,
+                                                                    const QuantizeOptions& options = {});
+
+// Quantizes the rows of `src` to rows [first_row, first_row + src's rows) of a weight in the caller's memory, on the
+// calling thread, as rows of a key-value cache are. The bytes are those of quantize() of the whole weight; but only a
+// call that has all rows tells that a weight is zero, whose default scales are 1.
+//
+// Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix.
+// Rows     that share scales come in one call: multiples of QuantizedSizes::block_rows, or up to the last row.
+// Maximum  a format with a scale for the whole weight needs options.maximum, as rows do not tell it: the largest
+//          magnitude of all rows, from calibration.
+// Errors   as quantize(), and invalid_argument: buffers of other sizes, rows beyond them, no maximum. An element counts
+//          from the first of `src`.
+// Cost     O(count). The first call of a thread with a format, options and columns allocates, later ones do not, except
+//          with Clip::mse or importance.
+[[nodiscard]] TENSORCAST_API Result<void> quantize_rows(const BlockFormat& format, const TensorView& src,
+                                                        std::int64_t first_row, const QuantizedBuffers& out,
+                                                        const QuantizeOptions& options = {});
+[[nodiscard]] TENSORCAST_API Result<void> quantize_rows(std::string_view scheme, const TensorView& src,
+                                                        std::int64_t first_row, const QuantizedBuffers& out,
+                                                        const QuantizeOptions& options = {});
 
 // The codes one a byte, in the low bits: floating-point codes, integers in two's complement. Not of GGUF.
 [[nodiscard]] TENSORCAST_API Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor);

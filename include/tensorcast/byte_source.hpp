@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file that is read: those of memory, or whatever the caller reads from. Component files.
+// Component files. The bytes of a file that is read: those of memory, or whatever the caller reads from.
 #pragma once
 
 #include <cstddef>

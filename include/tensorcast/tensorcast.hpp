@@ -5,6 +5,7 @@
 
 #include "tensorcast/block.hpp"
 #include "tensorcast/budget.hpp"
+#include "tensorcast/byte_source.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/detect_recipes.hpp"
@@ -22,6 +23,7 @@
 #include "tensorcast/node.hpp"
 #include "tensorcast/onnx.hpp"
 #include "tensorcast/packed.hpp"
+#include "tensorcast/prepared_cast.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/quantized_file.hpp"
 #include "tensorcast/remote_store.hpp"

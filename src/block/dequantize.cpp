@@ -216,16 +216,20 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
 // Rows [first, first + rows) of the weight into `out`.
 class Writer {
  public:
-  Writer(const Checked& checked, std::size_t first, const MutableTensorView& out, const codec::Policy& policy)
-      : checked_(checked),
-        first_(first),
-        to_(out.dtype),
-        out_(out.bytes.data()),
-        policy_(policy),
-        bypasses_cache_(checked.tensor->codes.bytes.size() + out.bytes.size() >= bypass_cache_min_bytes) {}
+  // `reader`: one that other calls use, too; null: each call of write() has its own.
+  Writer(const Checked& checked, DType to, const codec::Policy& policy, RowReader* reader = nullptr)
+      : checked_(checked), to_(to), policy_(policy), shared_reader_(reader), may_be_fused_(may_be_fused()) {}
+
+  // Where row `first` and those after it are written, and the bytes that are read and written in all.
+  void aim(std::size_t first, std::byte* out, std::size_t bytes) noexcept {
+    first_ = first;
+    out_ = out;
+    bypasses_cache_ = bytes >= bypass_cache_min_bytes;
+    bypasses_buffer_ = TENSORCAST_HAS_QUICK_BLOCKS && bypasses_cache_ && stores_bypass_buffer(active_target());
+  }
 
   Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
-    const bool is_fused = report == nullptr && may_be_fused();
+    const bool is_fused = report == nullptr && may_be_fused_;
     const Made made{.is_final = is_fused, .type = is_fused ? to_ : DType::float32, .report = report};
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
@@ -261,7 +265,12 @@ class Writer {
   }
 
   Result<void> write_rows(std::size_t begin, std::size_t end, const Made& made) const {
+    if (shared_reader_ != nullptr) return write_rows(begin, end, made, *shared_reader_);
     RowReader reader(checked_);
+    return write_rows(begin, end, made, reader);
+  }
+
+  Result<void> write_rows(std::size_t begin, std::size_t end, const Made& made, RowReader& reader) const {
     alignas(64) Numbers numbers;
     const bool is_flat = checked_.codes.packing == BlockPacking::flat;
     for (std::size_t row = begin; row < end; ++row) {
@@ -390,13 +399,15 @@ class Writer {
   }
 
   const Checked& checked_;
-  std::size_t first_;
+  std::size_t first_ = 0;
   DType to_;
-  std::byte* out_;
+  std::byte* out_ = nullptr;
   const codec::Policy& policy_;
+  RowReader* shared_reader_;
+  bool may_be_fused_;
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
-  bool bypasses_cache_;
-  bool bypasses_buffer_ = TENSORCAST_HAS_QUICK_BLOCKS && bypasses_cache_ && stores_bypass_buffer(active_target());
+  bool bypasses_cache_ = false;
+  bool bypasses_buffer_ = false;
   // Whether the codes of the next step are prefetched. The time with it: AVX-512 (Sapphire Rapids) 0.75 to 0.95, AVX2
   // (Zen 3) 1.0 to 1.1.
   bool prefetches_ = ops_.register_bytes >= 64;
@@ -426,44 +437,86 @@ Result<void> write_in_tasks(const Writer& writer, const Checked& checked, std::s
   return {};
 }
 
-Result<void> convert(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,
-                     const CastOptions& options, CastReport* report, const Execution& execution) {
-  Result<Checked> checked = check(tensor);
-  if (!checked) return std::move(checked).error();
-  if (family(out.dtype) != Family::floating || bit_width(out.dtype) < 8) {
+Result<void> check_target(DType to, const CastOptions& options) {
+  if (family(to) != Family::floating || bit_width(to) < 8) {
     return invalid("the target is no floating-point type of 8 bits or more");
   }
-  const Result<std::size_t> count = element_count(out.shape);
-  if (!count) return count.error();
   // The numbers have no place yet that the target could overlap: types and options are checked, as those of no element.
-  const Conversion none{nullptr, DType::float32, nullptr, out.dtype, 0};
-  if (Result<void> right = tensorcast::check(none, options); !right) return right;
-  if (*count != 0 && out.bytes.data() == nullptr) return invalid("the target buffer is null");
-  if (Result<void> size = check_size("target", out.dtype, *count, out.bytes.size()); !size) return size;
-  if (Result<void> threads = check_execution(execution); !threads) return threads;
-  if (*count == 0) return {};
-  if (checked->columns == 0 || *count % checked->columns != 0) {
-    return invalid(formatted("{} elements are no rows of {}", *count, checked->columns));
-  }
-  const std::size_t rows = *count / checked->columns;
-  const Result<CodeRange> range = range_of(*checked, first, static_cast<std::int64_t>(rows));
-  if (!range) return range.error();
-  const std::size_t all = checked->codes.count * checked->codes.matrix_bytes;
-  const std::size_t given = tensor.codes.bytes.size();
-  if (given != 0 && tensor.codes.bytes.data() == nullptr) return invalid("the codes are null");
-  if (given != all && given != range->end - range->begin) {
+  return tensorcast::check({nullptr, DType::float32, nullptr, to, 0}, options);
+}
+
+// Rows of a tensor whose codes are `given`: all of them, or those of the rows.
+// Sets where all codes would begin; only those of the rows are read.
+Result<void> take_codes(Checked& checked, std::span<const std::byte> given, const CodeRange& range) {
+  const std::size_t all = checked.codes.count * checked.codes.matrix_bytes;
+  if (!given.empty() && given.data() == nullptr) return invalid("the codes are null");
+  if (given.size() != all && given.size() != range.end - range.begin) {
     return invalid(
-        formatted("{} bytes of codes, where {} to {} of {} are needed", given, range->begin, range->end, all));
+        formatted("{} bytes of codes, where {} to {} of {} are needed", given.size(), range.begin, range.end, all));
   }
-  // Where all codes would begin; only those of the rows are read.
-  const auto data = reinterpret_cast<std::uintptr_t>(tensor.codes.bytes.data());
-  checked->codes.data = reinterpret_cast<const std::byte*>(given == all ? data : data - range->begin);
+  const auto data = reinterpret_cast<std::uintptr_t>(given.data());
+  checked.codes.data = reinterpret_cast<const std::byte*>(given.size() == all ? data : data - range.begin);
+  return {};
+}
+
+Result<void> convert(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,
+                     const CastOptions& options, CastReport* report, const Execution& execution) {
+  Checked checked = TRY(check(tensor));
+  TRY(check_target(out.dtype, options));
+  const std::size_t count = TRY(element_count(out.shape));
+  if (count != 0 && out.bytes.data() == nullptr) return invalid("the target buffer is null");
+  TRY(check_size("target", out.dtype, count, out.bytes.size()));
+  TRY(check_execution(execution));
+  if (count == 0) return {};
+  if (checked.columns == 0 || count % checked.columns != 0) {
+    return invalid(formatted("{} elements are no rows of {}", count, checked.columns));
+  }
+  const std::size_t rows = count / checked.columns;
+  const CodeRange range = TRY(range_of(checked, first, static_cast<std::int64_t>(rows)));
+  TRY(take_codes(checked, tensor.codes.bytes, range));
   const codec::Policy policy = codec::policy_of(options, DType::float32, out.dtype);
-  const Writer writer(*checked, static_cast<std::size_t>(first), out, policy);
-  return write_in_tasks(writer, *checked, static_cast<std::size_t>(first), rows, report, execution);
+  Writer writer(checked, out.dtype, policy);
+  writer.aim(static_cast<std::size_t>(first), out.bytes.data(), tensor.codes.bytes.size() + out.bytes.size());
+  return write_in_tasks(writer, checked, static_cast<std::size_t>(first), rows, report, execution);
 }
 
 }  // namespace
+
+// A tensor that is checked, and what reads its rows.
+class PreparedRows {
+ public:
+  PreparedRows(const BlockTensor& tensor, Checked checked, DType to, const codec::Policy& policy)
+      : tensor_(tensor), checked_(std::move(checked)), to_(to), policy_(policy) {
+    checked_.tensor = &tensor_;
+  }
+  PreparedRows(const PreparedRows&) = delete;
+  PreparedRows& operator=(const PreparedRows&) = delete;
+
+  Result<void> read(std::span<const std::byte> codes, std::int64_t first, std::int64_t count, std::byte* out) {
+    const CodeRange range = TRY(range_of(checked_, first, count));
+    if (count == 0 || checked_.columns == 0) return {};
+    if (out == nullptr) return invalid("the target buffer is null");
+    TRY(take_codes(checked_, codes, range));
+    const auto begin = static_cast<std::size_t>(first), rows = static_cast<std::size_t>(count);
+    reader_.restart();
+    writer_.aim(begin, out,
+                static_cast<std::size_t>(range.end - range.begin) + storage_bytes(row(to_), rows * checked_.columns));
+    return writer_.write(begin, begin + rows, nullptr);
+  }
+  [[nodiscard]] Result<CodeRange> range(std::int64_t first, std::int64_t count) const {
+    return range_of(checked_, first, count);
+  }
+  [[nodiscard]] std::span<const std::byte> codes() const noexcept { return tensor_.codes.bytes; }
+
+ private:
+  const BlockTensor tensor_;
+  Checked checked_;
+  const DType to_;
+  const codec::Policy policy_;
+  RowReader reader_{checked_};
+  Writer writer_{checked_, to_, policy_, &reader_};
+};
+
 }  // namespace tensorcast::block
 
 namespace tensorcast {
@@ -479,6 +532,49 @@ Result<CodeRange> code_range(const BlockTensor& tensor, std::int64_t first, std:
 Result<void> dequantize(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,
                         const CastOptions& options, CastReport* report, const Execution& execution) {
   return guarded([&] { return block::convert(tensor, first, out, options, report, execution); });
+}
+
+struct PreparedDequantize::State : block::PreparedRows {
+  using PreparedRows::PreparedRows;
+};
+
+struct PreparedDequantizeAccess {
+  static Result<PreparedDequantize> make(const BlockTensor& tensor, DType to, const CastOptions& options) {
+    block::Checked checked = TRY(block::check(tensor));
+    TRY(block::check_target(to, options));
+    const codec::Policy policy = codec::policy_of(options, DType::float32, to);
+    // The checked description points at `tensor` until the state has its copy.
+    return PreparedDequantize(std::make_unique<PreparedDequantize::State>(tensor, std::move(checked), to, policy));
+  }
+};
+
+PreparedDequantize::PreparedDequantize(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+PreparedDequantize::PreparedDequantize(PreparedDequantize&& other) noexcept = default;
+PreparedDequantize& PreparedDequantize::operator=(PreparedDequantize&& other) noexcept = default;
+PreparedDequantize::~PreparedDequantize() = default;
+
+Result<void> PreparedDequantize::operator()(std::int64_t first, std::int64_t count, void* dst) noexcept {
+  if (state_ == nullptr) return (*this)({}, first, count, dst);
+  return (*this)(state_->codes(), first, count, dst);
+}
+
+Result<void> PreparedDequantize::operator()(std::span<const std::byte> codes, std::int64_t first, std::int64_t count,
+                                            void* dst) noexcept {
+  return guarded([&]() -> Result<void> {
+    if (state_ == nullptr) return invalid("this PreparedDequantize was moved from");
+    return state_->read(codes, first, count, static_cast<std::byte*>(dst));
+  });
+}
+
+Result<CodeRange> PreparedDequantize::code_range(std::int64_t first, std::int64_t count) const noexcept {
+  return guarded([&]() -> Result<CodeRange> {
+    if (state_ == nullptr) return invalid("this PreparedDequantize was moved from");
+    return state_->range(first, count);
+  });
+}
+
+Result<PreparedDequantize> prepare_dequantize(const BlockTensor& tensor, DType to, const CastOptions& options) {
+  return guarded([&] { return PreparedDequantizeAccess::make(tensor, to, options); });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -481,6 +481,25 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
   return std::find(nonzero.begin(), nonzero.end(), 1) != nonzero.end();
 }
 
+Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std::byte* numbers,
+                                 const QuantizedRows& out, Work& work) const {
+  if (count == 0 || columns_ == 0) return false;
+  work.numbers = numbers;
+  work.first = first;
+  work.end = first + count;
+  work.column_begin = 0;
+  work.column_end = columns_;
+  work.out = out;
+  work.has_nonzero = work.are_ordinary = work.are_finite = false;
+  // Others are set before they are read; these tell by being empty.
+  work.low.clear();
+  work.high.clear();
+  work.cleared.clear();
+  work.tables.clear();
+  if (run_bands(first, count, work)) return work.has_nonzero;
+  return nonfinite(numbers, 0, count * columns_);
+}
+
 bool Quantizer::results_bypass_cache() const noexcept {
   if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return false;
   const std::size_t bytes = rows_ * (storage_bytes(source_, columns_) + codes_row_bytes_);

@@ -31,6 +31,8 @@ struct QuantizedRows {
 
 class Quantizer {
  public:
+  struct Work;  // of one task: quantizer_work.hpp
+
   // `gguf`: blocks of GGUF, whatever the scheme's other layouts. Errors: as quantize(), except of elements.
   [[nodiscard]] static Result<Quantizer> make(DType weights, const Shape& shape, std::string_view scheme,
                                               const QuantizeOptions& options, GgufBlock gguf = GgufBlock::none);
@@ -48,6 +50,10 @@ class Quantizer {
   // Returns whether a number was not zero.
   [[nodiscard]] Result<bool> run(std::size_t first, std::size_t count, const std::byte* numbers,
                                  const QuantizedRows& out, const Execution& execution) const;
+
+  // The same on this thread, with buffers that are kept from call to call: they are allocated by the first.
+  [[nodiscard]] Result<bool> run_here(std::size_t first, std::size_t count, const std::byte* numbers,
+                                      const QuantizedRows& out, Work& work) const;
 
   // Reports whether scales are 1 if all numbers of the weight are zero: no recipe was named.
   [[nodiscard]] bool has_unit_scales_of_zeros() const noexcept { return is_default_; }
@@ -69,7 +75,6 @@ class Quantizer {
   [[nodiscard]] const float* importance_of(std::size_t row, std::size_t column) const noexcept;
 
  private:
-  struct Work;
   struct Stretch;
 
   Quantizer() = default;

@@ -139,7 +139,25 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
   if (!taken) return std::move(taken).error();
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
   if (given.importance != nullptr) made.importance = {given.importance, given.importance_count};
+  if (given.maximum != nullptr) made.maximum = *given.maximum;
   return made;
+}
+
+// A request to quantize.
+struct Quantization {
+  tc_quantize_options given = {};
+  const BlockFormat* format = nullptr;  // of GGUF; null: as the scheme
+  tensorcast::QuantizeOptions options = {};
+};
+
+Result<Quantization> read_quantization(const char* scheme, const tc_quantize_options* options) {
+  if (scheme == nullptr) return invalid("the scheme is null");
+  Quantization read;
+  if (options != nullptr) read.given = TRY(read_struct(tc_quantize_options{}, options));
+  if (read.given.to_gguf != 0) read.format = tensorcast::find_block_format(scheme, "gguf");
+  if (read.given.to_gguf != 0 && read.format == nullptr) return invalid("GGUF has no such scheme");
+  read.options = TRY(quantize_options(read.given));
+  return read;
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
@@ -147,6 +165,11 @@ tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data)
 }
 
 }  // namespace
+
+struct tc_prepared_dequantize {
+  std::vector<float> table;  // the caller's, as float32
+  tensorcast::PreparedDequantize rows;
+};
 
 struct tc_quantized {
   tensorcast::QuantizedTensor tensor;
@@ -160,18 +183,13 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
   return run([&]() -> Result<void> {
     if (weight == nullptr || scheme == nullptr || quantized == nullptr) return invalid("a pointer is null");
     if (weight->data == nullptr) return invalid("a buffer is null");
-    Result<tc_quantize_options> given = tc_quantize_options{};
-    if (options != nullptr) {
-      given = read_struct(tc_quantize_options{}, options);
-      if (!given) return given.error();
-    }
     const TensorView view = TRY(view_of(*weight));
-    const BlockFormat* format = given->to_gguf == 0 ? nullptr : tensorcast::find_block_format(scheme, "gguf");
-    if (given->to_gguf != 0 && format == nullptr) return invalid("GGUF has no such scheme");
-    const tensorcast::Execution execution{.threads = given->threads};
-    const tensorcast::QuantizeOptions chosen = TRY(quantize_options(*given));
-    tensorcast::QuantizedTensor made = TRY(format == nullptr ? tensorcast::quantize(view, scheme, chosen, execution)
-                                                             : tensorcast::quantize(view, *format, chosen, execution));
+    const Quantization request = TRY(read_quantization(scheme, options));
+    const BlockFormat* const format = request.format;
+    const tensorcast::Execution execution{.threads = request.given.threads};
+    tensorcast::QuantizedTensor made =
+        TRY(format == nullptr ? tensorcast::quantize(view, scheme, request.options, execution)
+                              : tensorcast::quantize(view, *format, request.options, execution));
     // The views of the table of recipes do not end with a zero; strings of C do.
     *quantized = new tc_quantized{std::move(made), std::string(made.recipe->recipe), std::string(made.recipe->scheme),
                                   std::string(format == nullptr ? made.recipe->spelling : format->spelling)};
@@ -250,6 +268,74 @@ tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t ro
     return tensorcast::dequantize(
         read.tensor, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}},
         options_of(read_options_of), nullptr, pool.execution());
+  });
+}
+
+tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype to, const tc_cast_options* options,
+                                tc_prepared_dequantize** prepared) {
+  return run([&]() -> Result<void> {
+    if (tensor == nullptr || prepared == nullptr) return invalid("a pointer is null");
+    const tc_block_tensor given = TRY(read_struct(tc_block_tensor{}, tensor));
+    ReadTensor read = TRY(read_tensor(given));
+    const tc_cast_options chosen = TRY(read_options(options));
+    tensorcast::PreparedDequantize made =
+        TRY(tensorcast::prepare_dequantize(read.tensor, static_cast<DType>(to), options_of(chosen)));
+    *prepared = new tc_prepared_dequantize{std::move(read.table), std::move(made)};
+    return {};
+  });
+}
+
+tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes, int64_t first, int64_t rows,
+                             void* dst) {
+  return run([&]() -> Result<void> {
+    if (prepared == nullptr) return invalid("a pointer is null");
+    if (codes == nullptr) return prepared->rows(first, rows, dst);
+    const tensorcast::CodeRange range = TRY(prepared->rows.code_range(first, rows));
+    const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
+    return prepared->rows(given, first, rows, dst);
+  });
+}
+
+void tc_prepared_dequantize_free(tc_prepared_dequantize* prepared) { delete prepared; }
+
+tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t rank, const tc_quantize_options* options,
+                             tc_quantized_layout* layout) {
+  return run([&]() -> Result<void> {
+    if (layout == nullptr || (shape == nullptr && rank != 0)) return invalid("a pointer is null");
+    if (rank > most_dimensions) return invalid("more than 1024 dimensions");
+    const Quantization request = TRY(read_quantization(scheme, options));
+    const tensorcast::Shape of_weight(shape, rank);
+    const tensorcast::QuantizedSizes sizes =
+        TRY(request.format == nullptr ? tensorcast::quantized_sizes(scheme, of_weight, request.options)
+                                      : tensorcast::quantized_sizes(*request.format, of_weight, request.options));
+    tc_quantized_layout filled{};
+    filled.rows = sizes.rows;
+    filled.codes_bytes = sizes.codes;
+    filled.codes_row_bytes = sizes.row_codes;
+    filled.scales_bytes = sizes.scales;
+    filled.zero_points_bytes = sizes.zero_points;
+    filled.block_rows = sizes.block_rows;
+    filled.codes_dtype = static_cast<tc_dtype>(sizes.codes_dtype);
+    filled.scales_dtype = static_cast<tc_dtype>(sizes.scales_dtype);
+    filled.global_scale = sizes.global_scale.value_or(0.0f);
+    filled.has_global_scale = sizes.global_scale ? 1 : 0;
+    return fill_struct(layout, filled);
+  });
+}
+
+tc_status tc_quantize_rows(const char* scheme, const tc_array* rows, int64_t first_row, const tc_quantized_buffers* out,
+                           const tc_quantize_options* options) {
+  return run([&]() -> Result<void> {
+    if (rows == nullptr || out == nullptr) return invalid("a pointer is null");
+    const tc_quantized_buffers given = TRY(read_struct(tc_quantized_buffers{}, out));
+    const Quantization request = TRY(read_quantization(scheme, options));
+    const TensorView view = TRY(view_of(*rows));
+    const tensorcast::QuantizedBuffers buffers{.codes = {static_cast<std::byte*>(given.codes), given.codes_bytes},
+                                               .scales = {static_cast<std::byte*>(given.scales), given.scales_bytes},
+                                               .zero_points = {given.zero_points, given.zero_points_bytes}};
+    return request.format == nullptr
+               ? tensorcast::quantize_rows(scheme, view, first_row, buffers, request.options)
+               : tensorcast::quantize_rows(*request.format, view, first_row, buffers, request.options);
   });
 }
 

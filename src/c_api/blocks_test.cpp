@@ -22,6 +22,56 @@ std::vector<float> small_weights() {
   return weights;
 }
 
+TEST(BlocksInC, RowsAreWrittenAndReadInTheCallersMemory) {
+  const std::vector<float> weights = small_weights();
+  for (const char* scheme : {"q4_k", "mxfp8", "nvfp4"}) {
+    const float maximum = 6.0f;
+    tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+    options.to_gguf = scheme[0] == 'q';
+    options.maximum = &maximum;
+    const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+    tc_quantized* whole = nullptr;
+    ASSERT_EQ(tc_quantize(&array, scheme, &options, &whole), TC_OK) << tc_last_error();
+    tc_quantized_parts parts = TC_QUANTIZED_PARTS_INIT;
+    ASSERT_EQ(tc_quantized_get(whole, &parts), TC_OK);
+
+    tc_quantized_layout layout = TC_QUANTIZED_LAYOUT_INIT;
+    ASSERT_EQ(tc_quantized_sizes(scheme, shape, 2, &options, &layout), TC_OK) << tc_last_error();
+    EXPECT_EQ(layout.has_global_scale, parts.has_global_scale);
+    EXPECT_EQ(layout.global_scale, parts.global_scale);
+    std::vector<char> codes(layout.codes_bytes), scales(layout.scales_bytes);
+    tc_quantized_buffers out = TC_QUANTIZED_BUFFERS_INIT;
+    out.codes = codes.data(), out.codes_bytes = codes.size();
+    out.scales = scales.data(), out.scales_bytes = scales.size();
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      const tc_array one = {weights.data() + row * shape[1], shape + 1, 1, TC_FLOAT32};
+      ASSERT_EQ(tc_quantize_rows(scheme, &one, row, &out, &options), TC_OK) << tc_last_error();
+    }
+    EXPECT_EQ(std::memcmp(codes.data(), parts.codes.data, codes.size()), 0) << scheme;
+    EXPECT_TRUE(scales.empty() || std::memcmp(scales.data(), parts.scales.data, scales.size()) == 0) << scheme;
+    options.maximum = nullptr;
+    EXPECT_EQ(tc_quantize_rows(scheme, &array, 0, &out, &options),
+              std::string(scheme) == "nvfp4" ? TC_INVALID_ARGUMENT : TC_OK);
+
+    tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+    ASSERT_EQ(tc_quantized_block_tensor(whole, &tensor), TC_OK);
+    tc_prepared_dequantize* prepared = nullptr;
+    ASSERT_EQ(tc_prepare_dequantize(&tensor, TC_FLOAT32, nullptr, &prepared), TC_OK) << tc_last_error();
+    std::vector<float> row(512), expected(512);
+    ASSERT_EQ(tc_dequantize(&tensor, 3, 1, expected.data(), TC_FLOAT32, nullptr), TC_OK);
+    ASSERT_EQ(tc_dequantize_rows(prepared, nullptr, 3, 1, row.data()), TC_OK) << tc_last_error();
+    EXPECT_EQ(row, expected);
+    std::fill(row.begin(), row.end(), 0.0f);
+    ASSERT_EQ(tc_dequantize_rows(prepared, codes.data() + 3 * layout.codes_row_bytes, 3, 1, row.data()), TC_OK);
+    EXPECT_EQ(row, expected);
+    EXPECT_EQ(tc_dequantize_rows(prepared, nullptr, shape[0], 1, row.data()), TC_INVALID_ARGUMENT);
+    EXPECT_EQ(tc_dequantize_rows(nullptr, nullptr, 0, 1, row.data()), TC_INVALID_ARGUMENT);
+    tc_prepared_dequantize_free(prepared);
+    tc_prepared_dequantize_free(nullptr);
+    tc_quantized_free(whole);
+  }
+}
+
 // Each recipe, with and without zero points: tensor scales that are divisors, swapped nibbles and tiles of other
 // layouts do not change what is read.
 TEST(BlocksInC, EveryResultIsReadAsCppReadsIt) {

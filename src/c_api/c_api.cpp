@@ -64,6 +64,12 @@ Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cas
   return cast_as(conversion, options_of(read), pool.execution(), report);
 }
 
+// Reports whether the options are those of a call without: the most usual ones.
+bool are_defaults(const tc_cast_options& o) {
+  return o.struct_size == sizeof o && o.saturate == 1 && o.threads >= 0 && o.scale == 1.0 &&
+         (o.opset | o.round_mode | o.out_of_range | o.int_rounding | o.invalid | o.fnuz_inf | o.float_string) == 0;
+}
+
 // A block of `tc_free`. Throws std::bad_alloc, as std::vector does.
 struct Freed {
   void operator()(void* block) const { std::free(block); }
@@ -118,6 +124,9 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
+  if constexpr (tensorcast::has_quick_calls) {
+    if ((options == nullptr || are_defaults(*options)) && tensorcast::run_small(conversion)) return TC_OK;
+  }
   return run([&] { return cast_checked(conversion, options); });
 }
 

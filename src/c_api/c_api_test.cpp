@@ -44,6 +44,35 @@ TEST(CApi, CastsWithAndWithoutOptions) {
   EXPECT_EQ(target[2], 0xC0);
 }
 
+TEST(CApi, RunsPreparedCasts) {
+  const float source[3] = {0.5f, 465.0f, -2.0f};
+  uint8_t target[3];
+  tc_prepared_cast prepared = TC_PREPARED_CAST_INIT;
+  EXPECT_EQ(tc_run_prepared(&prepared, source, target, 3), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(),
+               "tc_prepare_cast() did not fill this struct, or it has changed since; call "
+               "tc_prepare_cast() and check its status");
+  EXPECT_EQ(tc_run_prepared(nullptr, source, target, 3), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_prepare_cast(1, 17, nullptr, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_prepare_cast(1, 99, nullptr, &prepared), TC_INVALID_ARGUMENT);
+  ASSERT_EQ(tc_prepare_cast(1, 17, nullptr, &prepared), TC_OK);
+  const tc_prepared_cast copy = prepared;
+  ASSERT_EQ(tc_run_prepared(&copy, source, target, 3), TC_OK);
+  EXPECT_EQ(target[1], 0x7E);
+  EXPECT_EQ(tc_run_prepared(&copy, nullptr, target, 3), TC_INVALID_ARGUMENT);
+  for (unsigned bit = 0; bit < 8 * 72; ++bit) {
+    tc_prepared_cast changed = prepared;
+    changed.opaque[bit / 64] ^= uint64_t{1} << bit % 64;
+    EXPECT_EQ(tc_run_prepared(&changed, source, target, 3), TC_INVALID_ARGUMENT) << bit;
+  }
+
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.out_of_range = TC_RANGE_ERROR;
+  ASSERT_EQ(tc_prepare_cast(1, 17, &options, &prepared), TC_OK);
+  EXPECT_EQ(tc_run_prepared(&prepared, source, target, 3), TC_OUT_OF_RANGE);
+  EXPECT_EQ(tc_last_error_element(), 1);
+}
+
 TEST(CApi, StatusAndWordsOfEveryRefusal) {
   float source[2] = {1.0f, 300.0f};
   uint8_t target[8];

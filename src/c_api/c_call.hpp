@@ -70,7 +70,17 @@ struct Growth<tc_block_tensor> {
 template <>
 struct Growth<tc_quantize_options> {
   static constexpr const char* name = "tc_quantize_options";
-  static constexpr std::array sizes = {offsetof(tc_quantize_options, clip)};
+  static constexpr std::array sizes = {offsetof(tc_quantize_options, clip), offsetof(tc_quantize_options, maximum)};
+};
+template <>
+struct Growth<tc_quantized_layout> {
+  static constexpr const char* name = "tc_quantized_layout";
+  static constexpr std::array sizes = {sizeof(tc_quantized_layout)};
+};
+template <>
+struct Growth<tc_quantized_buffers> {
+  static constexpr const char* name = "tc_quantized_buffers";
+  static constexpr std::array sizes = {sizeof(tc_quantized_buffers)};
 };
 template <>
 struct Growth<tc_quantized_parts> {

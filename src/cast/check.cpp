@@ -40,20 +40,6 @@ namespace {
           .hint = from == DType::string ? "use cast_from_strings" : "use cast_to_strings"};
 }
 
-Result<void> check_buffers(const Conversion& c) {
-  if (c.count == 0) return {};
-  if (c.src == nullptr || c.dst == nullptr) return null_buffer(c);
-  const DTypeRow &from = row(c.from), &to = row(c.to);
-  const std::size_t src_bytes = storage_bytes(from, c.count), dst_bytes = storage_bytes(to, c.count);
-  constexpr std::size_t overflow = std::numeric_limits<std::size_t>::max();
-  if (src_bytes == overflow || dst_bytes == overflow) return too_many(c);
-  // Numbers, as a pointer beyond the end of a buffer that is none may overflow.
-  const auto src = reinterpret_cast<std::uintptr_t>(c.src), dst = reinterpret_cast<std::uintptr_t>(c.dst);
-  const bool overlaps = src < dst ? dst - src < src_bytes : src - dst < dst_bytes;
-  if (overlaps && !(c.is_in_place() && to.bits <= from.bits)) return overlap(c);
-  return {};
-}
-
 }  // namespace
 
 Result<void> check_numeric(DType from, DType to) {
@@ -69,6 +55,20 @@ Error wrong_threads(const Execution& execution) {
 Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes) {
   return invalid(formatted("the {} has {} bytes, but {} elements of {} take {}", which, bytes, count, name(dtype),
                            storage_bytes(dtype, count)));
+}
+
+Result<void> check_buffers(const Conversion& c) {
+  if (c.count == 0) return {};
+  if (c.src == nullptr || c.dst == nullptr) return null_buffer(c);
+  const DTypeRow &from = row(c.from), &to = row(c.to);
+  const std::size_t src_bytes = storage_bytes(from, c.count), dst_bytes = storage_bytes(to, c.count);
+  constexpr std::size_t overflow = std::numeric_limits<std::size_t>::max();
+  if (src_bytes == overflow || dst_bytes == overflow) return too_many(c);
+  // Numbers, as a pointer beyond the end of a buffer that is none may overflow.
+  const auto src = reinterpret_cast<std::uintptr_t>(c.src), dst = reinterpret_cast<std::uintptr_t>(c.dst);
+  const bool overlaps = src < dst ? dst - src < src_bytes : src - dst < dst_bytes;
+  if (overlaps && !(c.is_in_place() && to.bits <= from.bits)) return overlap(c);
+  return {};
 }
 
 Result<void> check(const Conversion& conversion, const CastOptions& options) {

@@ -6,6 +6,7 @@
 
 #include "codec/policy.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/platform.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -28,9 +29,16 @@ struct Conversion {
 // Elements of every type take whole bytes in multiples of this, and whole cache lines from 8 bits on.
 inline constexpr std::size_t piece_granule = 64;
 
+// A conversion of up to this many elements that needs one kernel only calls it, as starting the stages of others would
+// take longer.
+inline constexpr std::size_t small_elements = 4096;
+
 // Checks types, options and buffers, in this order. A conversion that passes has a policy: codec::policy_of().
 // Errors: those of cast(), except of shapes and sizes, which a Conversion does not have.
 [[nodiscard]] Result<void> check(const Conversion& conversion, const CastOptions& options);
+
+// The last of these checks: null buffers, sizes that no memory has, overlaps.
+[[nodiscard]] Result<void> check_buffers(const Conversion& conversion);
 
 // Errors: invalid_argument: a number of threads below zero.
 [[gnu::cold]] Error wrong_threads(const Execution& execution);
@@ -49,6 +57,15 @@ inline constexpr std::size_t piece_granule = 64;
   if (bytes != storage_bytes(row(dtype), count)) return wrong_size(which, dtype, count, bytes);
   return {};
 }
+
+// Whether small requests have ways of their own; not where small code matters more than speed.
+inline constexpr bool has_quick_calls = TENSORCAST_HAS_KERNELS != 0 && TENSORCAST_HAS_QUICK_BLOCKS != 0;
+
+// Converts a few elements by the options' defaults, whose policy is Policy{}, without the checks of others. Returns
+// false, and does nothing, if the request is another or is wrong: check() and run() do it then, or tell what is wrong.
+// `src_bytes`, `dst_bytes`: the sizes of the buffers.
+[[nodiscard]] bool run_small(const Conversion& conversion, std::size_t src_bytes, std::size_t dst_bytes) noexcept;
+[[nodiscard]] bool run_small(const Conversion& conversion) noexcept;  // whose buffers are as large as need be
 
 // Converts all elements and adds the counts and errors to `report`, unless it is null.
 // Precondition: check() accepted it.

@@ -26,10 +26,6 @@ inline namespace TENSORCAST_ABI {
 #if TENSORCAST_HAS_KERNELS
 namespace {
 
-// Fast path: a conversion of up to this many elements that needs one kernel only calls it, as starting the stages would
-// take longer.
-constexpr std::size_t small_elements = 4096;
-
 bool needs_one_kernel(const Conversion& c, const codec::Policy& policy) {
   return c.from != c.to && policy.scale == 1.0 && !policy.demands_errors();
 }
@@ -112,18 +108,63 @@ class Tasks {
   return done;
 }
 
+// Precondition: there are 1 to small_elements of them, so that no size overflows.
+bool is_right(const Conversion& c, const DTypeRow& from, const DTypeRow& to) {
+  if (c.src == nullptr || c.dst == nullptr) return false;
+  const std::size_t src_bytes = storage_bytes(from, c.count), dst_bytes = storage_bytes(to, c.count);
+  const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(c.dst) - reinterpret_cast<std::uintptr_t>(c.src);
+  return (ahead >= src_bytes && 0 - ahead >= dst_bytes) || (ahead == 0 && to.bits <= from.bits);
+}
+
+// Null if there are none, more than small_elements, or none of two different types of numbers.
+const kernels::Kernel* small_kernel(const Conversion& c) {
+  if (c.count - 1 >= small_elements) return nullptr;
+  return (c.count <= kernels::few_elements ? kernels::find_few_kernel : kernels::find_kernel)(active_target(), c.from,
+                                                                                              c.to);
+}
+
+void run_by_defaults(const kernels::Kernel& kernel, const Conversion& c) {
+  static constexpr codec::Policy defaults;
+  const bool are_few = c.count <= kernels::few_elements && kernel.few != nullptr;
+  (are_few ? kernel.few : kernel.run)(c.src, c.dst, c.count, defaults);
+}
+
 }  // namespace
+
+bool run_small(const Conversion& c) noexcept {
+  const kernels::Kernel* const kernel = small_kernel(c);
+  if (kernel == nullptr || !is_right(c, row(c.from), row(c.to))) return false;
+  run_by_defaults(*kernel, c);
+  return true;
+}
+
+bool run_small(const Conversion& c, std::size_t src_bytes, std::size_t dst_bytes) noexcept {
+  const kernels::Kernel* const kernel = small_kernel(c);
+  if (kernel == nullptr) return false;
+  const DTypeRow &from = row(c.from), &to = row(c.to);
+  if (storage_bytes(from, c.count) != src_bytes || storage_bytes(to, c.count) != dst_bytes || !is_right(c, from, to)) {
+    return false;
+  }
+  run_by_defaults(*kernel, c);
+  return true;
+}
 
 Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution& execution, CastReport* report) {
   if (whole.count == 0) return {};
   if (whole.count > small_elements || report != nullptr || !needs_one_kernel(whole, policy)) {
     return run_in_stages(whole, policy, execution, report);
   }
-  kernels::find_kernel(active_target(), whole.from, whole.to)->run(whole.src, whole.dst, whole.count, policy);
+  const bool are_few = has_quick_calls && whole.count <= kernels::few_elements;
+  const kernels::Kernel* const kernel =
+      (are_few ? kernels::find_few_kernel : kernels::find_kernel)(active_target(), whole.from, whole.to);
+  kernel->run(whole.src, whole.dst, whole.count, policy);
   return {};
 }
 
 #else
+
+bool run_small(const Conversion&) noexcept { return false; }
+bool run_small(const Conversion&, std::size_t, std::size_t) noexcept { return false; }
 
 Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution&, CastReport* report) {
   if (report != nullptr) return unsupported("this build has no reports");

@@ -377,6 +377,49 @@ void check_described(Choices& choices) {
           "rows alone have other numbers");
 }
 
+// Rows in buffers without a spare byte, one after the other where no rows share scales: the bytes of the whole weight,
+// unless that is zero, which no row tells.
+void check_rows(const tc::TensorView& weight, const tc::BlockFormat& format, tc::QuantizeOptions options) {
+  options.maximum = 3.0f;
+  const tc::Result<tc::QuantizedTensor> whole = tc::quantize(weight, format, options);
+  const tc::Result<tc::QuantizedSizes> sizes = tc::quantized_sizes(format, weight.shape, options);
+  if (!whole || !sizes || weight.bytes.empty()) return;
+  const std::unique_ptr<std::byte[]> codes(new std::byte[sizes->codes]), scales(new std::byte[sizes->scales]);
+  const std::unique_ptr<std::int8_t[]> zeros(new std::int8_t[sizes->zero_points]);
+  const tc::QuantizedBuffers out{.codes = {codes.get(), sizes->codes},
+                                 .scales = {scales.get(), sizes->scales},
+                                 .zero_points = {zeros.get(), sizes->zero_points}};
+  const bool is_by_rows = sizes->block_rows == 1 && options.importance.empty();
+  const std::int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
+  const std::int64_t rows = is_by_rows ? 1 : sizes->rows;
+  if (!is_by_rows && weight.shape.size() > 2) return;  // rows of several matrices share no scales
+  const std::size_t bytes = weight.bytes.size() / static_cast<std::size_t>(sizes->rows / rows);
+  for (std::int64_t row = 0; row < sizes->rows; row += rows) {
+    const auto part = weight.bytes.subspan(static_cast<std::size_t>(row) * bytes, bytes);
+    const tc::Result<void> done = tc::quantize_rows(format, {weight.dtype, {rows, columns}, part}, row, out, options);
+    require(done.ok(), "rows that are refused, of a weight that is not");
+  }
+  require(std::equal(whole->codes.begin(), whole->codes.end(), codes.get()), "rows have other codes than the weight");
+  const bool is_known = !options.recipe.empty();  // else a weight of zeros has scale 1
+  require(!is_known || std::equal(whole->scales.begin(), whole->scales.end(), scales.get()), "rows have other scales");
+}
+
+// One row after the other, of codes that are copied to a buffer of their size.
+void check_prepared(const tc::QuantizedTensor& made, std::int64_t rows) {
+  const tc::BlockTensor tensor = made.tensor();
+  tc::Result<tc::PreparedDequantize> prepared = tc::prepare_dequantize(tensor, tc::DType::float16);
+  const std::size_t row_bytes = static_cast<std::size_t>(made.shape.empty() ? 1 : made.shape.back()) * 2;
+  for (std::int64_t row = 0; prepared && row < rows; ++row) {
+    const std::unique_ptr<std::byte[]> out(new std::byte[row_bytes]);
+    const tc::CodeRange range = prepared->code_range(row, 1).value();
+    const std::vector<std::byte> codes(made.codes.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                                       made.codes.begin() + static_cast<std::ptrdiff_t>(range.end));
+    require((*prepared)(codes, row, 1, out.get()).ok(), "a row that is not read");
+    const auto expected = rows_of(tensor, row, 1, tc::DType::float16, 1);
+    require(expected && std::equal(expected->begin(), expected->end(), out.get()), "a prepared row differs");
+  }
+}
+
 void check_quantized(Choices& choices) {
   Memory memory;
   const auto recipes = tc::quantize_recipes();
@@ -440,6 +483,8 @@ void check_quantized(Choices& choices) {
   const tc::Result<tc::QuantizedTensor> made =
       options.to_gguf != 0 ? tc::quantize(weight, *gguf, in_cpp) : tc::quantize(weight, scheme, in_cpp);
   require(made.ok(), "C quantizes what C++ refuses");
+  check_rows(weight, options.to_gguf != 0 ? *gguf : *tc::find_block_format(scheme), in_cpp);
+  check_prepared(*made, rows);
   (void)tc::element_codes(*made).ok();
   const auto decoded = rows_of(made->tensor(), 0, rows, tc::DType::float32, 1);
   require(decoded.has_value(), "a result that is not decoded");

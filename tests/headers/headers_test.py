@@ -40,9 +40,9 @@ def test_the_c_header_is_plain_c(source_dir, compiler, standard):
 
 
 # A struct is filled in its definition, and clang knows what borrows from a temporary.
-STRUCTS = ["cast_options", "cast_report", "promote_options", "dtype_facts", "block_tensor", "quantize_options",
-           "quantized_parts", "tensor_outcome", "quantized_layer", "quantized_part", "source", "tensor_info", "write_options",
-           "onnx_convert_options", "onnx_convert_outcome"]
+STRUCTS = ["cast_options", "prepared_cast", "cast_report", "promote_options", "dtype_facts", "block_tensor", "quantize_options",
+           "quantized_parts", "quantized_layout", "quantized_buffers", "tensor_outcome", "quantized_layer", "quantized_part",
+           "source", "tensor_info", "write_options", "onnx_convert_options", "onnx_convert_outcome"]
 
 
 @pytest.mark.parametrize("language", ["c89", "c99", "c17", "c++20"])

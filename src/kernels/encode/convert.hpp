@@ -9,11 +9,12 @@
 #include "kernels/kernel.hpp"
 #include "kernels/loop_prefetching.hpp"
 #include "kernels/simd/environment.hpp"
+#include "kernels/simd/first_elements.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 // An encoder holds the constants that depend on the policy, and stores blocks.
-template <DType from, DType to>
+template <DType from, DType to, bool in_loop = true>
 auto make_encoder(const Policy& policy) {
   if constexpr (in_lanes16<from, to>) {
     return Lane16Encoder<from, to>(policy);
@@ -28,7 +29,7 @@ auto make_encoder(const Policy& policy) {
   } else if constexpr (to == DType::float8_e8m0fnu && (from == DType::float16 || !is_float<from>)) {
     return E8m0Encoder<from>(policy);
   } else if constexpr (is_float<to>) {
-    return EncoderThroughFloat32<from, to>(policy);
+    return EncoderThroughFloat32<from, to, in_loop>(policy);
   } else if constexpr (is_float<from>) {
     return FloatToIntegerEncoder<from, to>(policy);
   } else {
@@ -55,11 +56,66 @@ template <DType from, DType to>
       });
 }
 
+// Reports whether no step of the pair's loop depends on the thread's floating-point environment. Subnormal float32
+// numbers may be flushed where they become zero anyway. Reading the environment takes 5 ns on AMD's CPUs.
+template <DType from, DType to>
+constexpr bool ignores_environment() {
+  const bool is_integer = row(to).family == Family::integer;
+  if (!is_float<from> && (is_integer || to == DType::boolean)) return true;
+  if (TENSORCAST_HAS_OWN_ROUNDING == 0 || to == DType::float64) return false;
+  if (!is_float<from>) return bits_of<from> <= 16;
+  if (bits_of<from> > 32 || bits_of<from> < 16) return false;
+  return !is_integer || bits_of<to> <= (is_signed_type<to> ? 32 : 16);
+}
+
+// Reports whether few elements have a loop of their own, without a padded copy in memory.
+template <DType from, DType to>
+constexpr bool has_few() {
+  return TENSORCAST_HAS_OWN_ROUNDING != 0 && is_float<from> && (bits_of<from> == 32 || bits_of<from> == 16) &&
+         ignores_environment<from, to>();
+}
+
+#if TENSORCAST_HAS_OWN_ROUNDING
+template <DType from, DType to>
+SIMD_INLINE auto load_few(const std::byte* src, std::size_t count) {
+  if constexpr (in_lanes16<from, to>) {
+    const U16 unit = in_lanes_16(load_first_16(src, count));
+    return U16x2{unit, unit};
+  } else {
+    F32 unit;
+    if constexpr (from == DType::float32) {
+      unit = as<F32>(load_first_32(src, count));
+    } else if constexpr (from == DType::bfloat16) {
+      unit = as<F32>(widen_words(load_first_16(src, count)) << 16);
+    } else {
+      unit = float16_numbers(load_first_16(src, count));
+    }
+    return Block<F32>{unit, unit, unit, unit};  // the compiler computes with one of them
+  }
+}
+
+// At most kLanes elements, with policies that limit nothing.
+template <DType from, DType to>
+[[gnu::noinline]] void convert_few(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  const auto encoder = make_encoder<from, to, false>(policy);
+  alignas(64) std::byte codes[bytes_of<to>(kBlock) < 64 ? 64 : bytes_of<to>(kBlock)];
+  encoder.store_block(codes, load_few<from, to>(src, count));
+  copy_first(dst, codes, (count * bits_of<to> + 7) / 8);
+}
+#endif
+
 template <DType from, DType to>
 [[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
   if constexpr (may_be_limited<from, to>) {
-    if (is_limited<to>(policy)) return convert_limited<from, to>(src, dst, count, policy);
+    if (is_limited<to>(policy)) {
+      return in_default_environment([&] { convert_limited<from, to>(src, dst, count, policy); });
+    }
   }
+#if TENSORCAST_HAS_OWN_ROUNDING
+  if constexpr (has_few<from, to>()) {
+    if (count <= kLanes) return convert_few<from, to>(src, dst, count, policy);
+  }
+#endif
   const auto encoder = make_encoder<from, to>(policy);
   for_each_block<kBlock, bits_of<from>, bits_of<to>, loop_prefetches(from, to)>(
       src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
@@ -80,12 +136,21 @@ void copy_codes(const std::byte* src, std::byte* dst, std::size_t count, const P
 }
 
 template <DType from, DType to>
+constexpr KernelFn few_of() {
+#if TENSORCAST_HAS_OWN_ROUNDING
+  static_assert(few_elements <= kLanes);
+  if constexpr (has_few<from, to>()) return convert_few<from, to>;
+#endif
+  return nullptr;
+}
+
+template <DType from, DType to>
 constexpr Kernel kernel_row() {
-  constexpr bool integers = !is_float<from> && row(to).family == Family::integer;
-  if constexpr (integers && bits_of<from> == bits_of<to>) {
+  constexpr bool are_integers = !is_float<from> && row(to).family == Family::integer;
+  if constexpr (are_integers && bits_of<from> == bits_of<to>) {
     return {from, to, copy_codes<from, to>, "copy"};
-  } else if constexpr (integers || (to == DType::boolean && !is_float<from>)) {
-    return {from, to, convert<from, to>, "fused"};
+  } else if constexpr (ignores_environment<from, to>()) {
+    return {from, to, convert<from, to>, "fused", few_of<from, to>()};
   } else {
     return {from, to, run_in_default_environment<convert<from, to>>, "fused"};
   }

@@ -78,7 +78,7 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 
 // float8, float6 and float4 with a zero. The FPU rounds: the encoder adds a power of two whose last bit weighs as much
 // as the target's last bit at that magnitude.
-template <DType to, bool has_nonfinite>
+template <DType to, bool has_nonfinite, bool in_loop = true>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
   static constexpr int dropped_bits = 23 - format.mantissa_bits;
@@ -94,7 +94,7 @@ class FloatEncoder {
   explicit FloatEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
       : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
-        special_above_(keep_in_register(
+        special_above_(kept<in_loop>(
             splat(format.has_nan() && policy.saturate && policy.keeps_infinity ? 0x7f7fffff : 0x7f800000))),
         no_nan_(splat(static_cast<std::uint8_t>(
             codec::nan_depends_on_opset(row(to)) && !policy.float4_nan_is_zero ? sign_bit - 1 : sign_bit))),
@@ -116,7 +116,7 @@ class FloatEncoder {
       const I32 limited = are_small ? magnitude : min(magnitude, limit_);
       const I32 exponent = max(limited & exponent_, least_exponent_);
       const I32 power = exponent + binades_;
-      return as<I32>(as<F32>(limited) + as<F32>(power)) + (exponent >> dropped_bits);
+      return as<I32>(add_nearest(as<F32>(limited), as<F32>(power))) + (exponent >> dropped_bits);
     });
     U8 codes = pack_bytes(rounded) - bias_;
     if constexpr (are_small) codes = min(codes, most_);
@@ -180,13 +180,13 @@ class FloatEncoder {
   I32 special_above_;
   U8 no_nan_;      // the code of NaN in a type that has none
   U8 below_zero_;  // the code of numbers below zero in a type without sign
-  I32 magnitude_ = keep_in_register(splat(INT32_MAX));
-  I32 exponent_ = keep_in_register(splat(0x7f800000));
-  I32 least_exponent_ = keep_in_register(splat(least_exponent));
-  I32 binades_ = keep_in_register(splat(dropped_bits << 23));
-  U8 bias_ = keep_in_register(splat(bias));
-  U8 most_ = keep_in_register(splat(static_cast<std::uint8_t>(format.largest_code())));
-  U8 sign_ = keep_in_register(splat(sign_bit));
+  I32 magnitude_ = kept<in_loop>(splat(INT32_MAX));
+  I32 exponent_ = kept<in_loop>(splat(0x7f800000));
+  I32 least_exponent_ = kept<in_loop>(splat(least_exponent));
+  I32 binades_ = kept<in_loop>(splat(dropped_bits << 23));
+  U8 bias_ = kept<in_loop>(splat(bias));
+  U8 most_ = kept<in_loop>(splat(static_cast<std::uint8_t>(format.largest_code())));
+  U8 sign_ = kept<in_loop>(splat(sign_bit));
 };
 
 // Rounds to bfloat16, to odd: toward zero, then sets the last bit if the result is inexact. NaN stays NaN.
@@ -196,8 +196,8 @@ SIMD_INLINE U16 odd_high_u16(F32 a, F32 b) {
 }
 
 // float8_e8m0fnu depends on the bits of bfloat16 and on whether lower bits are set, so 16-bit lanes do.
-template <bool has_nonfinite>
-class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
+template <bool has_nonfinite, bool in_loop>
+class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite, in_loop> {
  public:
   explicit FloatEncoder(const Policy& policy) : lane16_(policy) {}
 
@@ -209,15 +209,15 @@ class FloatEncoder<DType::float8_e8m0fnu, has_nonfinite> {
   Lane16Encoder<DType::bfloat16, DType::float8_e8m0fnu> lane16_;
 };
 
-template <bool has_nonfinite>
-class FloatEncoder<DType::bfloat16, has_nonfinite> {
+template <bool has_nonfinite, bool in_loop>
+class FloatEncoder<DType::bfloat16, has_nonfinite, in_loop> {
  public:
   explicit FloatEncoder(const Policy&) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> rounded = map(x, [](F32 loaded) {
-      const F32 lanes = keep_in_register(loaded);  // g++ would load it for each use, and unaligned loads are slow
-      const U32 bits = as<U32>(lanes);             // unsigned, as NaN may carry out of the lane
+      const F32 lanes = kept<in_loop>(loaded);  // g++ would load it for each use, and unaligned loads are slow
+      const U32 bits = as<U32>(lanes);          // unsigned, as NaN may carry out of the lane
       const U32 nearest_even = bits + 0x7fff + ((bits >> 16) & 1);
       if constexpr (!has_nonfinite) return as<I32>(nearest_even);
       return select(is_nan(lanes), as<I32>(bits | 0x00400000), as<I32>(nearest_even));
@@ -227,8 +227,8 @@ class FloatEncoder<DType::bfloat16, has_nonfinite> {
   }
 };
 
-template <bool has_nonfinite>
-class FloatEncoder<DType::float16, has_nonfinite> {
+template <bool has_nonfinite, bool in_loop>
+class FloatEncoder<DType::float16, has_nonfinite, in_loop> {
  public:
   explicit FloatEncoder(const Policy&) {}
 
@@ -241,8 +241,8 @@ class FloatEncoder<DType::float16, has_nonfinite> {
   }
 };
 
-template <bool has_nonfinite>
-class FloatEncoder<DType::float32, has_nonfinite> {
+template <bool has_nonfinite, bool in_loop>
+class FloatEncoder<DType::float32, has_nonfinite, in_loop> {
  public:
   explicit FloatEncoder(const Policy&) {}
 
@@ -390,7 +390,7 @@ class E8m0OfFloat64Encoder {
 
 // --- Both steps
 
-template <DType from, DType to>
+template <DType from, DType to, bool in_loop>
 class EncoderThroughFloat32 {
  public:
   explicit EncoderThroughFloat32(const Policy& policy) : codes_(policy) {}
@@ -401,7 +401,7 @@ class EncoderThroughFloat32 {
   }
 
  private:
-  FloatEncoder<to, is_float<from>> codes_;
+  FloatEncoder<to, is_float<from>, in_loop> codes_;
 };
 
 template <DType from>

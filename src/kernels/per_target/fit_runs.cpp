@@ -69,28 +69,37 @@ SIMD_INLINE OffsetRuns own_weights(const OffsetRuns& x) {
   return weights;
 }
 
+// How codes come from numbers: nearest((x - base) * inverse), clamped.
+struct OffsetSteps {
+  F32 inverse, base;
+};
+
 class OffsetSearch {
  public:
   SIMD_INLINE OffsetSearch(const OffsetRuns& x, const OffsetRuns& weights) : x_(x), weights_(weights) {
     low_ = high_ = x.at[0];
     weight_sum_ = weights.at[0];
     number_sum_ = weight_sum_ * x.at[0];
+    I32 size = as<I32>(magnitude(x.at[0]));
     for (int i = 1; i < offset_size; ++i) {
       low_ = select(less(x.at[i], low_), x.at[i], low_);
       high_ = select(less(high_, x.at[i]), x.at[i], high_);
+      size = max(size, as<I32>(magnitude(x.at[i])));
       weight_sum_ += weights.at[i];
       number_sum_ += weights.at[i] * x.at[i];
     }
+    least_ = low_;
+    are_finite_ = !any(greater(size, splat(0x7f7fffff)));
     low_ = select(less(F32{}, low_), F32{}, low_);
     varied_ = not_equal(high_, low_);
   }
 
   SIMD_INLINE void run(const ScaleSearch& search) {
     constexpr auto most = static_cast<float>(OffsetFit::most);
-    const F32 inverse = most / (high_ - low_);
-    set_codes(inverse);
-    for (int i = 0; i < offset_size; ++i) kept.at[i] = select(varied_, codes_.at[i], F32{});
-    scale = select(varied_, 1.0F / inverse, F32{});
+    const OffsetSteps first = {most / (high_ - low_), low_};
+    set_codes(first);
+    kept_ = first;
+    scale = select(varied_, 1.0F / first.inverse, F32{});
     best_ = error_of(scale, low_);
     for (int step = 0; step <= search.steps; ++step) {
       try_inverse((search.first + search.step * static_cast<float>(step) + most) / (high_ - low_));
@@ -98,13 +107,42 @@ class OffsetSearch {
   }
 
   [[nodiscard]] SIMD_INLINE F32 minimum() const { return -low_; }
+  // The codes of the best step, made once more.
+  [[nodiscard]] SIMD_INLINE const OffsetRuns& codes() {
+    set_codes(kept_);
+    for (F32& code : codes_.at) code = select(varied_, code, F32{});
+    return codes_;
+  }
 
   F32 scale = {};
-  OffsetRuns kept;
 
  private:
-  SIMD_INLINE void set_codes(F32 inverse) {
-    for (int i = 0; i < offset_size; ++i) codes_.at[i] = clamped_code(inverse * (x_.at[i] - low_), 0, OffsetFit::most);
+  // Reports whether no product is so large that nearest() wraps. Products grow, or fall, with the numbers: both ends
+  // tell.
+  [[nodiscard]] SIMD_INLINE bool is_ordinary(const OffsetSteps& steps) const {
+    constexpr float most = 4194303.0F, infinity = __builtin_inff();
+    const Mask32 is_large = mask_or(less(splat(most), magnitude((least_ - steps.base) * steps.inverse)),
+                                    less(splat(most), magnitude((high_ - steps.base) * steps.inverse)));
+    const Mask32 is_finite = less(magnitude(steps.inverse), splat(infinity));
+    return are_finite_ && !any(mask_and(mask_or(is_large, mask_and_not(varied_, is_finite)), varied_));
+  }
+
+  // Half to even by the float32 adder. Precondition: is_ordinary().
+  [[nodiscard]] SIMD_INLINE F32 code_of(int i, const OffsetSteps& steps) const {
+    constexpr float adder = 12582912.0F;
+    constexpr std::int32_t least = 0x4b400000;  // the bits of `adder`, which sums count from
+    const I32 sum = as<I32>(steps.inverse * (x_.at[i] - steps.base) + adder);
+    return as<F32>(min(max(sum, splat(least)), splat(least + OffsetFit::most))) - adder;
+  }
+
+  SIMD_INLINE void set_codes(const OffsetSteps& steps) {
+    if (is_ordinary(steps)) [[likely]] {
+      for (int i = 0; i < offset_size; ++i) codes_.at[i] = code_of(i, steps);
+      return;
+    }
+    for (int i = 0; i < offset_size; ++i) {
+      codes_.at[i] = clamped_code(steps.inverse * (x_.at[i] - steps.base), 0, OffsetFit::most);
+    }
   }
 
   [[nodiscard]] SIMD_INLINE F32 error_of(F32 tried_scale, F32 offset) const {
@@ -116,26 +154,40 @@ class OffsetSearch {
     return sum;
   }
 
+  struct Sums {
+    F32 codes = {}, squares = {}, products = {};
+  };
+  SIMD_INLINE void add(int i, Sums& sums) const {
+    const F32 weighted = weights_.at[i] * codes_.at[i];
+    sums.codes += weighted;
+    sums.squares += weighted * codes_.at[i];
+    sums.products += weighted * x_.at[i];
+  }
+
   // Scale and offset of these codes by least squares.
   SIMD_INLINE void try_inverse(F32 inverse) {
-    set_codes(inverse);
-    F32 code_sum = {}, square_sum = {}, product_sum = {};
-    for (int i = 0; i < offset_size; ++i) {
-      const F32 weighted = weights_.at[i] * codes_.at[i];
-      code_sum += weighted;
-      square_sum += weighted * codes_.at[i];
-      product_sum += weighted * x_.at[i];
+    const OffsetSteps steps = {inverse, low_};
+    Sums sums;
+    if (is_ordinary(steps)) [[likely]] {
+      for (int i = 0; i < offset_size; ++i) {
+        codes_.at[i] = code_of(i, steps);
+        add(i, sums);
+      }
+    } else {
+      set_codes(steps);
+      for (int i = 0; i < offset_size; ++i) add(i, sums);
     }
-    const F32 determinant = weight_sum_ * square_sum - code_sum * code_sum;
-    F32 new_scale = (weight_sum_ * product_sum - number_sum_ * code_sum) / determinant;
-    F32 new_low = (square_sum * number_sum_ - code_sum * product_sum) / determinant;
+    const F32 determinant = weight_sum_ * sums.squares - sums.codes * sums.codes;
+    F32 new_scale = (weight_sum_ * sums.products - number_sum_ * sums.codes) / determinant;
+    F32 new_low = (sums.squares * number_sum_ - sums.codes * sums.products) / determinant;
     const Mask32 is_above = less(F32{}, new_low);
-    new_scale = select(is_above, product_sum / square_sum, new_scale);
+    new_scale = select(is_above, sums.products / sums.squares, new_scale);
     new_low = select(is_above, F32{}, new_low);
     const F32 error = error_of(new_scale, new_low);
     const Mask32 better = mask_and(mask_and(less(F32{}, determinant), less(error, best_)), varied_);
     if (!any(better)) return;
-    keep_where(better, codes_, kept);
+    kept_.inverse = select(better, steps.inverse, kept_.inverse);
+    kept_.base = select(better, steps.base, kept_.base);
     best_ = select(better, error, best_);
     scale = select(better, new_scale, scale);
     low_ = select(better, new_low, low_);  // and the next step's codes are counted from here
@@ -144,7 +196,10 @@ class OffsetSearch {
   const OffsetRuns& x_;
   const OffsetRuns& weights_;
   OffsetRuns codes_;
+  OffsetSteps kept_ = {};
   F32 low_, high_, weight_sum_, number_sum_, best_ = {};
+  F32 least_;  // of the numbers, where low_ is 0 at most
+  bool are_finite_;
   Mask32 varied_;  // others have scale 0 and codes 0
 };
 
@@ -213,7 +268,7 @@ class SignedSearch {
   found.run(search);
   put_lanes(found.scale, count, fit.scales);
   put_lanes(found.minimum(), count, fit.minima);
-  put_codes(found.kept, count, fit.codes);
+  put_codes(found.codes(), count, fit.codes);
 }
 
 [[gnu::noinline]] void fit_signed(const float* numbers, const float* weights, std::size_t count, const SignedFit& fit) {

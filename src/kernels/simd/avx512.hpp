@@ -9,6 +9,9 @@
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 
+#define TENSORCAST_HAS_OWN_ROUNDING 1
+inline constexpr int own_nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
 // --- Masks
 
 using Mask32 = __mmask16;
@@ -18,7 +21,9 @@ SIMD_INLINE Mask32 equal(I32 a, I32 b) { return _mm512_cmpeq_epi32_mask((__m512i
 SIMD_INLINE Mask64 equal(I64 a, I64 b) { return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b); }
 SIMD_INLINE Mask32 greater(I32 a, I32 b) { return _mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b); }
 SIMD_INLINE Mask32 greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask((__m512i)a, (__m512i)b); }
-SIMD_INLINE Mask32 greater_equal(F32 a, F32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ); }
+SIMD_INLINE Mask32 greater_equal(F32 a, F32 b) {
+  return _mm512_cmp_round_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ, _MM_FROUND_NO_EXC);
+}
 SIMD_INLINE Mask64 greater_equal(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GE_OQ); }
 SIMD_INLINE Mask32 is_nan(F32 x) { return greater(as<I32>(x) & INT32_MAX, splat(0x7f800000)); }
 SIMD_INLINE Mask64 greater(F64 a, F64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
@@ -136,15 +141,20 @@ SIMD_INLINE I32 high_u32(I64x2 x) {
 
 // --- Loads of one unit
 
-SIMD_INLINE F32 load_float16(const std::byte* src) { return (F32)_mm512_cvtph_ps((__m256i)load<U16h>(src)); }
+SIMD_INLINE F32 float16_numbers(__m256i codes) { return (F32)_mm512_cvt_roundph_ps(codes, _MM_FROUND_NO_EXC); }
+SIMD_INLINE F32 load_float16(const std::byte* src) { return float16_numbers((__m256i)load<U16h>(src)); }
 SIMD_INLINE I32 load_int16(const std::byte* src) { return (I32)_mm512_cvtepi16_epi32((__m256i)load<U16h>(src)); }
 SIMD_INLINE I32 load_uint16(const std::byte* src) { return (I32)_mm512_cvtepu16_epi32((__m256i)load<U16h>(src)); }
 
 // --- Float to float
 
+// The intrinsic of g++ 12 may trap, whatever its argument says.
 SIMD_INLINE U16h float16_codes(F32 x) {
-  return (U16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256i codes;
+  asm("vcvtps2ph $0, %{sae%}, %1, %0" : "=v"(codes) : "v"(x));
+  return (U16h)codes;
 }
+SIMD_INLINE F32 add_nearest(F32 a, F32 b) { return (F32)_mm512_add_round_ps((__m512)a, (__m512)b, own_nearest); }
 SIMD_INLINE F64x2 widen(F32 x) { return {(F64)_mm512_cvtps_pd(lower(x)), (F64)_mm512_cvtps_pd(upper(x))}; }
 SIMD_INLINE F64 load_widened(const std::byte* src) { return (F64)_mm512_cvtps_pd((__m256)load<F32h>(src)); }
 SIMD_INLINE F32 narrow(F64x2 x) { return join(_mm512_cvtpd_ps((__m512d)x.lo), _mm512_cvtpd_ps((__m512d)x.hi)); }
@@ -237,7 +247,7 @@ SIMD_INLINE I64x2 widen(I32 x) {
 
 // --- Float to integer
 
-SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm512_cvttps_epi32((__m512)x); }
+SIMD_INLINE I32 truncate(F32 x) { return (I32)_mm512_cvtt_roundps_epi32((__m512)x, _MM_FROUND_NO_EXC); }
 SIMD_INLINE I32 truncate(F64x2 x) {
   const __m512i lo = _mm512_castsi256_si512(_mm512_cvttpd_epi32((__m512d)x.lo));
   return (I32)_mm512_inserti64x4(lo, _mm512_cvttpd_epi32((__m512d)x.hi), 1);

@@ -16,6 +16,7 @@
 //   add_square                                               sum + x * x, for an exact square
 //   multiply_odd                                             rounded to odd; right for normal products
 //   copy_and_pad copy_front                                  less than a block
+//   add_nearest                                              float32, rounded to nearest
 //   load store load_float16 load_int16 load_uint16           loads of one unit, any alignment
 //   load_int8 load_uint8 load_bytes_as_u16                   bytes to lanes of 32 bits, or of 16
 //   load_upper_float16                                       bytes, each the upper half of a float16; the lower is 0
@@ -45,6 +46,10 @@
 //   WordTable32                                              looks up 16-bit lanes. AVX-512 alone
 //   interleave_low interleave_high order_for_interleaving    bytes of outputs to whole outputs. Not in portable
 //   stream_line wait_for_streams                             stores a cache line past the caches
+//
+// TENSORCAST_HAS_OWN_ROUNDING: add_nearest, load_float16, float16_codes, round_to_integer, truncate and greater_equal of
+// float32 say how they round, never trap, and do not depend on the thread's rounding mode. They flush subnormal numbers
+// if the thread does.
 #pragma once
 
 #include TENSORCAST_SIMD_HEADER

@@ -128,6 +128,12 @@ SIMD_INLINE V keep_in_register(V x) {
 #endif
   return x;
 }
+// Only for loops: code that runs once reads constants from memory.
+template <bool in_loop, class V>
+SIMD_INLINE V kept(V x) {
+  if constexpr (in_loop) return keep_in_register(x);
+  return x;
+}
 template <class Lane>
 SIMD_INLINE auto constant(Lane x) {
   return keep_in_register(splat(x));

@@ -81,6 +81,11 @@ SIMD_INLINE void copy_front(std::byte* dst, const std::byte* src, std::size_t by
   __builtin_memcpy(dst, src, bytes);
 }
 
+// --- Rounding
+
+#define TENSORCAST_HAS_OWN_ROUNDING 0
+SIMD_INLINE F32 add_nearest(F32 a, F32 b) { return a + b; }
+
 // --- 64-bit integers
 
 F32 narrow(F64x2 x);

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
+// rows of one format.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "block/quantizer.hpp"
+#include "block/quantizer_work.hpp"
+#include "cast/conversion.hpp"
+#include "dtype/ceil_div.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using block::Quantizer;
+
+// What a format and its options are called, and the rows that it has: what a quantizer is made of.
+struct Wanted {
+  std::string_view scheme;
+  GgufBlock gguf = GgufBlock::none;
+  const QuantizeOptions& options;
+};
+
+Result<Quantizer> make_quantizer(const Wanted& wanted, DType weights, const Shape& shape) {
+  const std::optional<float>& maximum = wanted.options.maximum;
+  Quantizer made = TRY(Quantizer::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
+  if (maximum && !(*maximum >= 0.0f && std::isfinite(*maximum))) {
+    return invalid(formatted("`maximum` is {}, which is no magnitude", *maximum));
+  }
+  if (maximum && made.needs_maximum()) made.set_maximum(*maximum);
+  return made;
+}
+
+// The quantizer of a thread's last call.
+class Kept {
+ public:
+  // Those of other numbers of rows are equal, unless rows share scales.
+  Result<Quantizer*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
+    const bool is_same = quantizer_ && scheme_ == wanted.scheme && gguf_ == wanted.gguf && weights_ == weights &&
+                         columns_ == columns && (rows_ == rows || quantizer_->band_rows() == 1) && has(wanted.options);
+    if (is_same) return &*quantizer_;
+    quantizer_.reset();
+    quantizer_ = TRY(make_quantizer(wanted, weights, {rows, columns}));
+    scheme_ = wanted.scheme;
+    gguf_ = wanted.gguf;
+    weights_ = weights;
+    rows_ = rows;
+    columns_ = columns;
+    recipe_ = wanted.options.recipe;
+    options_ = wanted.options;
+    options_.recipe = {};
+    options_.importance = {};
+    is_weighed_ = !wanted.options.importance.empty();
+    return &*quantizer_;
+  }
+  Quantizer::Work& work() noexcept { return work_; }
+
+ private:
+  // Importance is the caller's memory, which may have changed.
+  [[nodiscard]] bool has(const QuantizeOptions& options) const noexcept {
+    return !is_weighed_ && options.importance.empty() && recipe_ == options.recipe &&
+           options_.group_size == options.group_size && options_.symmetric == options.symmetric &&
+           options_.power_of_two_scales == options.power_of_two_scales &&
+           options_.compute_dtype == options.compute_dtype && options_.nonfinite == options.nonfinite &&
+           options_.maximum == options.maximum && options_.clip == options.clip;
+  }
+
+  std::optional<Quantizer> quantizer_;
+  Quantizer::Work work_;
+  std::string scheme_, recipe_;
+  GgufBlock gguf_ = GgufBlock::none;
+  DType weights_ = DType::undefined;
+  std::int64_t rows_ = 0, columns_ = 0;
+  QuantizeOptions options_;  // without its borrowed parts
+  bool is_weighed_ = false;
+};
+
+std::size_t scale_count(const Quantizer& quantizer, std::size_t rows) {
+  const QuantizedTensor& layout = quantizer.layout();
+  if (layout.scales_dtype == DType::undefined) return 0;
+  const std::size_t before = quantizer.scales_before(rows);
+  return before == 0 && rows != 0 ? 1 : before;  // one for the whole weight
+}
+
+Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
+  const Quantizer quantizer = TRY(make_quantizer(wanted, DType::float32, shape));
+  const QuantizedTensor& layout = quantizer.layout();
+  QuantizedSizes sizes{.rows = static_cast<std::int64_t>(quantizer.rows()),
+                       .codes = quantizer.rows() * quantizer.codes_row_bytes(),
+                       .row_codes = quantizer.codes_row_bytes(),
+                       .block_rows = static_cast<std::int64_t>(quantizer.band_rows()),
+                       .codes_dtype = layout.codes_dtype,
+                       .scales_dtype = layout.scales_dtype,
+                       .global_scale = layout.global_scale};
+  if (layout.scales_dtype != DType::undefined) {
+    const std::size_t count = TRY(element_count(layout.scales_shape));
+    sizes.scales = storage_bytes(layout.scales_dtype, count);
+    if (!wanted.options.symmetric) sizes.zero_points = count;
+  }
+  return sizes;
+}
+
+Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, std::size_t rows) {
+  return invalid(formatted("the buffer of {} has {} bytes, but those of {} rows take {}", which, bytes, rows, expected),
+                 "give quantized_sizes() of the whole weight");
+}
+
+Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
+                        const QuantizedBuffers& out) {
+  const std::size_t count = TRY(element_count(src.shape));
+  const std::int64_t columns = src.shape.empty() ? 1 : src.shape.back();
+  TRY(check_numeric(src.dtype, src.dtype));
+  TRY(check_size("source", src.dtype, count, src.bytes.size()));
+  if (count == 0) return {};
+  if (src.bytes.data() == nullptr) return invalid("the source buffer is null");
+
+  thread_local Kept kept;
+  // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
+  Quantizer* quantizer = TRY(kept.find(wanted, src.dtype, 1, columns));
+  const std::size_t row_bytes = quantizer->codes_row_bytes();
+  if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
+    return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
+  }
+  const std::size_t rows = count / static_cast<std::size_t>(columns), all_rows = out.codes.size() / row_bytes;
+  if (quantizer->band_rows() > 1) {
+    quantizer = TRY(kept.find(wanted, src.dtype, static_cast<std::int64_t>(all_rows), columns));
+  }
+  if (first_row < 0 || static_cast<std::uint64_t>(first_row) > all_rows ||
+      rows > all_rows - static_cast<std::size_t>(first_row)) {
+    return invalid(formatted("{} rows from row {} on, but the buffer of codes has {}", rows, first_row, all_rows));
+  }
+  const auto first = static_cast<std::size_t>(first_row);
+  const std::size_t band = quantizer->band_rows();
+  if (first % band != 0 || (rows % band != 0 && first + rows != all_rows)) {
+    return invalid(formatted("rows {} to {} are no whole blocks of {} rows", first, first + rows, band),
+                   "quantize the rows that share scales in one call");
+  }
+  if (quantizer->needs_maximum() && !wanted.options.maximum) {
+    return invalid(formatted("{} has a scale for the whole weight, which some of its rows do not tell", wanted.scheme),
+                   "set `maximum` to the largest magnitude of all rows, or call quantize()");
+  }
+  const DType scales_dtype = quantizer->layout().scales_dtype;
+  const std::size_t scales = scale_count(*quantizer, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
+  if (out.scales.size() != scales_bytes) return wrong_buffer("scales", out.scales.size(), scales_bytes, all_rows);
+  const bool has_zeros = !wanted.options.symmetric;
+  if (has_zeros && out.zero_points.size() != scales) {
+    return wrong_buffer("zero points", out.zero_points.size(), scales, all_rows);
+  }
+  if (scales != 0 && (out.scales.data() == nullptr || (has_zeros && out.zero_points.data() == nullptr))) {
+    return invalid("a target buffer is null");
+  }
+  const std::size_t before = quantizer->scales_before(first);
+  const block::QuantizedRows to{
+      .codes = out.codes.data() + first * row_bytes,
+      .scales = scales == 0 ? nullptr : out.scales.data() + storage_bytes(scales_dtype, before),
+      .zero_points = has_zeros ? out.zero_points.data() + before : nullptr};
+  const bool has_nonzero = TRY(quantizer->run_here(first, rows, src.bytes.data(), to, kept.work()));
+  const bool has_one_scale = scales == 1 && quantizer->layout().block_rows == 0;
+  if (has_one_scale) quantizer->put_tensor_scale(out.scales);
+  const bool is_zero = quantizer->needs_maximum() ? quantizer->maximum_is_zero() : rows == all_rows && !has_nonzero;
+  if (is_zero && quantizer->has_unit_scales_of_zeros()) quantizer->set_unit_scales(out.scales);
+  return {};
+}
+
+}  // namespace
+
+Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape, const QuantizeOptions& options) {
+  return guarded([&] { return sizes_of({format.scheme, format.coding.gguf, options}, shape); });
+}
+Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape, const QuantizeOptions& options) {
+  return guarded([&] { return sizes_of({scheme, GgufBlock::none, options}, shape); });
+}
+
+Result<void> quantize_rows(const BlockFormat& format, const TensorView& src, std::int64_t first_row,
+                           const QuantizedBuffers& out, const QuantizeOptions& options) {
+  return guarded([&] { return write_rows({format.scheme, format.coding.gguf, options}, src, first_row, out); });
+}
+Result<void> quantize_rows(std::string_view scheme, const TensorView& src, std::int64_t first_row,
+                           const QuantizedBuffers& out, const QuantizeOptions& options) {
+  return guarded([&] { return write_rows({scheme, GgufBlock::none, options}, src, first_row, out); });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
