@@ -329,7 +329,7 @@ class Planning {
     for (ShardItem& item : shard.items) {
       auto* const layer = std::get_if<LayerTensors>(&item);
       if (layer == nullptr) continue;
-      const std::vector<ShardTensor> all = TRY(checkpoint::tensors_of(plan_.table, plan_.table.layers[layer->layer]));
+      const std::vector<ShardTensor> all = TRY(checkpoint::tensors_of(plan_.table, layer->layer));
       if (layer->tensors.size() == all.size()) layer->tensors.clear();
     }
     const std::vector<ShardTensor> tensors = TRY(checkpoint::tensors_of(plan_.table, shard.items));
@@ -498,7 +498,7 @@ void set_sums(std::span<const ShardTensor> tensors, PlannedShard& shard) {
   for (const ShardTensor& tensor : tensors) {
     const file_conversion::PlannedTensor& planned = tensor.planned;
     shard.bytes_in += planned.bytes_in;
-    shard.source_bytes += planned.becomes.empty() ? planned.bytes_in : planned.weight_bytes;
+    shard.source_bytes += planned.weight == nullptr ? planned.bytes_in : planned.weight->bytes;
     shard.tensor_bytes += planned.target.bytes;
   }
 }

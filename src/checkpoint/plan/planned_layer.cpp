@@ -48,7 +48,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // The tensor that a decoded layer becomes.
-Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, ShardTensor& tensor) {
+Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::uint64_t bytes, ShardTensor& tensor) {
   file_conversion::PlannedTensor& planned = tensor.planned;
   formats::TensorInfo& target = planned.target;
   const std::string& new_name = rest_of(layer).new_name;
@@ -62,7 +62,7 @@ Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, ShardTe
   target.bytes = storage_bytes(rule.to, target.count);
   if (target.bytes == SIZE_MAX) return does_not_fit("a shape is too large");
   planned.from = DType::float32;
-  planned.bytes_in = tensor.layer->bytes();
+  planned.bytes_in = bytes;
   planned.converts = true;
   planned.scale = rule.scale;
   planned.reason = rule.reason;
@@ -130,18 +130,6 @@ Result<void> put_constants(const PlannedLayer& row, RespelledLayer& layer) {
   return {};
 }
 
-Result<std::shared_ptr<const RewrittenLayer>> written_of(const LayerTable& table, const PlannedLayer& row,
-                                                         const LayerRule& rule, const DecodedLayer& source) {
-  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
-  RespelledLayer layer =
-      TRY(rewriting != nullptr ? respell(*rewriting, row) : quantize(std::get<QuantizingRule>(rule.fate), row, source));
-  TRY(put_constants(row, layer));
-  auto written = std::make_shared<RewrittenLayer>();
-  written->layer = std::move(layer);
-  for (const std::size_t sibling : row.siblings) written->siblings.push_back(source_of(table, table.layers[sibling]));
-  return std::shared_ptr<const RewrittenLayer>(std::move(written));
-}
-
 }  // namespace
 
 DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
@@ -165,33 +153,38 @@ DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
   return source;
 }
 
-Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const PlannedLayer& layer) {
+Result<RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& layer) {
   const LayerRule& rule = table.rules[layer.rule];
-  const auto source = std::make_shared<const DecodedLayer>(source_of(table, layer));
+  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
+  RespelledLayer becomes =
+      TRY(rewriting != nullptr ? respell(*rewriting, layer)
+                               : quantize(std::get<QuantizingRule>(rule.fate), layer, source_of(table, layer)));
+  TRY(put_constants(layer, becomes));
+  return becomes;
+}
+
+Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t row) {
+  const PlannedLayer& layer = table.layers[row];
+  const LayerRule& rule = table.rules[layer.rule];
+  const DecodedLayer source = source_of(table, layer);
   std::vector<ShardTensor> tensors;
   const PartPlace& codes = layer.parts.front();
   if (const auto* decoding = std::get_if<DecodingRule>(&rule.fate)) {
-    ShardTensor& tensor = tensors.emplace_back();
-    tensor.input = codes.input;
-    tensor.begin = codes.begin;
-    tensor.layer = source;
-    TRY(decode(*decoding, layer, tensor));
+    tensors.push_back({.planned = {}, .input = codes.input, .begin = codes.begin, .row = row});
+    TRY(decode(*decoding, layer, source.bytes(), tensors.back()));
     return tensors;
   }
-  const auto written = TRY(written_of(table, layer, rule, *source));
-  const RespelledLayer& becomes = written->layer;
+  const RespelledLayer becomes = TRY(becomes_of(table, layer));
   const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
   const std::string words =
       file_conversion::words_of(becomes, rewriting == nullptr ? std::string() : rewriting->scheme);
   for (std::size_t i = 0; i < becomes.written.tensors.size(); ++i) {
-    ShardTensor& tensor = tensors.emplace_back();
     const std::string from =
-        rewriting == nullptr ? source->parts.front().info.name : rewriting->sources[i].in(layer.name);
-    tensor.planned = file_conversion::planned_written(becomes, i, from, words, source->bytes());
-    tensor.input = codes.input;
-    tensor.begin = codes.begin;
-    tensor.layer = source;
-    tensor.written = written;
+        rewriting == nullptr ? source.parts.front().info.name : rewriting->sources[i].in(layer.name);
+    tensors.push_back({.planned = file_conversion::planned_written(becomes, i, from, words, source.bytes()),
+                       .input = codes.input,
+                       .begin = codes.begin,
+                       .row = row});
   }
   return tensors;
 }

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,27 +48,22 @@ struct LayerTable {
   std::vector<PlannedLayer> layers;
 };
 
-// A layer in its new spelling or scheme.
-struct RewrittenLayer {
-  quantized::RespelledLayer layer;
-  std::vector<DecodedLayer> siblings;
-};
-
 // A tensor of a shard.
 struct ShardTensor {
   file_conversion::PlannedTensor planned;  // its `source` is not used
   std::size_t input = 0;                   // index in CheckpointPlan::inputs
   std::uint64_t begin = 0;                 // of its bytes in that file
-  // Of a layer that is read; `input` and `begin` are then those of its codes. Null: `planned` is read as it is.
-  std::shared_ptr<const DecodedLayer> layer = nullptr;
-  // Of a layer that gets another spelling or scheme: `planned.written` is its place. Null: it is decoded.
-  std::shared_ptr<const RewrittenLayer> written = nullptr;
+  // The row of a layer that is decoded, or gets another spelling or scheme; `input` and `begin` are then those of its
+  // codes. None: `planned` is read as it is.
+  std::optional<std::size_t> row = {};
 };
 
 // Returns how a layer is read.
 [[nodiscard]] DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer);
-// Returns all tensors that a layer becomes. Errors: parse: its row does not fit its rule.
-[[nodiscard]] Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const PlannedLayer& layer);
+// Returns what a layer becomes that is not decoded. Errors: parse: its row does not fit its rule.
+[[nodiscard]] Result<quantized::RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& layer);
+// Returns all tensors that the layer of a row becomes. Errors: as becomes_of().
+[[nodiscard]] Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t row);
 
 // As the plan's text has it, and back. `read_layer_row` throws Json::exception, or returns false if a value is not one
 // that a plan has; ranges of parts and siblings are for the caller to check.

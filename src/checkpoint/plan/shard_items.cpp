@@ -27,7 +27,7 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::
       continue;
     }
     const auto& of_layer = std::get<LayerTensors>(item);
-    std::vector<ShardTensor> all = TRY(tensors_of(table, table.layers[of_layer.layer]));
+    std::vector<ShardTensor> all = TRY(tensors_of(table, of_layer.layer));
     for (std::size_t i = 0; i < all.size() && of_layer.tensors.empty(); ++i) given.push_back(std::move(all[i]));
     for (const std::size_t i : of_layer.tensors) {
       if (i >= all.size()) return parse_error("a layer has no such tensor");
@@ -36,9 +36,10 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::
   }
   std::vector<formats::TensorInfo> targets;
   targets.reserve(given.size());
-  for (const ShardTensor& tensor : given) targets.push_back(tensor.planned.target);
+  for (ShardTensor& tensor : given) targets.push_back(std::move(tensor.planned.target));
   TRY(formats::safetensors_format.check(targets));
   const std::vector<std::size_t> layout = formats::safetensors_format.layout(targets);
+  for (std::size_t i = 0; i < given.size(); ++i) given[i].planned.target = std::move(targets[i]);
   std::vector<ShardTensor> ordered;
   ordered.reserve(given.size());
   for (const std::size_t index : layout) ordered.push_back(std::move(given[index]));

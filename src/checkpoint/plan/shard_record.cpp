@@ -43,13 +43,13 @@ DoneShard done_of(const std::string& text) {
   DoneShard done{.sha256 = document.at("sha256").get<std::string>(),
                  .bytes = document.at("bytes").get<std::uint64_t>(),
                  .fingerprint = document.at("fingerprint").get<std::string>(),
-                 .tensors = {}};
-  for (const Json& entry : document.at("tensors")) {
-    TensorOutcome& tensor = done.tensors.emplace_back();
-    tensor.name = entry.at("name").get<std::string>();
-    tensor.damage = entry.value("damage", "");
-    tensor.remedy = entry.value("remedy", "");
-    if (entry.contains("report")) tensor.report = report_of(entry.at("report"));
+                 .tensors = document.at("tensors").get<std::size_t>(),
+                 .notes = {}};
+  for (const Json& entry : document.at("notes")) {
+    TensorNote& note = done.notes[entry.at("tensor").get<std::size_t>()];
+    note.damage = entry.value("damage", "");
+    note.remedy = entry.value("remedy", "");
+    if (entry.contains("report")) note.report = report_of(entry.at("report"));
   }
   return done;
 }
@@ -57,20 +57,20 @@ DoneShard done_of(const std::string& text) {
 }  // namespace
 
 std::string shard_record_text(const std::string& name, const DoneShard& done) {
-  Json tensors = Json::array();
-  for (const TensorOutcome& tensor : done.tensors) {
-    Json entry = Json::object();
-    entry["name"] = tensor.name;
-    if (!tensor.damage.empty()) entry["damage"] = tensor.damage;
-    if (!tensor.remedy.empty()) entry["remedy"] = tensor.remedy;
-    if (tensor.report) entry["report"] = report_json(*tensor.report);
-    tensors.push_back(std::move(entry));
+  Json notes = Json::array();
+  for (const auto& [tensor, note] : done.notes) {
+    Json entry = {{"tensor", tensor}};
+    if (!note.damage.empty()) entry["damage"] = note.damage;
+    if (!note.remedy.empty()) entry["remedy"] = note.remedy;
+    if (note.report) entry["report"] = report_json(*note.report);
+    notes.push_back(std::move(entry));
   }
   const Json document = {{"file", name},
                          {"bytes", done.bytes},
                          {"sha256", done.sha256},
                          {"fingerprint", done.fingerprint},
-                         {"tensors", std::move(tensors)}};
+                         {"tensors", done.tensors},
+                         {"notes", std::move(notes)}};
   return document.dump(1) + "\n";
 }
 

@@ -237,7 +237,8 @@ Result<std::optional<DoneShard>> WorkFolder::done(const PlannedShard& shard) con
   if (!TRY(folder_->find(this->record(shard))).has_value()) return std::optional<DoneShard>();
   std::optional<DoneShard> done = parse_shard_record(TRY(folder_->read_text(this->record(shard), max_done_bytes)));
   const bool fits = done && done->fingerprint == shard.fingerprint && done->bytes == shard.bytes &&
-                    done->tensors.size() == shard.tensors;
+                    done->tensors == shard.tensors &&
+                    (done->notes.empty() || done->notes.rbegin()->first < shard.tensors);
   if (!fits) return std::optional<DoneShard>();  // it is converted again
   const std::optional<Folder::Entry> staged = TRY(folder_->find(this->staged(shard)));
   if (staged.has_value()) {

@@ -12,6 +12,7 @@
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,12 +32,19 @@ inline constexpr const char* record_name = ".tcast-files.json";
 inline constexpr const char* sums_name = "SHA256SUMS";
 inline constexpr const char* moving_name = ".tcast/moving.json";
 
+// What a conversion says of a tensor, as TensorOutcome.
+struct TensorNote {
+  std::optional<CastReport> report;
+  std::string damage, remedy;
+};
+
 // A shard that was converted.
 struct DoneShard {
   std::string sha256;
   std::uint64_t bytes = 0;
   std::string fingerprint;
-  std::vector<TensorOutcome> tensors;  // in the order of the plan
+  std::size_t tensors = 0;
+  std::map<std::size_t, TensorNote> notes;  // of tensors, in the order of the data, if there is something to say
 };
 
 // Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are

@@ -47,7 +47,8 @@ TEST(WorkFolder, KnowsWhatIsDone) {
   const DoneShard done{.sha256 = std::string(64, '0'),
                        .bytes = shard.bytes,
                        .fingerprint = shard.fingerprint,
-                       .tensors = {{.name = "a"}}};
+                       .tensors = shard.tensors,
+                       .notes = {}};
   ASSERT_TRUE(work.set_done(shard, done).ok());
   EXPECT_FALSE(work.done(shard).value().has_value());  // its file is not there
   ASSERT_TRUE(work.files().write_text(WorkFolder::staged(shard), std::string(shard.bytes, 'x')).ok());

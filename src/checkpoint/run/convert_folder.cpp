@@ -150,11 +150,11 @@ Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
 
 void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {
   outcome.shards[shard].sha256 = std::move(done.sha256);
-  for (std::size_t i = 0; i < done.tensors.size(); ++i) {
+  for (auto& [i, note] : done.notes) {
     TensorOutcome& tensor = outcome.tensors[first_tensor + i];
-    tensor.report = done.tensors[i].report;
-    tensor.damage = std::move(done.tensors[i].damage);
-    tensor.remedy = std::move(done.tensors[i].remedy);
+    tensor.report = note.report;
+    tensor.damage = std::move(note.damage);
+    tensor.remedy = std::move(note.remedy);
   }
   outcome.bytes_read += outcome.shards[shard].bytes_in;
   outcome.bytes_written += outcome.shards[shard].bytes_out;
@@ -173,20 +173,31 @@ Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFold
   return outcome;
 }
 
-// Converts those of `chosen` that are not done. `outcome` has the tensors of the whole plan.
-Result<void> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen,
-                        ConvertOutcome& outcome) {
+// Converts those of `chosen` that are not done. Returns the tensors of the whole plan, with what was found of those
+// shards: only afterwards, as a shard at work and they take memory.
+Result<ConvertOutcome> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen) {
+  struct Done {
+    std::size_t index = 0;
+    DoneShard shard;
+    bool before = false;
+  };
+  std::vector<Done> all;
+  const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
+  TRY(checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {
+    all.push_back({.index = index, .shard = std::move(done), .before = was_done_before});
+  }));
   std::vector<std::size_t> first_tensors;
   std::size_t tensors = 0;
   for (const PlannedShard& shard : job.plan.shards) {
     first_tensors.push_back(tensors);
     tensors += shard.tensors;
   }
-  const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
-  return checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {
-    outcome.shards[index].done_before = was_done_before;
-    add_done(outcome, index, first_tensors[index], std::move(done));
-  });
+  ConvertOutcome outcome = outcome_of(job.plan);
+  for (Done& done : all) {
+    outcome.shards[done.index].done_before = done.before;
+    add_done(outcome, done.index, first_tensors[done.index], std::move(done.shard));
+  }
+  return outcome;
 }
 
 std::string missing_shards(const std::vector<std::string>& names) {
@@ -232,18 +243,20 @@ Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
 }
 
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
-  CheckpointPlan plan = TRY(plan_for(request));
-  ConvertOutcome outcome = outcome_of(plan);
-  outcome.warnings = plan.warnings;
+  const CheckpointPlan plan = TRY(plan_for(request));
   if (request.dry_run) {
+    ConvertOutcome outcome = outcome_of(plan);
+    outcome.warnings = plan.warnings;
     const std::string output = WorkFolder::folder_of_output(request.output);
     TRY(check_folder(request, plan, output));
     outcome.requirements = checkpoint::measure_requirements(plan, request.output, request.execution);
     return outcome;
   }
   Begun begun = TRY(begin(request, plan));
+  ConvertOutcome outcome =
+      TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all_shards(plan)));
+  outcome.warnings = plan.warnings;
   outcome.resumed = begun.resumed;
-  TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all_shards(plan), outcome));
   TRY(finish_plan(plan, begun.folder));
   outcome.verified = request.verify;
   return outcome;
@@ -307,10 +320,11 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
       return in_file(request.output, unsupported("a plan is for a folder, and this is the name of a file",
                                                  "a name that ends in / is a folder's"));
     }
-    CheckpointPlan plan = TRY(plan_for(request));
+    const CheckpointPlan plan = TRY(plan_for(request));
+    const bool resumed = TRY(begin(request, plan)).resumed;
     ConvertOutcome outcome = outcome_of(plan);
     outcome.warnings = plan.warnings;
-    outcome.resumed = TRY(begin(request, plan)).resumed;
+    outcome.resumed = resumed;
     return outcome;
   });
 }
@@ -320,8 +334,7 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
     WorkFolder folder = TRY(WorkFolder::open(request.output, io::LockKind::shared));
     const CheckpointPlan plan = TRY(folder.load_plan());
     const std::vector<std::size_t> chosen = TRY(choose_shards(request, plan));
-    ConvertOutcome outcome = outcome_of(plan);
-    TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen, outcome));
+    ConvertOutcome outcome = TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen));
     outcome.verified = plan.settings.verify;
     keep_shards(outcome, chosen);
     return outcome;

@@ -39,7 +39,7 @@ TEST_F(FinishTest, ConvertsShardsAndGivesThemTheirPlaces) {
     ASSERT_TRUE(shard->has_value());
     done.push_back(**shard);
     EXPECT_EQ(done[i].bytes, plan_.shards[i].bytes);
-    EXPECT_EQ(done[i].tensors.at(0).report->count, 2u);
+    EXPECT_EQ(done[i].notes.at(0).report->count, 2u);
     EXPECT_TRUE(work_.done(plan_.shards[i]).value().has_value());
   }
   ASSERT_TRUE(finish(plan_, done, work_).ok());

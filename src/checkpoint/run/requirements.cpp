@@ -79,7 +79,7 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
     bytes_in += shard.bytes_in;
     for (const ShardTensor& tensor : plan.tensors_of(shard)) {
       ++tensors;
-      if (tensor.planned.passes > 1) bytes_in += tensor.planned.weight_bytes;
+      if (const auto& weight = tensor.planned.weight; weight && weight->passes > 1) bytes_in += weight->bytes;
       scaled = scaled || tensor.planned.scale != 1.0;
       names += tensor.planned.target.name.size() + tensor.planned.reason.detail.size();
       const auto size = [](const ShardTensor& t) { return std::pair(t.planned.converts, t.planned.bytes_in); };

@@ -31,15 +31,6 @@ class ShardWriter final : public formats::Writer {
   NewFile& sink_;
 };
 
-// The layers that a tensor is made of: its own, and those that share its tensor scale.
-std::vector<const DecodedLayer*> layers_of(const ShardTensor& tensor) {
-  std::vector<const DecodedLayer*> all;
-  if (tensor.layer != nullptr) all.push_back(tensor.layer.get());
-  if (tensor.written == nullptr) return all;
-  for (const DecodedLayer& sibling : tensor.written->siblings) all.push_back(&sibling);
-  return all;
-}
-
 class ShardRun {
  public:
   ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
@@ -49,8 +40,7 @@ class ShardRun {
         folder_(folder),
         run_{plan.settings, execution, on_progress},
         shard_tensors_(plan.tensors_of(shard)) {
-    for (const ShardTensor& tensor : shard_tensors_) work_.push_back(tensor.planned);
-    for (const file_conversion::PlannedTensor& tensor : work_) tensors_.push_back(&tensor);
+    for (const ShardTensor& tensor : shard_tensors_) tensors_.push_back(&tensor.planned);
   }
 
   Result<std::optional<DoneShard>> run() {
@@ -60,9 +50,7 @@ class ShardRun {
     (*sink)->set_mode(mode_);
     ShardWriter writer(**sink);
     io::Sha256 hash;
-    std::vector<formats::TensorInfo> targets;
-    for (const ShardTensor& tensor : shard_tensors_) targets.push_back(tensor.planned.target);
-    const Result<std::string> header = formats::safetensors::format_header(targets, shard_.metadata);
+    const Result<std::string> header = this->header();
     if (!header) return at_output(header.error());
     if (Result<void> put = writer.append(std::as_bytes(std::span(*header))); !put) {
       return at_output(std::move(put).error());
@@ -85,65 +73,94 @@ class ShardRun {
     TRY(check_inputs());
     TRY(folder_.check_identity());
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
-    DoneShard done{.sha256 = hash.digest(), .bytes = shard_.bytes, .fingerprint = shard_.fingerprint, .tensors = {}};
+    DoneShard done{.sha256 = hash.digest(),
+                   .bytes = shard_.bytes,
+                   .fingerprint = shard_.fingerprint,
+                   .tensors = tensors_.size(),
+                   .notes = {}};
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      done.tensors.push_back({.name = tensors_[i]->name()});
-      moved->move_to(done.tensors.back(), i);
+      if (!moved->reports[i] && !moved->damages[i]) continue;
+      TensorOutcome tensor;
+      moved->move_to(tensor, i);
+      done.notes.emplace(
+          i,
+          TensorNote{.report = tensor.report, .damage = std::move(tensor.damage), .remedy = std::move(tensor.remedy)});
     }
     TRY(folder_.set_done(shard_, done));
     return std::optional(std::move(done));
   }
 
  private:
+  [[nodiscard]] Result<std::string> header() const {
+    std::vector<formats::TensorInfo> targets;
+    targets.reserve(tensors_.size());
+    for (const file_conversion::PlannedTensor* tensor : tensors_) targets.push_back(tensor->target);
+    return formats::safetensors::format_header(targets, shard_.metadata);
+  }
+
   // Opens the files of the shard's tensors, which must be those that were planned.
   Result<void> open_inputs() {
     std::vector<quantized::Layer> decoded;
-    std::vector<std::pair<std::size_t, std::vector<quantized::Layer>>> written;  // of which tensor of the shard
-    for (std::size_t i = 0; i < shard_tensors_.size(); ++i) {
-      const ShardTensor& tensor = shard_tensors_[i];
-      if (tensor.layer != nullptr) {
-        std::vector<quantized::Layer> layers;
-        for (const DecodedLayer* read : layers_of(tensor)) {
-          quantized::Layer& layer = layers.emplace_back(read->layer);
-          for (quantized::Part& part : layer.parts) {
-            const LayerPart& place = read->parts[part.tensor];
-            part.tensor = reader_.tensors().size();
-            TRY(add_range(place.info, place.input, place.begin));
-          }
-        }
-        if (tensor.written != nullptr) {
-          written.emplace_back(i, std::move(layers));
+    bool is_written = false;
+    for (ShardTensor& tensor : shard_tensors_) {
+      if (tensor.row) {
+        TRY(add_parts(*tensor.row));
+        for (const std::size_t sibling : plan_.table.layers[*tensor.row].siblings) TRY(add_parts(sibling));
+        if (tensor.planned.decodes()) {
+          decoded.push_back(layer_of(*tensor.row));
         } else {
-          decoded.push_back(std::move(layers.front()));
+          is_written = true;
         }
         continue;
       }
       formats::TensorInfo info = tensor.planned.target;
       if (tensor.planned.from != DType::undefined) info.dtype = tensor.planned.from;
       info.bytes = tensor.planned.bytes_in;
-      work_[i].source = reader_.tensors().size();
+      tensor.planned.source = reader_.tensors().size();
       TRY(add_range(std::move(info), tensor.input, tensor.begin));
     }
     if (!decoded.empty()) {
-      std::size_t source = reader_.tensors().size();
+      std::size_t source = reader_.tensors().size(), layer = 0;
       decoded_ = std::make_unique<quantized::DecodedReader>(reader_, std::move(decoded));
-      for (std::size_t i = 0, layer = 0; i < shard_tensors_.size(); ++i) {
-        if (!work_[i].decodes()) continue;
-        work_[i].source = source++;
-        add_rounded_source(work_[i], layer++, *decoded_);
+      for (ShardTensor& tensor : shard_tensors_) {
+        if (!tensor.planned.decodes()) continue;
+        tensor.planned.source = source++;
+        add_rounded_source(tensor.planned, layer++, *decoded_);
       }
     }
-    if (written.empty()) return {};
-    respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution);
+    if (!is_written) return {};
+    respelled_ = std::make_unique<quantized::RespelledReader>(source(), run_.execution,
+                                                              [this](std::size_t row) { return load(row); });
     if (file_conversion::measures_losses(run_)) respelled_->measure_losses();
-    for (auto& [i, layers] : written) {
-      const std::shared_ptr<const RewrittenLayer>& becomes = shard_tensors_[i].written;
-      quantized::Layer own = std::move(layers.front());
-      layers.erase(layers.begin());
-      work_[i].source = respelled_->add(std::move(own), std::move(layers), {becomes, &becomes->layer},
-                                        shard_tensors_[i].planned.written);
+    for (ShardTensor& tensor : shard_tensors_) {
+      if (!tensor.row || tensor.planned.decodes()) continue;
+      tensor.planned.source = respelled_->add(tensor.planned.target, *tensor.row, tensor.planned.written);
     }
     return {};
+  }
+
+  // Adds the tensors of a layer to the reader, once.
+  Result<void> add_parts(std::size_t row) {
+    if (!parts_.emplace(row, reader_.tensors().size()).second) return {};
+    for (LayerPart& part : source_of(plan_.table, plan_.table.layers[row]).parts) {
+      TRY(add_range(std::move(part.info), part.input, part.begin));
+    }
+    return {};
+  }
+
+  // Returns a layer whose tensors were added.
+  [[nodiscard]] quantized::Layer layer_of(std::size_t row) const {
+    quantized::Layer layer = source_of(plan_.table, plan_.table.layers[row]).layer;
+    for (quantized::Part& part : layer.parts) part.tensor += parts_.at(row);
+    return layer;
+  }
+
+  [[nodiscard]] Result<quantized::RespelledSource> load(std::size_t row) const {
+    const PlannedLayer& planned = plan_.table.layers[row];
+    quantized::RespelledSource source{.layer = layer_of(row), .siblings = {}, .becomes = {}};
+    for (const std::size_t sibling : planned.siblings) source.siblings.push_back(layer_of(sibling));
+    source.becomes = std::make_shared<const quantized::RespelledLayer>(TRY(becomes_of(plan_.table, planned)));
+    return source;
   }
 
   Result<void> add_range(formats::TensorInfo info, std::size_t input, std::uint64_t begin) {
@@ -205,25 +222,31 @@ class ShardRun {
     for (const ShardTensor& tensor : shard_tensors_) {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
-      for (const DecodedLayer* layer : layers_of(tensor)) {
-        for (std::size_t i = 0; i < layer->parts.size(); ++i) {
-          const LayerPart& part = layer->parts[i];
-          const bool has_codes = layer->layer.name == error.tensor && i == layer->layer.codes();
-          if (has_codes || part.info.name == error.tensor)
-            error.file = plan_.source + "/" + plan_.inputs[part.input].name;
-        }
-      }
+      if (!tensor.row) continue;
+      name_file_of(*tensor.row, error);
+      for (const std::size_t sibling : plan_.table.layers[*tensor.row].siblings) name_file_of(sibling, error);
     }
     return error;
+  }
+
+  // Names the file of a layer's tensor that is at fault.
+  void name_file_of(std::size_t row, Error& error) const {
+    const DecodedLayer layer = source_of(plan_.table, plan_.table.layers[row]);
+    for (std::size_t i = 0; i < layer.parts.size(); ++i) {
+      const LayerPart& part = layer.parts[i];
+      const bool has_codes = layer.layer.name == error.tensor && i == layer.layer.codes();
+      if (!has_codes && part.info.name != error.tensor) continue;
+      error.file = plan_.source + "/" + plan_.inputs[part.input].name;
+    }
   }
 
   const CheckpointPlan& plan_;
   const PlannedShard& shard_;
   const WorkFolder& folder_;
   ConversionRun run_;
-  std::vector<ShardTensor> shard_tensors_;
-  std::vector<file_conversion::PlannedTensor> work_;  // of the shard, in its order; `source` is that of source()
-  std::vector<const file_conversion::PlannedTensor*> tensors_;  // those of work_
+  std::vector<ShardTensor> shard_tensors_;  // in the order of the data; their sources are those of source()
+  std::vector<const file_conversion::PlannedTensor*> tensors_;  // the same
+  std::map<std::size_t, std::size_t> parts_;                    // of a row of the plan: the first tensor of the reader
   ShardReader reader_;
   std::unique_ptr<quantized::DecodedReader> decoded_;      // of reader_, if layers are decoded
   std::unique_ptr<quantized::RespelledReader> respelled_;  // of these, if layers get another spelling or scheme

@@ -565,27 +565,29 @@ CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& 
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
-  const bool quantizes = !tensor.becomes.empty();
+  static const NewWeight none;
+  const bool quantizes = tensor.weight != nullptr;
+  const NewWeight& weight = quantizes ? *tensor.weight : none;
   return {.name = tensor.name(),
           .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
-          .from = quantizes ? tensor.weight_type : tensor.from,
+          .from = quantizes ? weight.type : tensor.from,
           .to = tensor.target.dtype,
           .shape = tensor.target.shape,
-          .bytes_in = quantizes ? tensor.weight_bytes : tensor.bytes_in,
+          .bytes_in = quantizes ? weight.bytes : tensor.bytes_in,
           .bytes_out = tensor.target.bytes,
           .why = tensor.reason.why,
           .number = tensor.reason.number,
           .reason = tensor.reason.text(),
           .left = tensor.left,
           .scale = tensor.scale,
-          .scheme = quantizes ? tensor.weight_scheme : tensor.scheme,
-          .becomes = tensor.becomes,
-          .recipe = tensor.recipe,
-          .search = tensor.search,
-          .elements = tensor.weight_elements,
-          .bits = tensor.weight_bits,
-          .choice = tensor.choice,
-          .passes = tensor.passes};
+          .scheme = quantizes ? weight.scheme : tensor.scheme,
+          .becomes = weight.becomes,
+          .recipe = weight.recipe,
+          .search = weight.search,
+          .elements = weight.elements,
+          .bits = weight.bits,
+          .choice = weight.choice,
+          .passes = weight.passes};
 }
 
 }  // namespace tensorcast::file_conversion

@@ -17,6 +17,18 @@
 
 namespace tensorcast::file_conversion {
 
+// What a weight becomes that is quantized, as TensorOutcome has it.
+struct NewWeight {
+  std::string becomes = {};
+  DType type = DType::undefined;
+  // At its codes alone.
+  std::uint64_t bytes = 0;
+  std::string scheme = {}, recipe = {}, search = {}, choice = {};
+  std::uint64_t elements = 0;
+  double bits = 0.0;
+  int passes = 0;
+};
+
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
   std::size_t source = 0;      // its index in the input
@@ -36,18 +48,7 @@ struct PlannedTensor {
   std::size_t rounded = SIZE_MAX;
   // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
   std::size_t written = SIZE_MAX;
-  // Of a weight that is quantized: what it becomes, as TensorOutcome; its type; and, at its codes, its bytes, its new
-  // scheme, and the rest as TensorOutcome.
-  std::string becomes = {};
-  DType weight_type = DType::undefined;
-  std::uint64_t weight_bytes = 0;
-  std::uint64_t weight_elements = 0;  // as TensorOutcome's elements, bits and choice
-  double weight_bits = 0.0;
-  std::string choice = {};
-  std::string weight_scheme = {};  // and its recipe
-  std::string recipe = {};
-  std::string search = {};  // as TensorOutcome
-  int passes = 0;
+  std::shared_ptr<const NewWeight> weight = nullptr;  // null: it is of no weight that is quantized
 
   [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
 

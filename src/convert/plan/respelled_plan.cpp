@@ -14,24 +14,22 @@
 namespace tensorcast::file_conversion {
 namespace {
 
-// Sets what the plan says of the weight. `bytes`: of all tensors that it is.
-void set_weight(PlannedTensor& tensor, const quantized::RespelledLayer& layer, std::uint64_t bytes) {
-  if (!layer.quantizing) return;
-  const quantized::WrittenTensor& written = layer.written.tensors[tensor.written];
-  tensor.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme);
-  tensor.weight_type = layer.quantizing->numbers;
-  if (written.role != quantized::PartRole::codes) return;
-  tensor.weight_bytes = bytes;
-  tensor.weight_elements = layer.becomes.rows() * layer.becomes.columns();
+// `bytes`: of all tensors that the weight is.
+NewWeight new_weight(const quantized::RespelledLayer& layer, quantized::PartRole role, std::uint64_t bytes) {
+  NewWeight weight{.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme),
+                   .type = layer.quantizing->numbers};
+  if (role != quantized::PartRole::codes) return weight;
+  weight.bytes = bytes;
+  weight.elements = layer.becomes.rows() * layer.becomes.columns();
   std::uint64_t sum = 0;
   for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
-  tensor.weight_bits =
-      tensor.weight_elements == 0 ? 0.0 : 8.0 * static_cast<double>(sum) / static_cast<double>(tensor.weight_elements);
-  tensor.choice = layer.choice;
-  tensor.weight_scheme = layer.becomes.scheme;
-  tensor.recipe = layer.recipe;
-  tensor.search = layer.quantizing->search();
-  tensor.passes = layer.passes;
+  if (weight.elements != 0) weight.bits = 8.0 * static_cast<double>(sum) / static_cast<double>(weight.elements);
+  weight.choice = layer.choice;
+  weight.scheme = layer.becomes.scheme;
+  weight.recipe = layer.recipe;
+  weight.search = layer.quantizing->search();
+  weight.passes = layer.passes;
+  return weight;
 }
 
 }  // namespace
@@ -101,7 +99,10 @@ PlannedTensor planned_written(const quantized::RespelledLayer& layer, std::size_
   planned.quantized = true;
   if (source != planned.target.name) planned.source_name = source;
   planned.written = place;
-  set_weight(planned, layer, bytes);
+  if (layer.quantizing) {
+    const quantized::PartRole role = layer.written.tensors[place].role;
+    planned.weight = std::make_shared<const NewWeight>(new_weight(layer, role, bytes));
+  }
   return planned;
 }
 

@@ -32,6 +32,7 @@ class QuantizingPlanner {
     writer_ = TRY(choose_spelling(schemes, request_));
     plan_.spelling = writer_->name;
     plan_.layers.resize(found_.layers.size());
+    beside_mxfp4_ = std::ranges::find(schemes, "mxfp4") != schemes.end();
     for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
     share_scales();
     warn_of_turned_weights();
@@ -60,10 +61,8 @@ class QuantizingPlanner {
 
   Result<void> plan_layer(const ChosenWeight& weight) {
     RespelledLayer& plan = plan_.layers[weight.layer];
-    const bool beside_mxfp4 =
-        std::ranges::any_of(chosen_, [](const ChosenWeight& other) { return other.scheme == "mxfp4"; });
     PlannedWeight planned =
-        TRY(plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4));
+        TRY(plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4_));
     plan.becomes = std::move(planned.becomes);
     plan.content = plan.becomes;
     plan.recipe = planned.quantizer.layout().recipe->recipe;
@@ -120,6 +119,7 @@ class QuantizingPlanner {
   std::span<const TensorInfo> tensors_;
   const QuantizeRequest& request_;
   const SpellingWriter* writer_ = nullptr;
+  bool beside_mxfp4_ = false;        // as in LayerContent
   std::vector<std::size_t> scaled_;  // layers with a scale of the tensor
   Respelling plan_;
 };

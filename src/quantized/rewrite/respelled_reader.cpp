@@ -11,43 +11,65 @@ namespace tensorcast::quantized {
 
 std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
                                  std::size_t tensor) {
-  tensors_.push_back(layer->written.tensors[tensor].info);
-  entries_.push_back(
-      {.source = std::move(source), .siblings = std::move(siblings), .layer = std::move(layer), .tensor = tensor});
+  formats::TensorInfo info = layer->written.tensors[tensor].info;
+  const auto [place, is_new] = places_.emplace(layer.get(), layers_.size());
+  if (is_new) {
+    layers_.push_back(std::make_shared<const RespelledSource>(
+        RespelledSource{.layer = std::move(source), .siblings = std::move(siblings), .becomes = std::move(layer)}));
+  }
+  return add(std::move(info), place->second, tensor);
+}
+
+std::size_t RespelledReader::add(formats::TensorInfo info, std::size_t layer, std::size_t tensor) {
+  tensors_.push_back(std::move(info));
+  entries_.push_back({.layer = layer, .tensor = tensor});
   return tensors_.size() - 1;
+}
+
+Result<std::shared_ptr<const RespelledSource>> RespelledReader::source_of(std::size_t layer) {
+  if (load_ == nullptr) return layers_[layer];
+  if (loaded_ != layer) {
+    loaded_.reset();
+    source_ = std::make_shared<const RespelledSource>(TRY(load_(layer)));
+    loaded_ = layer;
+  }
+  return source_;
 }
 
 Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) {
   const std::size_t count = inner_.tensors().size();
   if (index < count) return inner_.read(index, offset, out);
   const Entry& entry = entries_[index - count];
+  const auto source = TRY(source_of(entry.layer));
+  const RespelledLayer& layer = *source->becomes;
   if (open_ != index - count) {
     packer_.reset();
-    open_ = SIZE_MAX;
-    TRY(open(index - count));
-    packer_ = std::make_unique<LayerPacker>(entry.layer->becomes, entry.layer->written, *codes_);
+    open_.reset();
+    TRY(open(entry.layer));
+    opened_ = source;
+    packer_ = std::make_unique<LayerPacker>(layer.becomes, layer.written, *codes_);
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
-  if (!done && done.error().element && entry.layer->quantizing && is_turned(entry.source)) {
-    done.error().element = turned_element(entry.source, *done.error().element);
+  if (!done && done.error().element && layer.quantizing && is_turned(source->layer)) {
+    done.error().element = turned_element(source->layer, *done.error().element);
   }
-  return entry.layer->quantizing ? at_tensor(entry.layer->becomes.name, std::move(done)) : done;
+  return layer.quantizing ? at_tensor(layer.becomes.name, std::move(done)) : done;
 }
 
 Result<void> RespelledReader::open(std::size_t index) {
-  const Entry& entry = entries_[index];
-  const RespelledLayer& layer = *entry.layer;
-  if (layer.quantizing && quantized_ == layer.becomes.name) return {};
+  const auto source = TRY(source_of(index));
+  const RespelledLayer& layer = *source->becomes;
+  if (layer.quantizing && quantized_ == index) return {};
   keep_loss();
   quantized_.reset();
   if (layer.quantizing) {
-    codes_ = TRY(quantizer(index));
-    quantized_ = layer.becomes.name;
+    codes_ = TRY(quantizer(index, *source));
+    quantized_ = index;
     return {};
   }
-  LayerParts parts = parts_of(inner_, entry.source);
-  codes_ = TRY(RespelledCodes::create(PartReader(entry.source, std::move(parts.infos), std::move(parts.read)),
+  LayerParts parts = parts_of(inner_, source->layer);
+  codes_ = TRY(RespelledCodes::create(PartReader(source->layer, std::move(parts.infos), std::move(parts.read)),
                                       layer.content, layer.change));
   return {};
 }
@@ -70,15 +92,14 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
       });
 }
 
-Result<float> RespelledReader::maximum_of(std::size_t index) {
-  const Entry& entry = entries_[index];
-  std::vector<const Layer*> weights = {&entry.source};
-  for (const Layer& sibling : entry.siblings) weights.push_back(&sibling);
+Result<float> RespelledReader::maximum_of(const RespelledSource& source) {
+  std::vector<const Layer*> weights = {&source.layer};
+  for (const Layer& sibling : source.siblings) weights.push_back(&sibling);
   float largest = 0.0F;
   for (const Layer* weight : weights) {
     auto known = magnitudes_.find(weight->name);
     if (known == magnitudes_.end()) {
-      Quantizing quantizing = *entry.layer->quantizing;
+      Quantizing quantizing = *source.becomes->quantizing;
       const ReadNumbers read = TRY(numbers_of(*weight, quantizing.numbers));
       const block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(weight->shape)));
       const std::uint64_t count = decoded_info(*weight).count;
@@ -91,20 +112,19 @@ Result<float> RespelledReader::maximum_of(std::size_t index) {
   return largest;
 }
 
-Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index) {
-  const Entry& entry = entries_[index];
-  const RespelledLayer& layer = *entry.layer;
+Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index, const RespelledSource& source) {
+  const RespelledLayer& layer = *source.becomes;
   DType type = DType::undefined;
-  ReadNumbers read = TRY(numbers_of(entry.source, type));
-  const bool plain = !entry.source.is_quantized();
-  if (type != layer.quantizing->numbers || shape_to_quantize(entry.source) != layer.becomes.shape ||
-      (plain && inner_.tensors()[entry.source.codes()].shape != entry.source.shape)) {
+  ReadNumbers read = TRY(numbers_of(source.layer, type));
+  const bool plain = !source.layer.is_quantized();
+  if (type != layer.quantizing->numbers || shape_to_quantize(source.layer) != layer.becomes.shape ||
+      (plain && inner_.tensors()[source.layer.codes()].shape != source.layer.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  if (is_turned(entry.source)) read = turned_numbers(type, entry.source, std::move(read));
-  auto codes = TRY(NumberCodes::create(
-      *layer.quantizing, layer.becomes, std::move(read), [this, index] { return maximum_of(index); }, execution_));
-  if (measures_ && !losses_.contains(layer.becomes.name)) {
+  if (is_turned(source.layer)) read = turned_numbers(type, source.layer, std::move(read));
+  const auto maximum = [this, index]() -> Result<float> { return maximum_of(*TRY(source_of(index))); };
+  auto codes = TRY(NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read), maximum, execution_));
+  if (measures_ && !losses_.contains(index)) {
     measured_ = codes.get();
     measured_->measure_loss();
   }
@@ -121,9 +141,9 @@ std::optional<QuantizedLoss> RespelledReader::loss(std::size_t index) {
   const std::size_t count = inner_.tensors().size();
   if (index < count) return std::nullopt;
   const Entry& entry = entries_[index - count];
-  if (entry.layer->written.tensors[entry.tensor].role != PartRole::codes) return std::nullopt;
-  if (quantized_ == entry.layer->becomes.name) keep_loss();
-  const auto found = losses_.find(entry.layer->becomes.name);
+  if (entry.tensor != 0) return std::nullopt;  // the codes are first
+  if (quantized_ == entry.layer) keep_loss();
+  const auto found = losses_.find(entry.layer);
   return found == losses_.end() ? std::nullopt : std::optional(found->second);
 }
 

@@ -2,6 +2,7 @@
 // A reader whose quantized layers are also there in another spelling.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,16 +15,31 @@
 
 namespace tensorcast::quantized {
 
+// A layer in its new spelling or scheme.
+struct RespelledSource {
+  Layer layer;                  // as it is read
+  std::vector<Layer> siblings;  // with which it shares its tensor scale
+  std::shared_ptr<const RespelledLayer> becomes;
+};
+
+// Makes a layer when one of its tensors is read: the layers of a large model are not in memory together.
+using LoadLayer = std::function<Result<RespelledSource>(std::size_t layer)>;
+
 // After the tensors of `inner` come written ones, in the order of add().
 class RespelledReader final : public formats::Reader {
  public:
   // `inner` outlives it.
   RespelledReader(formats::Reader& inner, const Execution& execution)
       : inner_(inner), execution_(execution), tensors_(inner.tensors()) {}
+  // Of layers that `load` makes.
+  RespelledReader(formats::Reader& inner, const Execution& execution, LoadLayer load)
+      : inner_(inner), execution_(execution), tensors_(inner.tensors()), load_(std::move(load)) {}
   // Adds a written tensor of a layer; returns its index. Parts of `source` are tensors of `inner`, as are those of
-  // `siblings`, with which it shares its tensor scale.
+  // `siblings`.
   std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
                   std::size_t tensor);
+  // Adds a tensor of a layer that is loaded.
+  std::size_t add(formats::TensorInfo info, std::size_t layer, std::size_t tensor);
 
   // Measures what weights lose while they are quantized.
   void measure_losses() { measures_ = true; }
@@ -47,18 +63,17 @@ class RespelledReader final : public formats::Reader {
 
  private:
   struct Entry {
-    Layer source;
-    std::vector<Layer> siblings;
-    std::shared_ptr<const RespelledLayer> layer;
-    std::size_t tensor = 0;
+    std::size_t layer = 0;   // of load_, or an index in layers_
+    std::size_t tensor = 0;  // in RespelledLayer::written
   };
 
-  // Makes the codes of an entry.
-  [[nodiscard]] Result<void> open(std::size_t index);
-  [[nodiscard]] Result<std::unique_ptr<LayerCodes>> quantizer(std::size_t index);
+  [[nodiscard]] Result<std::shared_ptr<const RespelledSource>> source_of(std::size_t layer);
+  // Makes the codes of a layer.
+  [[nodiscard]] Result<void> open(std::size_t layer);
+  [[nodiscard]] Result<std::unique_ptr<LayerCodes>> quantizer(std::size_t index, const RespelledSource& source);
   // Reads the numbers of a weight, or of a layer that is decoded; sets their type.
   [[nodiscard]] Result<ReadNumbers> numbers_of(const Layer& layer, DType& type);
-  [[nodiscard]] Result<float> maximum_of(std::size_t index);
+  [[nodiscard]] Result<float> maximum_of(const RespelledSource& source);
   // Keeps what was measured of the weight at hand.
   void keep_loss();
 
@@ -66,13 +81,19 @@ class RespelledReader final : public formats::Reader {
   Execution execution_;
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
-  std::size_t open_ = SIZE_MAX;              // the entry of packer_
-  std::optional<std::string> quantized_;     // the weight of codes_, if they are made of its numbers
-  std::map<std::string, float> magnitudes_;  // the largest ones of weights
+  LoadLayer load_;                                              // null: all are in layers_
+  std::vector<std::shared_ptr<const RespelledSource>> layers_;  // that were added
+  std::map<const RespelledLayer*, std::size_t> places_;         // in layers_
+  std::optional<std::size_t> loaded_;                           // the layer of source_
+  std::shared_ptr<const RespelledSource> source_;               // what was used last
+  std::optional<std::size_t> open_;                             // the entry of packer_
+  std::shared_ptr<const RespelledSource> opened_;               // the layer of packer_
+  std::optional<std::size_t> quantized_;                        // the layer of codes_, if they are made of its numbers
+  std::map<std::string, float> magnitudes_;                     // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   NumberCodes* measured_ = nullptr;  // codes_, if they are measured
   bool measures_ = false;
-  std::map<std::string, QuantizedLoss> losses_;  // of weights
+  std::map<std::size_t, QuantizedLoss> losses_;  // of layers
   std::unique_ptr<LayerPacker> packer_;
 };
 
