@@ -27,9 +27,17 @@ class PreparedCast {
   //          options demand it; names the element; `dst` is then unspecified).
   // Cost     about 4 ns for up to 16 elements, allocates only errors. Options that demand errors, and a scale, prepare
   //          their work in each call: 0.1 to 0.5 us.
-  [[nodiscard]] TENSORCAST_API Result<void> operator()(const void* src, void* dst, std::size_t count) const noexcept;
+  [[nodiscard]] Result<void> operator()(const void* src, void* dst, std::size_t count) const noexcept {
+    if (run_small(src, dst, count)) [[likely]]
+      return {};
+    return run(src, dst, count);
+  }
 
  private:
+  // Returns false, and does nothing, if there is more to do than one kernel does, or something is wrong.
+  [[nodiscard]] TENSORCAST_API bool run_small(const void* src, void* dst, std::size_t count) const noexcept;
+  [[nodiscard]] TENSORCAST_API Result<void> run(const void* src, void* dst, std::size_t count) const noexcept;
+
   friend struct PreparedAccess;
   alignas(8) std::byte state_[64] = {};
 };

@@ -89,13 +89,14 @@ struct PreparedAccess {
   }
 };
 
-Result<void> PreparedCast::operator()(const void* src, void* dst, std::size_t count) const noexcept {
-  const Prepared& prepared = PreparedAccess::of(*this);
-  const auto* const from = static_cast<const std::byte*>(src);
-  auto* const to = static_cast<std::byte*>(dst);
-  if (prepared.run_kernel(from, to, count)) [[likely]]
-    return {};
-  return guarded([&] { return prepared.run(from, to, count); });
+bool PreparedCast::run_small(const void* src, void* dst, std::size_t count) const noexcept {
+  return PreparedAccess::of(*this).run_kernel(static_cast<const std::byte*>(src), static_cast<std::byte*>(dst), count);
+}
+
+Result<void> PreparedCast::run(const void* src, void* dst, std::size_t count) const noexcept {
+  return guarded([&] {
+    return PreparedAccess::of(*this).run(static_cast<const std::byte*>(src), static_cast<std::byte*>(dst), count);
+  });
 }
 
 Result<PreparedCast> prepare_cast(DType from, DType to, const CastOptions& options) {
