@@ -332,17 +332,15 @@ class Planning {
       const std::vector<ShardTensor> all = TRY(checkpoint::tensors_of(plan_.table, layer->layer));
       if (layer->tensors.size() == all.size()) layer->tensors.clear();
     }
-    const std::vector<ShardTensor> tensors = TRY(checkpoint::tensors_of(plan_.table, shard.items));
-    std::vector<const file_conversion::PlannedTensor*> written;
-    std::vector<formats::TensorInfo> targets;
-    for (const ShardTensor& tensor : tensors) {
-      written.push_back(&tensor.planned);
-      targets.push_back(tensor.planned.target);
+    const std::vector<formats::TensorInfo> targets = TRY(checkpoint::lay_out(plan_.table, shard));
+    if (shard.is_scaled) {
+      const std::vector<ShardTensor> tensors = plan_.tensors_of(shard);
+      std::vector<const file_conversion::PlannedTensor*> written;
+      for (const ShardTensor& tensor : tensors) written.push_back(&tensor.planned);
+      file_conversion::record_scale(written, shard.metadata);
     }
-    file_conversion::record_scale(written, shard.metadata);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
     if (!header) return in_file(shard.name, header.error());
-    set_sums(tensors, shard);
     shard.bytes = header->size() + shard.tensor_bytes;
     return {};
   }
@@ -492,15 +490,25 @@ Result<void> check_request(const ConvertRequest& request) {
 
 }  // namespace
 
-void set_sums(std::span<const ShardTensor> tensors, PlannedShard& shard) {
-  shard.tensors = tensors.size();
+Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, PlannedShard& shard) {
+  std::vector<formats::TensorInfo> targets;
   shard.bytes_in = shard.source_bytes = shard.tensor_bytes = 0;
-  for (const ShardTensor& tensor : tensors) {
-    const file_conversion::PlannedTensor& planned = tensor.planned;
+  TRY(for_each_tensor(table, shard.items, [&](ShardTensor tensor) {
+    file_conversion::PlannedTensor& planned = tensor.planned;
     shard.bytes_in += planned.bytes_in;
     shard.source_bytes += planned.weight == nullptr ? planned.bytes_in : planned.weight->bytes;
     shard.tensor_bytes += planned.target.bytes;
-  }
+    shard.is_scaled = shard.is_scaled || planned.scale != 1.0;
+    targets.push_back(std::move(planned.target));
+  }));
+  shard.tensors = targets.size();
+  TRY(formats::safetensors_format.check(targets));
+  const std::vector<std::size_t> layout = formats::safetensors_format.layout(targets);
+  shard.order.assign(layout.begin(), layout.end());
+  std::vector<formats::TensorInfo> ordered;
+  ordered.reserve(targets.size());
+  for (const std::size_t index : layout) ordered.push_back(std::move(targets[index]));
+  return ordered;
 }
 
 std::vector<ShardTensor> CheckpointPlan::tensors_of(const PlannedShard& shard) const {
@@ -551,10 +559,17 @@ ConvertOutcome outcome_of(const CheckpointPlan& plan) {
   for (const PlannedShard& shard : plan.shards) {
     outcome.shards.push_back(
         {.file = shard.name, .bytes_in = shard.source_bytes, .bytes_out = shard.bytes, .tensors = shard.tensors});
-    for (const ShardTensor& tensor : plan.tensors_of(shard)) {
-      outcome.tensors.push_back(file_conversion::planned_outcome(tensor.planned));
-      outcome.tensors.back().file = shard.name;
-    }
+    // One by one, as they and their outcomes take as much memory.
+    std::vector<std::size_t> places(shard.order.size());
+    for (std::size_t i = 0; i < places.size(); ++i) places[shard.order[i]] = outcome.tensors.size() + i;
+    outcome.tensors.resize(outcome.tensors.size() + places.size());
+    auto place = places.begin();
+    const Result<void> done = for_each_tensor(plan.table, shard.items, [&](const ShardTensor& tensor) {
+      TensorOutcome& one = outcome.tensors[*place++];
+      one = file_conversion::planned_outcome(tensor.planned);
+      one.file = shard.name;
+    });
+    static_cast<void>(done);  // a plan that was made or parsed has them all
   }
   outcome.left_out = plan.left_out;
   for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);

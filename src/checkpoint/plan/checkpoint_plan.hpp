@@ -31,7 +31,10 @@ struct PlannedShard {
   std::vector<ShardItem> items;
   std::uint64_t bytes = 0;  // of the whole file
   std::string fingerprint;  // SHA-256 of all that decides its bytes
-  // Sums over its tensors.
+  // What follows from these: the places of its tensors in the order of its data, as for_each_tensor() counts them, and
+  // sums.
+  std::vector<std::uint32_t> order;
+  bool is_scaled = false;  // some tensor has a scale
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;      // that a conversion copies or converts
   std::uint64_t source_bytes = 0;  // of tensors of the input
@@ -97,8 +100,9 @@ struct CheckpointPlan {
 // All that the plan says of a source file.
 [[nodiscard]] std::string input_text(const PlannedInput& input);
 
-// Sets the sums of a shard over its tensors.
-void set_sums(std::span<const ShardTensor> tensors, PlannedShard& shard);
+// Lays out the data of a shard: sets its order and its sums, and returns its tensors as they are written. Errors: as
+// tensors_of().
+[[nodiscard]] Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, PlannedShard& shard);
 
 // Fills the fingerprint of a shard.
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);

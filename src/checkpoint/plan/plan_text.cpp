@@ -244,9 +244,8 @@ PlannedShard parse_shard(const Json& json, const CheckpointPlan& plan) {
     if (entry.contains("tensors")) of_layer.tensors = entry.at("tensors").get<std::vector<std::size_t>>();
     shard.items.emplace_back(std::move(of_layer));
   }
-  const Result<std::vector<ShardTensor>> tensors = tensors_of(plan.table, shard.items);
-  if (!tensors) throw Damage{tensors.error().message};
-  set_sums(*tensors, shard);
+  const auto laid_out = lay_out(plan.table, shard);
+  if (!laid_out) throw Damage{laid_out.error().message};
   shard.fingerprint = json.at("fingerprint").get<std::string>();
   return shard;
 }

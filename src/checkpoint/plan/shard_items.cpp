@@ -19,21 +19,27 @@ void append_item(std::vector<ShardItem>& items, ShardItem item) {
   }
 }
 
-Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::vector<ShardItem>& items) {
-  std::vector<ShardTensor> given;
+Result<void> for_each_tensor(const LayerTable& table, const std::vector<ShardItem>& items,
+                             const std::function<void(ShardTensor)>& take) {
   for (const ShardItem& item : items) {
     if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) {
-      given.push_back(**plain);
+      take(**plain);
       continue;
     }
     const auto& of_layer = std::get<LayerTensors>(item);
     std::vector<ShardTensor> all = TRY(tensors_of(table, of_layer.layer));
-    for (std::size_t i = 0; i < all.size() && of_layer.tensors.empty(); ++i) given.push_back(std::move(all[i]));
+    for (std::size_t i = 0; i < all.size() && of_layer.tensors.empty(); ++i) take(std::move(all[i]));
     for (const std::size_t i : of_layer.tensors) {
       if (i >= all.size()) return parse_error("a layer has no such tensor");
-      given.push_back(std::move(all[i]));
+      take(std::move(all[i]));
     }
   }
+  return {};
+}
+
+Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::vector<ShardItem>& items) {
+  std::vector<ShardTensor> given;
+  TRY(for_each_tensor(table, items, [&](ShardTensor tensor) { given.push_back(std::move(tensor)); }));
   std::vector<formats::TensorInfo> targets;
   targets.reserve(given.size());
   for (ShardTensor& tensor : given) targets.push_back(std::move(tensor.planned.target));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -22,6 +23,11 @@ using ShardItem = std::variant<std::shared_ptr<const ShardTensor>, LayerTensors>
 
 // Appends an item, joined with the last one if both are tensors of one layer.
 void append_item(std::vector<ShardItem>& items, ShardItem item);
+
+// Makes the tensors of a shard one by one, in the order of its items. Errors: parse: a row does not fit its rule, or
+// there is no such tensor.
+[[nodiscard]] Result<void> for_each_tensor(const LayerTable& table, const std::vector<ShardItem>& items,
+                                           const std::function<void(ShardTensor)>& take);
 
 // Returns the tensors of a shard, in the order of its data. Errors: parse: a row does not fit its rule, or there is no
 // such tensor; those of layout_of().

@@ -129,9 +129,9 @@ class Finishing {
       const PlannedShard& shard = plan_.shards[index];
       total_size += shard.tensor_bytes;
       if (!model.new_map) continue;
-      for (const ShardTensor& tensor : plan_.tensors_of(shard)) {
+      TRY(for_each_tensor(plan_.table, shard.items, [&](const ShardTensor& tensor) {
         map.emplace(tensor.planned.target.name, last_component(shard.name));
-      }
+      }));
     }
     return stage(model.index, TRY(rewritten_index(old, total_size, map)), mode);
   }
