@@ -106,7 +106,9 @@ struct StringBuffer {
   std::vector<char> data = {};
   std::vector<std::int64_t> offsets = {};  // count + 1
 
-  [[nodiscard]] StringView view() const& noexcept TENSORCAST_LIFETIMEBOUND { return {data, offsets}; }
+  [[nodiscard]] StringView view() const& noexcept TENSORCAST_LIFETIMEBOUND {
+    return {{data.data(), data.size()}, {offsets.data(), offsets.size()}};
+  }
   StringView view() const&& = delete;  // of a temporary
 };
 

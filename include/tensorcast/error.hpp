@@ -3,14 +3,15 @@
 // error.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "tensorcast/export.hpp"
 
@@ -94,20 +95,45 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : ok_(true), value_(std::move(value)) {}
+  Result(Error error) : ok_(false), error_(std::move(error)) {}
   // From what converts to T, as "text" to std::string.
   template <class U>
     requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error> && !detail::is_result<std::remove_cvref_t<U>>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  Result(U&& value) : ok_(true), value_(std::forward<U>(value)) {}
   template <class U>
     requires(std::is_convertible_v<U, T> && !std::is_same_v<U, T>)
-  Result(Result<U> other)
-      : state_(other.ok() ? State(std::in_place_index<0>, std::move(other).value())
-                          : State(std::in_place_index<1>, std::move(other).error())) {}
+  Result(Result<U> other) : ok_(other.ok()) {
+    if (ok_) {
+      ::new (static_cast<void*>(&value_)) T(std::move(other).value());
+    } else {
+      ::new (static_cast<void*>(&error_)) Error(std::move(other).error());
+    }
+  }
 
-  [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+  Result(const Result& other)
+    requires std::is_copy_constructible_v<T>
+  {
+    construct(other);
+  }
+  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) { construct(std::move(other)); }
+  Result& operator=(const Result& other)
+    requires(std::is_copy_constructible_v<T> && std::is_nothrow_move_constructible_v<T>)
+  {
+    return *this = Result(other);
+  }
+  Result& operator=(Result&& other) noexcept
+    requires std::is_nothrow_move_constructible_v<T>
+  {
+    if (this == &other) return *this;
+    destroy();
+    construct(std::move(other));
+    return *this;
+  }
+  ~Result() { destroy(); }
+
+  [[nodiscard]] bool ok() const noexcept { return ok_; }
   explicit operator bool() const noexcept { return ok(); }
 
   [[nodiscard]] T& value() & TENSORCAST_LIFETIMEBOUND { return checked(*this); }
@@ -167,21 +193,33 @@ class [[nodiscard]] Result {
   [[nodiscard]] Error error() && { return std::move(checked_error(*this)); }
 
  private:
-  using State = std::variant<T, Error>;
-
+  template <class Other>
+  void construct(Other&& other) {
+    ok_ = other.ok_;
+    if (ok_) {
+      ::new (static_cast<void*>(&value_)) T(std::forward<Other>(other).value_);
+    } else {
+      ::new (static_cast<void*>(&error_)) Error(std::forward<Other>(other).error_);
+    }
+  }
+  void destroy() noexcept {
+    if (ok_) {
+      value_.~T();
+    } else {
+      error_.~Error();
+    }
+  }
   template <class Self>
   static auto& checked(Self& self) {
-    auto* const value = std::get_if<0>(&self.state_);
-    if (value == nullptr) [[unlikely]]
-      detail::no_value(*std::get_if<1>(&self.state_));
-    return *value;
+    if (!self.ok_) [[unlikely]]
+      detail::no_value(self.error_);
+    return self.value_;
   }
   template <class Self>
   static auto& checked_error(Self& self) {
-    auto* const error = std::get_if<1>(&self.state_);
-    if (error == nullptr) [[unlikely]]
+    if (self.ok_) [[unlikely]]
       detail::no_error();
-    return *error;
+    return self.error_;
   }
   template <class U, class F, class V>
   static Result<std::remove_cvref_t<U>> called(F&& change, V&& value) {
@@ -193,7 +231,11 @@ class [[nodiscard]] Result {
     }
   }
 
-  State state_;
+  bool ok_;
+  union {
+    T value_;
+    Error error_;
+  };
 };
 
 template <>

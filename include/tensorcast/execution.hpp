@@ -4,10 +4,22 @@
 #pragma once
 
 #include <cstddef>
-#include <memory_resource>
 #include <type_traits>
 
 #include "tensorcast/export.hpp"
+
+// <memory_resource> takes 200 ms to compile, and this header needs the name alone.
+#if defined(__GLIBCXX__) && defined(_GLIBCXX_BEGIN_NAMESPACE_VERSION)
+namespace std {
+_GLIBCXX_BEGIN_NAMESPACE_VERSION
+namespace pmr {
+class memory_resource;
+}
+_GLIBCXX_END_NAMESPACE_VERSION
+}  // namespace std
+#else
+#include <memory_resource>
+#endif
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

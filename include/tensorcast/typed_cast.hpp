@@ -2,10 +2,9 @@
 // Component core. Casts of ranges whose C++ types say the types of their elements: cast<bfloat16>(weights).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -29,15 +28,20 @@ inline constexpr bool is_packed_vector = false;
 template <class T>
 inline constexpr bool is_packed_vector<PackedVector<T>> = true;
 
+// As the concepts of <ranges>, which takes long to compile: a range whose elements are one array.
 template <class R>
-concept WholeRange =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && WholeElement<std::ranges::range_value_t<R>>;
+using pointer_of = decltype(std::ranges::data(std::declval<R&>()));
+template <class R>
+concept WholeRange = requires(R& range) {
+  std::ranges::data(range);
+  std::ranges::size(range);
+} && WholeElement<std::remove_cv_t<std::remove_pointer_t<pointer_of<R>>>>;
 template <class R>
 concept PackedRange = is_packed_span<std::remove_cvref_t<R>> || is_packed_vector<std::remove_cvref_t<R>>;
 
 template <class R>
 struct element_of {
-  using type = std::ranges::range_value_t<R>;
+  using type = std::remove_cv_t<std::remove_pointer_t<pointer_of<R>>>;
 };
 template <PackedRange R>
 struct element_of<R> {
@@ -55,7 +59,7 @@ namespace detail {
 template <class R>
 inline constexpr bool is_writable = !std::is_const_v<std::remove_reference_t<R>>;
 template <WholeRange R>
-inline constexpr bool is_writable<R> = !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+inline constexpr bool is_writable<R> = !std::is_const_v<std::remove_pointer_t<pointer_of<R>>>;
 template <class R>
   requires is_packed_span<std::remove_cvref_t<R>>
 inline constexpr bool is_writable<R> = !std::is_const_v<typename std::remove_cvref_t<R>::byte_type>;
@@ -63,7 +67,7 @@ inline constexpr bool is_writable<R> = !std::is_const_v<typename std::remove_cvr
 // Reports whether a view of an R, as it is passed, does not outlive the elements.
 template <class R>
 concept Viewable = std::is_lvalue_reference_v<R> || is_packed_span<std::remove_cvref_t<R>> ||
-                   (WholeRange<R> && std::ranges::borrowed_range<R>);
+                   (WholeRange<R> && std::ranges::enable_borrowed_range<std::remove_cvref_t<R>>);
 
 }  // namespace detail
 

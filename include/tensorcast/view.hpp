@@ -3,7 +3,6 @@
 // bits first.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -27,7 +26,7 @@ class Shape {
     requires(std::is_same_v<Pointer, const std::int64_t*> || std::is_same_v<Pointer, std::int64_t*>)
   Shape(Pointer dimensions, std::size_t rank) : rank_(rank) {
     if (rank > inline_rank) heap_ = new std::int64_t[rank];
-    std::copy_n(dimensions, rank, mutable_data());
+    copy(dimensions, rank, mutable_data());
   }
   // Copies a std::vector, std::array, std::span or C array of std::int64_t.
   template <class Range>
@@ -60,12 +59,20 @@ class Shape {
   [[nodiscard]] std::int64_t back() const noexcept { return data()[rank_ - 1]; }
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < a.rank_; ++i) {
+      if (a[i] != b[i]) return false;
+    }
+    return true;
   }
 
  private:
   static constexpr std::size_t inline_rank = 8;
 
+  // As std::copy_n, whose header takes long to compile.
+  static void copy(const std::int64_t* from, std::size_t rank, std::int64_t* to) noexcept {
+    for (std::size_t i = 0; i < rank; ++i) to[i] = from[i];
+  }
   [[nodiscard]] std::int64_t* mutable_data() noexcept { return rank_ > inline_rank ? heap_ : inline_; }
   void release() noexcept {
     if (rank_ > inline_rank) delete[] heap_;
@@ -76,7 +83,7 @@ class Shape {
       heap_ = other.heap_;
       other.rank_ = 0;
     } else {
-      std::copy_n(other.inline_, rank_, inline_);
+      copy(other.inline_, rank_, inline_);
     }
   }
 

@@ -32,6 +32,46 @@ TEST(Result, AndThenAndTransformPassErrorsOn) {
             "no text");
 }
 
+// Counts how many are alive.
+struct Counted {
+  explicit Counted(int n) : number(n) { ++alive; }
+  Counted(const Counted& other) : number(other.number) { ++alive; }
+  Counted(Counted&& other) noexcept : number(other.number) { ++alive; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --alive; }
+  int number;
+  static inline int alive = 0;
+};
+
+TEST(Result, IsCopiedMovedAndAssignedInEveryState) {
+  {
+    Result<Counted> one = Counted(1);
+    Result<Counted> two = Counted(2);
+    Result<Counted> wrong = Error{.message = "a message that is long enough for memory of its own"};
+    Result<Counted> copy = one;
+    EXPECT_EQ(copy->number, 1);
+    copy = two;
+    EXPECT_EQ(copy->number, 2);
+    copy = wrong;
+    EXPECT_EQ(copy.error().message, wrong.error().message);
+    wrong = std::move(one);
+    EXPECT_EQ(wrong->number, 1);
+    Result<Counted>& same = wrong;
+    wrong = same;
+    wrong = std::move(same);
+    EXPECT_EQ(wrong->number, 1);
+    const Result<Counted> moved = std::move(copy);
+    EXPECT_FALSE(moved.ok());
+  }
+  EXPECT_EQ(Counted::alive, 0);
+  using Owner = Result<std::unique_ptr<int>>;
+  static_assert(std::is_nothrow_move_assignable_v<Owner> && !std::is_copy_constructible_v<Owner>);
+  static_assert(!std::is_copy_assignable_v<Owner> && std::is_copy_assignable_v<Result<std::string>>);
+  Owner owner = Error{};
+  owner = std::make_unique<int>(3);
+  EXPECT_EQ(**owner, 3);
+}
+
 TEST(Result, OfVoidComposesToo) {
   const Result<void> good, bad = Error{.message = "x"};
   EXPECT_EQ(good.transform([] { return 3; }).value(), 3);

@@ -4,6 +4,7 @@
 #include "dtype/errors.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses arbitrary lines as the arguments of tcast, without running the command.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
