@@ -54,7 +54,7 @@ class Registry {
 
   // The position of a type's row in the table; below 0 for numbers of no type.
   static int index_of(DType dtype) noexcept {
-    const int place = dtype_detail::place_of(static_cast<std::int32_t>(dtype));
+    const int place = detail::place_of(dtype);
     return place < 0 ? -1 : dtype_detail::row_index[static_cast<std::size_t>(place)];
   }
   static const Kernel* at(const ByPair& pairs, Target target, DType from, DType to) noexcept {

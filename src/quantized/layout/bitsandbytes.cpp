@@ -16,17 +16,18 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto keys = std::to_array<KnownKey>({{.name = "load_in_4bit", .type = KeyType::flag},
-                                               {.name = "load_in_8bit", .type = KeyType::flag},
-                                               {.name = "_load_in_4bit", .type = KeyType::flag},
-                                               {.name = "_load_in_8bit", .type = KeyType::flag},
-                                               {.name = "llm_int8_threshold"},
-                                               {.name = "llm_int8_enable_fp32_cpu_offload"},
-                                               {.name = "llm_int8_has_fp16_weight"},
-                                               {.name = "bnb_4bit_compute_dtype"},
-                                               {.name = "bnb_4bit_quant_type", .type = KeyType::text},
-                                               {.name = "bnb_4bit_use_double_quant", .type = KeyType::flag},
-                                               {.name = "bnb_4bit_quant_storage", .type = KeyType::text}});
+constexpr auto keys_of_bitsandbytes =
+    std::to_array<KnownKey>({{.name = "load_in_4bit", .type = KeyType::flag},
+                             {.name = "load_in_8bit", .type = KeyType::flag},
+                             {.name = "_load_in_4bit", .type = KeyType::flag},
+                             {.name = "_load_in_8bit", .type = KeyType::flag},
+                             {.name = "llm_int8_threshold"},
+                             {.name = "llm_int8_enable_fp32_cpu_offload"},
+                             {.name = "llm_int8_has_fp16_weight"},
+                             {.name = "bnb_4bit_compute_dtype"},
+                             {.name = "bnb_4bit_quant_type", .type = KeyType::text},
+                             {.name = "bnb_4bit_use_double_quant", .type = KeyType::flag},
+                             {.name = "bnb_4bit_quant_storage", .type = KeyType::text}});
 // Of quant_state.
 constexpr auto state_keys = std::to_array<KnownKey>({{.name = "quant_type", .type = KeyType::text},
                                                      {.name = "blocksize", .type = KeyType::integer},
@@ -189,7 +190,7 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
 
 }  // namespace
 
-std::span<const KnownKey> bitsandbytes_keys() { return keys; }
+std::span<const KnownKey> bitsandbytes_keys() { return keys_of_bitsandbytes; }
 
 void find_bitsandbytes(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {

@@ -12,12 +12,12 @@ namespace tensorcast::quantized {
 namespace {
 
 // Of a layer.
-constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "format", .type = KeyType::text},
-                                                     {.name = "convrot", .type = KeyType::flag},
-                                                     {.name = "convrot_groupsize", .type = KeyType::integer},
-                                                     {.name = "full_precision_matrix_mult", .type = KeyType::flag},
-                                                     {.name = "orig_dtype", .type = KeyType::text}});
-constexpr auto keys =
+constexpr auto keys_of_layers = std::to_array<KnownKey>({{.name = "format", .type = KeyType::text},
+                                                         {.name = "convrot", .type = KeyType::flag},
+                                                         {.name = "convrot_groupsize", .type = KeyType::integer},
+                                                         {.name = "full_precision_matrix_mult", .type = KeyType::flag},
+                                                         {.name = "orig_dtype", .type = KeyType::text}});
+constexpr auto keys_of_comfyui =
     std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";
 
@@ -84,7 +84,7 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
 }
 
 void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
-  if (std::string problem = key_problem(description, layer_keys, "its description", tensors.accepted());
+  if (std::string problem = key_problem(description, keys_of_layers, "its description", tensors.accepted());
       !problem.empty()) {
     return builder.fail(std::move(problem));
   }
@@ -130,7 +130,7 @@ bool has_marker(const ModelTensors& tensors) {
 
 }  // namespace
 
-std::span<const KnownKey> comfyui_keys() { return keys; }
+std::span<const KnownKey> comfyui_keys() { return keys_of_comfyui; }
 
 void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const bool marked = has_marker(tensors);

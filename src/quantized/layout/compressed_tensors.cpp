@@ -21,7 +21,7 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr std::int64_t word_bits = 32;
+constexpr std::int64_t packed_word_bits = 32;
 
 constexpr auto weights_keys = std::to_array<KnownKey>({{.name = "num_bits", .type = KeyType::integer},
                                                        {.name = "type", .type = KeyType::text},
@@ -41,7 +41,7 @@ constexpr auto group_keys =
                              {.name = "input_activations", .type = KeyType::object},
                              {.name = "output_activations", .type = KeyType::object},
                              {.name = "format", .type = KeyType::text}});
-constexpr auto keys =
+constexpr auto keys_of_compressed_tensors =
     std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .decides = true},
                              {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys},
                              {.name = "sparsity_config", .type = KeyType::object, .decides = true},
@@ -164,8 +164,8 @@ void set_blocks(const Group& group, const Description& description, LayerBuilder
 
 // How many words of 32 bits codes take: dense, and as compressed-tensors up to 0.17.1 had them, 32 / bits whole codes a
 // word.
-std::int64_t dense_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes * bits, word_bits); }
-std::int64_t sparse_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes, word_bits / bits); }
+std::int64_t dense_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes * bits, packed_word_bits); }
+std::int64_t sparse_words(std::int64_t codes, std::int64_t bits) { return blocks_of(codes, packed_word_bits / bits); }
 
 // Whether the tool that wrote `section` had whole codes in each word; nullopt: it does not say its version.
 std::optional<bool> is_sparse_version(const Json& section) {
@@ -184,7 +184,7 @@ bool set_packing(std::int64_t columns, std::int64_t words, const Description& de
   Coding& coding = builder.layer().coding;
   const std::int64_t bits = coding.bits, dense = dense_words(columns, bits), sparse = sparse_words(columns, bits);
   if (words != dense && words != sparse) return false;
-  const bool is_same = word_bits % bits == 0 || columns <= word_bits / bits;
+  const bool is_same = packed_word_bits % bits == 0 || columns <= packed_word_bits / bits;
   if (dense == sparse && !is_same) {
     const std::optional<bool> version = is_sparse_version(description.section);
     if (!version) {
@@ -222,7 +222,7 @@ void read_shape(const ModelTensors& tensors, const Description& description, Lay
   } else {
     std::memcpy(sizes.data(), bytes->data(), bytes->size());
   }
-  const bool fits = sizes.back() >= 0 && sizes.back() / word_bits <= codes.shape.back();
+  const bool fits = sizes.back() >= 0 && sizes.back() / packed_word_bits <= codes.shape.back();
   const bool same_rows = std::equal(sizes.begin(), sizes.end() - 1, codes.shape.begin());
   if (!same_rows || !fits || !set_packing(sizes.back(), codes.shape.back(), description, builder)) {
     return builder.fail(fmt::format("it says that the weight is {}, and the codes of {} are {}", shape_text(sizes),
@@ -415,7 +415,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
 
 }  // namespace
 
-std::span<const KnownKey> compressed_tensors_keys() { return keys; }
+std::span<const KnownKey> compressed_tensors_keys() { return keys_of_compressed_tensors; }
 
 void find_compressed_tensors(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const Groups groups(description->section);

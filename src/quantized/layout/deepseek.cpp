@@ -10,13 +10,14 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto keys = std::to_array<KnownKey>({{.name = "fmt", .type = KeyType::text, .decides = true},
-                                               {.name = "weight_block_size", .decides = true},
-                                               {.name = "scale_fmt", .type = KeyType::text},
-                                               {.name = "activation_scheme", .type = KeyType::text},
-                                               {.name = "expert_dtype", .type = KeyType::text},
-                                               {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
-                                               {.name = "modules_to_convert", .type = KeyType::list}});
+constexpr auto keys_of_deepseek =
+    std::to_array<KnownKey>({{.name = "fmt", .type = KeyType::text, .decides = true},
+                             {.name = "weight_block_size", .decides = true},
+                             {.name = "scale_fmt", .type = KeyType::text},
+                             {.name = "activation_scheme", .type = KeyType::text},
+                             {.name = "expert_dtype", .type = KeyType::text},
+                             {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
+                             {.name = "modules_to_convert", .type = KeyType::list}});
 constexpr std::string_view inverse_suffix = "_scale_inv";
 constexpr std::int64_t mx_block = 32;
 
@@ -65,7 +66,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
 
 }  // namespace
 
-std::span<const KnownKey> deepseek_keys() { return keys; }
+std::span<const KnownKey> deepseek_keys() { return keys_of_deepseek; }
 
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {

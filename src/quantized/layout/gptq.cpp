@@ -16,7 +16,7 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr std::int64_t word_bits = 32;
+constexpr std::int64_t gptq_word_bits = 32;
 
 // Keys of GPTQModel, AutoGPTQ, optimum, AutoAWQ and auto-round that say how codes were found, not what they mean.
 constexpr auto tuning_keys = std::to_array<KnownKey>({{"damp_percent"},
@@ -160,7 +160,8 @@ void check_symmetric(const ModelTensors& tensors, std::size_t zeros, int bits, u
 void check_groups(const ModelTensors& tensors, std::size_t scales, std::size_t zeros, std::int64_t outputs,
                   std::int64_t groups, std::int64_t bits, LayerBuilder& builder) {
   if (!builder.ok()) return;
-  const std::vector<std::int64_t> scale_shape = {groups, outputs}, zero_shape = {groups, outputs * bits / word_bits};
+  const std::vector<std::int64_t> scale_shape = {groups, outputs},
+                                  zero_shape = {groups, outputs * bits / gptq_word_bits};
   if (!is_plain_float(tensors[scales].dtype) || tensors[scales].shape != scale_shape) {
     builder.fail(fmt::format("its groups have scales of {}, and these are {}", shape_text(scale_shape),
                              type_and_shape(tensors[scales])),
@@ -233,9 +234,9 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   if (!builder.ok()) return;
   const std::int64_t outputs = builder.codes().shape[1];
   std::int64_t inputs = 0;
-  if (__builtin_mul_overflow(builder.codes().shape[0], word_bits, &inputs)) builder.fail("its shape is too large");
+  if (__builtin_mul_overflow(builder.codes().shape[0], gptq_word_bits, &inputs)) builder.fail("its shape is too large");
   inputs /= bits;
-  if (builder.codes().shape[0] * word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
+  if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
   const bool second = version == "gptq_v2";
   layer.shape = {outputs, inputs};
   layer.coding = {.element = Element::integer,
@@ -244,7 +245,7 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
                   .zero_added = second ? 0 : 1,
                   .transposed = true};
   set_group(size_in(section, "group_size", -1), inputs, description, builder);
-  if (outputs * bits % word_bits != 0) builder.fail("zero points of its columns are not whole words");
+  if (outputs * bits % gptq_word_bits != 0) builder.fail("zero points of its columns are not whole words");
   if (builder.ok()) {
     check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
   }

@@ -11,12 +11,13 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto keys = std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
-                                               {.name = "qscheme_act", .type = KeyType::text}});
+constexpr auto keys_of_mistral =
+    std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
+                             {.name = "qscheme_act", .type = KeyType::text}});
 
 }  // namespace
 
-std::span<const KnownKey> mistral_keys() { return keys; }
+std::span<const KnownKey> mistral_keys() { return keys_of_mistral; }
 
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");

@@ -14,12 +14,14 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto module_keys = std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
-                                                      {.name = "group_size", .type = KeyType::integer, .decides = true},
-                                                      {.name = "mode", .type = KeyType::text, .decides = true}});
+constexpr auto keys_of_modules =
+    std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
+                             {.name = "group_size", .type = KeyType::integer, .decides = true},
+                             {.name = "mode", .type = KeyType::text, .decides = true}});
 // Other members are settings of modules; false: it is not quantized.
-constexpr auto keys = joined(
-    module_keys, std::to_array<KnownKey>({{.name = every_other, .type = KeyType::object_or_flag, .decides = true}}));
+constexpr auto keys_of_mlx =
+    joined(keys_of_modules,
+           std::to_array<KnownKey>({{.name = every_other, .type = KeyType::object_or_flag, .decides = true}}));
 
 // The settings of single modules.
 class OwnSettings {
@@ -85,7 +87,7 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
 
 }  // namespace
 
-std::span<const KnownKey> mlx_keys() { return keys; }
+std::span<const KnownKey> mlx_keys() { return keys_of_mlx; }
 
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
@@ -113,7 +115,7 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
                        ? fmt::format("{} says that it is not quantized, and these are codes", description->source)
                        : fmt::format("{} has settings of it that are not an object", description->source));
     } else if (own != nullptr) {
-      std::string problem = key_problem(*own, module_keys, description->source, tensors.accepted());
+      std::string problem = key_problem(*own, keys_of_modules, description->source, tensors.accepted());
       if (!problem.empty()) builder.fail(std::move(problem));
     } else if (const std::string_view other = settings.under_other_prefix(module); !other.empty()) {
       builder.fail(fmt::format("{} has settings of \"{}\", which may be meant for it", description->source, other));

@@ -21,7 +21,7 @@ constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "quant_algo", .typ
                                                      {.name = "awq_block_size"},
                                                      {.name = "lora_rank", .type = KeyType::integer},
                                                      {.name = "format", .type = KeyType::text}});
-constexpr auto keys = joined(
+constexpr auto keys_of_modelopt = joined(
     layer_keys, std::to_array<KnownKey>(
                     {{.name = "quantized_layers", .type = KeyType::groups, .decides = true, .members = layer_keys},
                      {.name = "config_groups", .type = KeyType::object},
@@ -99,7 +99,7 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
 
 }  // namespace
 
-std::span<const KnownKey> modelopt_keys() { return keys; }
+std::span<const KnownKey> modelopt_keys() { return keys_of_modelopt; }
 
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {

@@ -39,7 +39,7 @@ constexpr auto spec_keys = std::to_array<KnownKey>({{.name = "weight", .type = K
                                                     {.name = "output_tensors"},
                                                     {.name = "bias"},
                                                     {.name = "target_device"}});
-constexpr auto keys = std::to_array<KnownKey>(
+constexpr auto keys_of_quark = std::to_array<KnownKey>(
     {{.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
      {.name = "layer_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
      {.name = "layer_type_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
@@ -123,7 +123,7 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
 
 }  // namespace
 
-std::span<const KnownKey> quark_keys() { return keys; }
+std::span<const KnownKey> quark_keys() { return keys_of_quark; }
 
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
