@@ -264,6 +264,11 @@ class AlteredTest(running.CommandTest):
         self.assertIn("a.awq_scale", tensors)
         tensors, error = self.decode(CASES["an unknown argument"][0](), "--accept", "scale_offset")
         self.assertIsNotNone(tensors, error)
+        self.done("plan", "in1", "-o", "planned", "--to", "bfloat16", "--accept", "awq_scale", "--accept", "more")
+        plan = json.loads((self.folder / "planned/.tcast/plan.json").read_text())
+        self.assertEqual(plan["accepted"], ["awq_scale", "more"])
+        self.done("run-shard", "planned")
+        self.done("finish", "planned")
 
     def test_zero_points_of_gptq_borrow_in_their_words(self):
         """GPTQModel subtracts 1 from packed words: a zero point of 0 borrows from the next field."""

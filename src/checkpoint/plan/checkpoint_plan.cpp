@@ -95,6 +95,7 @@ class Planning {
     TRY(check_names_differ());
     TRY(check_others());
     plan_.choices = std::move(memory_.made);
+    plan_.accepted = request_.filter.accept;
     return std::move(plan_);
   }
 

@@ -76,6 +76,7 @@ struct CheckpointPlan {
   std::vector<PlannedText> texts = {};
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
+  std::vector<std::string> accepted = {};                 // words that the request takes as harmless
   std::vector<file_conversion::MadeChoice> choices = {};  // of a budget, one for each model
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect
   std::vector<std::string> warnings;  // of the source; not in plan.json

@@ -313,6 +313,7 @@ CheckpointPlan parse_document(const Json& json) {
   }
   for (const Json& folder : json.at("empty_folders")) plan.empty_folders.push_back(file_name(folder));
   for (const Json& choice : json.value("choices", Json::array())) plan.choices.push_back(parse_choice(choice));
+  plan.accepted = json.value("accepted", plan.accepted);
   return plan;
 }
 
@@ -404,6 +405,9 @@ std::string plan_text(const CheckpointPlan& plan) {
   });
   append_list(text, "empty_folders", plan.empty_folders,
               [&](const std::string& folder) { text += json_quoted(folder); });
+  if (!plan.accepted.empty()) {
+    append_list(text, "accepted", plan.accepted, [&](const std::string& word) { text += json_quoted(word); });
+  }
   if (plan.choices.empty()) return text + "\n}\n";
   append_list(text, "choices", plan.choices, [&](const file_conversion::MadeChoice& choice) {
     OrderedJson weights = OrderedJson::array();
