@@ -47,9 +47,9 @@
 //   interleave_low interleave_high order_for_interleaving    bytes of outputs to whole outputs. Not in portable
 //   stream_line wait_for_streams                             stores a cache line past the caches
 //
-// TENSORCAST_HAS_OWN_ROUNDING: add_nearest, load_float16, float16_codes, round_to_integer, truncate and greater_equal of
-// float32 say how they round, never trap, and do not depend on the thread's rounding mode. They flush subnormal numbers
-// if the thread does.
+// TENSORCAST_HAS_OWN_ROUNDING: add_nearest, load_float16, float16_codes, round_to_integer, truncate and greater_equal
+// of float32 say how they round, never trap, and do not depend on the thread's rounding mode. They flush subnormal
+// numbers if the thread does.
 #pragma once
 
 #include TENSORCAST_SIMD_HEADER
