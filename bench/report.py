@@ -5,6 +5,7 @@
     bench/report.py FOLDER [OUT]    summarizes the run whose raw files are in FOLDER, and draws, below OUT if it is given
     bench/report.py                 draws again
     bench/report.py --peers FILE... takes "beside others" from these files of peers.py, a later run in parts, and draws
+    bench/report.py --calls FILE    takes calls of few elements from what tensorcast_calls_bench printed, and draws
     bench/report.py --check         fails if the page or README does not show what bench/results.json has
 
 Needs nothing but Python. Raw files have every pair of every run; bench/results.json has what the page shows.
@@ -353,6 +354,30 @@ of NumPy with ml_dtypes and PyTorch, of the first call {means[1]:.2f}.
 """
 
 
+SHOWN_CALLS = ["PreparedCast", "cast", "tc_cast", "a loop by hand", "memcpy of the source"]
+
+
+def calls_of(text, machine, date):
+    """What tensorcast_calls_bench printed of float32 to bfloat16: nanoseconds of a call by the number of elements."""
+    lines = text.split("| float32 to bfloat16, ns a call |")[1].split("\n\n")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip(" |").split("|")] for line in lines]
+    rows = {row[0]: [float(cell) for cell in row[1:]] for row in cells[2:] if row[0] in SHOWN_CALLS}
+    return {"machine": machine, "target": text.split()[1], "date": date, "counts": [int(cell) for cell in cells[0]], "rows": rows}
+
+
+def calls_table(results):
+    """README's table of calls of few elements."""
+    if "calls" not in results:
+        return ""
+    run = results["calls"]
+    rows = [(name, *(f"{nanoseconds:.1f}" for nanoseconds in run["rows"][name])) for name in SHOWN_CALLS]
+    return f"""{table(["float32 → bfloat16, ns a call", *(f"{count:,}" for count in run["counts"])], rows)}
+
+Calls of few elements from C++ and C: {run["machine"]}, {run["target"]}, {run["date"]}.
+
+"""
+
+
 def readme_table(results):
     by_pair = {(row["from"], row["to"]): row["peers"] for row in results.get("peers", {"rows": []})["rows"]}
     rows = []
@@ -370,7 +395,7 @@ def readme_table(results):
     machine = results["machine"]
     mib = results["peers"]["mib"] if rows else pairs["mib"]
     later = f", the table of pairs {results['peers']['date']}" if "date" in results.get("peers", {}) else ""
-    return f"""{as_called_table(results)}{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
+    return f"""{as_called_table(results)}{calls_table(results)}{table([f"one thread, {mib} MiB", "GB/s", "time / memcpy's", "best rival's time / memcpy's"], rows)}
 
 All {len(pairs["rows"])} pairs with {pairs["mib"]} MiB: a mean of {mean(row[2] for row in pairs["rows"]):.2f} of memcpy's time, at worst {pair_and(worst)}. In brackets the lowest and the
 highest of {results["rounds"]} measurements. {machine["cpu"]}, {machine["target"]}, {results["date"]}{later}; [everything measured](docs/benchmarks.md).
@@ -399,10 +424,15 @@ def main():
     if arguments == ["--check"]:
         stale = ", ".join(stale_files())
         sys.exit(f"not what {RESULTS} has: {stale}; run scripts/bench --draw" if stale else 0)
-    later = arguments[1:] if arguments[:1] == ["--peers"] else []
+    later = {}
+    if arguments[:1] == ["--peers"]:
+        later = {"peers": later_peers(arguments[1:])}
+    elif arguments[:1] == ["--calls"]:
+        cpu = next(line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line)
+        later = {"calls": calls_of(pathlib.Path(arguments[1]).read_text(), cpu, datetime.date.today().isoformat())}
     out = pathlib.Path(arguments[1]) if len(arguments) > 1 and not later else ROOT
     if later:
-        results = json.loads((ROOT / RESULTS).read_text()) | {"peers": later_peers(later)}
+        results = json.loads((ROOT / RESULTS).read_text()) | later
         (ROOT / RESULTS).write_text(json.dumps(results, indent=0) + "\n")
     elif arguments:
         (out / RESULTS).parent.mkdir(parents=True, exist_ok=True)
