@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface to ONNX models: in libtensorcast. Stable, as c_api.h. Component models. */
+/* Component models. The C interface to ONNX models: in libtensorcast. Stable, as c_api.h. */
 #ifndef TENSORCAST_C_ONNX_H
 #define TENSORCAST_C_ONNX_H
 

@@ -246,7 +246,7 @@ def public_text(components):
 
 
 def declared_cpp_functions(components):
-    return set(re.findall(r"TENSORCAST_API [^;{(]*?(\w+)\(", public_text(components)))
+    return set(re.findall(r"TENSORCAST_API [^;{(]*?(\w+)\(", public_text(components))) - {"operator"}
 
 
 def declared_classes(components):

@@ -197,7 +197,8 @@ class Search {
       }
     }
     // Without its codes, "x.weight_scale" is no less a scale, nor is GPTQ's "x.scales" beside "x.qzeros".
-    if (certain || (!has_weight && before(stem, "weight"))) {
+    const bool is_scale = tensors_[index].dtype == DType::float8_e8m0fnu;  // nothing else has this type
+    if (certain || is_scale || (!has_weight && before(stem, "weight"))) {
       mark(index, QuantizedRole::decoder, "", above);
       certain_modules_.insert(above);
     } else if (!has_weight) {

@@ -190,9 +190,12 @@ void set_group(std::optional<std::int64_t> size, std::int64_t inputs, const Desc
 void check_index(const ModelTensors& tensors, std::size_t index, const Json& section, std::int64_t inputs,
                  const Description& description, LayerBuilder& builder) {
   const bool several = builder.layer().block_columns < inputs;
-  if (index == SIZE_MAX && is_true(section, "desc_act") && several) {
+  // auto-round has no act order.
+  const bool in_order = description.method != "gptq" || !is_true(section, "desc_act", true);
+  if (index == SIZE_MAX && several && !in_order) {
     return builder.fail(
-        fmt::format("{} names desc_act, groups in an order that g_idx tells, which is missing", description.source));
+        fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
+                    is_true(section, "desc_act") ? "names desc_act" : "does not say that desc_act is false"));
   }
   if (index == SIZE_MAX || !builder.ok()) return;
   if (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs}) {

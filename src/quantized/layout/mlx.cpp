@@ -59,6 +59,10 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
   std::size_t biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
   if (biases == SIZE_MAX) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
   if (!builder.ok()) return;
+  if (layer.shape.back() % layer.block_columns != 0) {
+    return builder.fail(fmt::format("{} names groups of {}, and rows of {} codes of {} bits are not whole groups",
+                                    source, layer.block_columns, layer.shape.back(), bits));
+  }
   if (!is_plain_float(tensors[biases].dtype) || tensors[biases].shape != tensors[scales].shape) {
     builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
                              type_and_shape(tensors[biases])),

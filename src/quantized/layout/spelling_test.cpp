@@ -219,7 +219,8 @@ TEST(Spelling, TwoFilesThatContradictInSizes) {
     const std::vector<ConfigText> texts = {
         {.name = "config.json",
          .text =
-             R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "damp_percent": 1}})"},
+             R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "damp_percent": 1,
+                 "desc_act": false}})"},
         {.name = "quantize_config.json", .text = own}};
     return said(find_layers(tensors, texts, {}).layers.at(0));
   };
