@@ -108,7 +108,7 @@ def weight_format(value):
 def nf4_stored_as(dtype, size):
     def alter():
         model = MODELS["nf4"][0]()
-        _, shape, content = model.tensors["a.weight"]
+        _, _, content = model.tensors["a.weight"]
         content += bytes(-len(content) % size)
         model.tensors["a.weight"] = (dtype, [len(content) // size, 1], content)
         return model
@@ -296,7 +296,7 @@ class AlteredTest(running.CommandTest):
         down = [[sum(codes[n][8 * k + i] << 4 * i for i in range(8)) for n in range(rows)] for k in range(columns // 8)]
         packed = [[(sum(zeros[8 * n + i][g] << 4 * i for i in range(8)) - 0x11111111) & 0xFFFFFFFF
                    for n in range(rows // 8)] for g in range(columns // group)]
-        unsigned = lambda rows_of_words: struct.pack(f"<{sum(map(len, rows_of_words))}I", *sum(rows_of_words, []))
+        unsigned = lambda rows_of_words: b"".join(struct.pack(f"<{len(row)}I", *row) for row in rows_of_words)
         model.tensors["a.qweight"] = ("I32", [columns // 8, rows], unsigned(down))
         model.tensors["a.qzeros"] = ("I32", [columns // group, rows // 8], unsigned(packed))
         model.tensors["a.scales"] = ("F16", [columns // group, rows],

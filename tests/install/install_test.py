@@ -203,7 +203,7 @@ def test_the_package_carries_its_licence(installed):
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_projects_in_c_alone_link_the_package(installed, tmp_path, component):
-    kind, prefix = installed
+    _, prefix = installed
     library = "tensorcast" if component == "models" else component
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(engine LANGUAGES C)\n"
