@@ -42,9 +42,9 @@ inline constexpr DType native_dtype<decltype(0.0bf16)> = DType::bfloat16;
 #endif
 
 template <class T>
-concept NativeHalf = native_dtype<T> != DType::undefined;
+concept NativeHalf = (native_dtype<T> != DType::undefined);
 template <class T>
-concept Integer = std::integral<T> && sizeof(T) <= 8;
+concept Integer = std::integral<T> && (sizeof(T) <= 8);
 
 }  // namespace detail
 
@@ -289,9 +289,9 @@ inline constexpr DType dtype_of = element_traits<std::remove_cv_t<T>>::dtype;
 
 // Below 8 bits: the elements of an array are packed, low bits first.
 template <class T>
-concept PackedElement = Element<T> && bit_width(element_traits<T>::dtype) < 8;
+concept PackedElement = Element<T> && (bit_width(element_traits<T>::dtype) < 8);
 template <class T>
-concept WholeElement = Element<T> && bit_width(element_traits<T>::dtype) >= 8;
+concept WholeElement = Element<T> && (bit_width(element_traits<T>::dtype) >= 8);
 
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast

@@ -27,7 +27,7 @@ def marked(source: str, is_c: bool) -> str:
         if directive:
             word, condition = directive.groups()
             if word in ("if", "ifdef", "ifndef"):
-                skipped.append("__cplusplus" in condition if is_c else False)
+                skipped.append("__cplusplus" in condition if is_c else re.search(r"__[A-Z]", condition) is not None)
             elif word in ("else", "elif") and skipped:
                 skipped[-1] = True  # the first branch is the one that is shown
             elif word == "endif" and skipped:
