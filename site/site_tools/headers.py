@@ -214,6 +214,7 @@ def pages(folder: pathlib.Path) -> dict[str, str]:
     rows += ["| header | |", "| --- | --- |"]
     for path in headers:
         text = made[f"reference/cpp/{path.name.replace('.', '_')}.md"].split("\n", 2)[2].strip().split("\n\n")[0]
+        text = re.sub(r"^Component \w+\. ", "", text)
         rows.append(f"| [{path.name}]({path.name.replace('.', '_')}.md) | {cell(text).split('. ')[0].rstrip('.')} |")
     made["reference/cpp/index.md"] = "\n".join(rows) + "\n"
     return made
