@@ -203,7 +203,7 @@ def _variable(variable: Variable, language: str) -> str:
     return f"## {name}\n\n{code(declared + value + ';', language)}\n{prose(variable.doxygen)}\n"
 
 
-WITHOUT_PAGES = ("export.hpp", "tensorcast.hpp", "version.hpp")
+WITHOUT_PAGES = ("export.hpp", "element_code.hpp", "tensorcast.hpp", "version.hpp")
 
 
 def pages(folder: pathlib.Path) -> dict[str, str]:
