@@ -123,13 +123,6 @@ def modelopt_fp8(x, **how):
     return {"codes": code_bytes(made._quantized_data), "scales": scales.float().numpy()}
 
 
-def modelopt_export_fp8(x):
-    """What export_hf_checkpoint writes of a tensor: get_scaling_factor and to_quantized_weight, which want a model."""
-    weight = tensor_of(x)
-    scale = weight.abs().amax().float() / 448.0
-    return {"codes": code_bytes((weight / scale).to(torch.float8_e4m3fn)), "scales": scale.numpy()}
-
-
 def ct_args(bits, kind, strategy, **more):
     return QuantizationArgs(num_bits=bits, type=kind, strategy=strategy, **{"symmetric": True, **more})
 
@@ -394,7 +387,7 @@ def all_tools(library, wheel_of_te):
     for strategy, granularity in (("tensor", PerTensor()), ("channel", PerRow()), ("block", PerBlock((128, 128)))):
         tools[f"fp8-{strategy} compressed-tensors"] = lambda x, a=strategy: ct_fp8(x, a)
         tools[f"fp8-{strategy} torchao"] = lambda x, a=granularity: torchao_fp8(x, a)
-    tools["fp8-tensor modelopt"] = modelopt_export_fp8
+    tools["fp8-tensor modelopt"] = modelopt_fp8
     tools["fp8-channel modelopt"] = lambda x: modelopt_fp8(x, axis=0)
     tools["fp8-block modelopt"] = lambda x: modelopt_fp8(x, block_sizes={-1: 128, -2: 128})
     tools["mxfp4 modelopt"], tools["mxfp8 modelopt"], tools["nvfp4 modelopt"] = modelopt_mxfp4, modelopt_mxfp8, modelopt_nvfp4
