@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/store/memory_store.hpp"
 #include "fuzz_folder.hpp"
+#include "io/memory_store.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/tensor_file.hpp"
 #include "tensorcast/whole_file.hpp"
