@@ -143,7 +143,7 @@ TEST_F(CTensorFiles, ASourceThatFailsNamesTheFile) {
   bytes.status = TC_CANCELLED;
   bytes.fails = bytes.reads;
   EXPECT_EQ(tc_file_open_source(&source, "mine", &file_), TC_CANCELLED);
-  bytes.status = static_cast<tc_status>(-1);
+  bytes.status = TC_IO;
   bytes.fails = bytes.reads;
   EXPECT_EQ(tc_file_open_source(&source, nullptr, &file_), TC_IO);
   EXPECT_STREQ(tc_last_error_file(), "source");
