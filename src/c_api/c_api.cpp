@@ -65,7 +65,7 @@ Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cas
 }
 
 // Reports whether the options are those of a call without: the most usual ones.
-bool are_defaults(const tc_cast_options& o) {
+[[maybe_unused]] bool are_defaults(const tc_cast_options& o) {
   return o.struct_size == sizeof o && o.saturate == 1 && o.threads >= 0 && o.scale == 1.0 &&
          (o.opset | o.round_mode | o.out_of_range | o.int_rounding | o.invalid | o.fnuz_inf | o.float_string) == 0;
 }
