@@ -52,6 +52,12 @@ Result<std::vector<std::byte>> ModelTensors::read(std::size_t tensor, std::uint6
   return read_(tensor);
 }
 
+bool ModelTensors::has_only(std::size_t tensor, std::byte value) const {
+  constexpr std::uint64_t most = std::uint64_t{64} << 20;
+  const Result<std::vector<std::byte>> bytes = read(tensor, most);
+  return bytes && std::ranges::all_of(*bytes, [&](std::byte byte) { return byte == value; });
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::string type_and_shape(const TensorInfo& tensor) {

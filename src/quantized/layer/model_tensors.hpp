@@ -47,6 +47,8 @@ class ModelTensors {
   };
   // The tensors `word` of all modules.
   [[nodiscard]] std::vector<OfModule> of_modules(std::string_view word) const;
+  // Reports whether all bytes of a tensor have this value; false if they cannot be read, or take over 64 MiB.
+  [[nodiscard]] bool has_only(std::size_t tensor, std::byte value) const;
   // Reads a tensor of at most `most` bytes. Errors: those of the reader; parse (too large).
   [[nodiscard]] Result<std::vector<std::byte>> read(std::size_t tensor, std::uint64_t most = max_state_bytes) const;
 

@@ -3,7 +3,6 @@
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -173,11 +172,8 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
   const std::size_t order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
-  if (order != SIZE_MAX) {
-    const Result<std::vector<std::byte>> bytes = tensors.read(order);
-    const bool rows = bytes && std::ranges::all_of(*bytes, [](std::byte byte) { return byte == std::byte{}; });
-    if (!rows)
-      builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);
+  if (order != SIZE_MAX && !tensors.has_only(order, std::byte{0})) {
+    builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);
   }
   builder.need_codes_of({DType::int8}, 2);
   builder.set_shape(1, 1);

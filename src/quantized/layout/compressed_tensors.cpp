@@ -232,13 +232,6 @@ void read_shape(const ModelTensors& tensors, const Description& description, Lay
   layer.shape = std::move(sizes);
 }
 
-// Reports whether a tensor has nothing but bytes of this value; false if it cannot be read, or is large.
-bool has_only(const ModelTensors& tensors, std::size_t tensor, unsigned char value) {
-  constexpr std::uint64_t most = std::uint64_t{16} << 20;
-  const Result<std::vector<std::byte>> bytes = tensors.read(tensor, most);
-  return bytes && std::ranges::all_of(*bytes, [&](std::byte byte) { return byte == std::byte{value}; });
-}
-
 // Adds weight_zero_point if codes have zero points. Where they have none, the tool may have written zeros.
 void add_zero_points(const ModelTensors& tensors, const std::string& module, const Group& group,
                      const Description& description, LayerBuilder& builder) {
@@ -251,7 +244,7 @@ void add_zero_points(const ModelTensors& tensors, const std::string& module, con
   if (zeros == SIZE_MAX) return;
   builder.add(tensor_of(module, "weight_zero_point"), PartRole::state);
   const bool bytes = bit_width(tensors[zeros].dtype) == 8;
-  if (bytes && has_only(tensors, zeros, 0)) return;
+  if (bytes && tensors.has_only(zeros, std::byte{0})) return;
   builder.fail(fmt::format("{} says that its codes have no zero points (symmetric), and here are some that are not 0",
                            description.source),
                zeros);
@@ -271,8 +264,8 @@ void add_group_index(const ModelTensors& tensors, const std::string& module, con
                                     type_and_shape(tensors[index])),
                         index);
   }
-  constexpr unsigned char minus_one = 0xff;
-  const bool none = index == SIZE_MAX || has_only(tensors, index, minus_one);
+  constexpr std::byte minus_one{0xff};
+  const bool none = index == SIZE_MAX || tensors.has_only(index, minus_one);
   if (index != SIZE_MAX) builder.add(tensors[index].name, none ? PartRole::state : PartRole::group_index);
   if (none && ordered && several) {
     builder.fail(fmt::format("{} names actorder, groups in an order that weight_g_idx tells, which {}",

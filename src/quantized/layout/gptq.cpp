@@ -187,15 +187,14 @@ void set_group(std::optional<std::int64_t> size, std::int64_t inputs, const Desc
 
 // A file without g_idx has its groups in order. All inputs in group 0 of several is what some tools write for that, and
 // others take by its word.
-void check_index(const ModelTensors& tensors, std::size_t index, const Json& section, std::int64_t inputs,
+void check_index(const ModelTensors& tensors, std::size_t index, const ModuleSection& section, std::int64_t inputs,
                  const Description& description, LayerBuilder& builder) {
   const bool several = builder.layer().block_columns < inputs;
   // auto-round has no act order.
-  const bool in_order = description.method != "gptq" || !is_true(section, "desc_act", true);
+  const bool in_order = description.method != "gptq" || !section.is("desc_act", true);
   if (index == SIZE_MAX && several && !in_order) {
-    return builder.fail(
-        fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
-                    is_true(section, "desc_act") ? "names desc_act" : "does not say that desc_act is false"));
+    return builder.fail(fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
+                                    section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
   }
   if (index == SIZE_MAX || !builder.ok()) return;
   if (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs}) {
@@ -211,10 +210,10 @@ void check_index(const ModelTensors& tensors, std::size_t index, const Json& sec
   }
 }
 
-void complete_gptq(const ModelTensors& tensors, const std::string& module, const Json& section,
+void complete_gptq(const ModelTensors& tensors, const std::string& module, const ModuleSection& section,
                    const Description& description, LayerBuilder& builder) {
-  const std::int64_t bits = size_in(section, "bits").value_or(not_a_size);
-  const std::string version = lower_case(text_in(section, "checkpoint_format"));
+  const std::int64_t bits = section.size("bits").value_or(not_a_size);
+  const std::string version = lower_case(section.text("checkpoint_format"));
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("gptq-{}bit", bits);
   const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
@@ -224,8 +223,8 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
     layer.scheme = "gptq";
     builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description.source));
   }
-  const std::string type = text_in(section, "data_type"), words = text_in(section, "pack_dtype");
-  const bool marlin = is_true(section, "is_marlin_format");
+  const std::string type = section.text("data_type"), words = section.text("pack_dtype");
+  const bool marlin = section.is("is_marlin_format");
   if (marlin || (!version.empty() && version != "gptq" && version != "gptq_v2")) {
     builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", marlin ? "marlin" : version));
   }
@@ -247,35 +246,35 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
                   .packing = Packing::words_down,
                   .zero_added = second ? 0 : 1,
                   .transposed = true};
-  set_group(size_in(section, "group_size", -1), inputs, description, builder);
+  set_group(section.size("group_size", -1), inputs, description, builder);
   if (outputs * bits % gptq_word_bits != 0) builder.fail("zero points of its columns are not whole words");
   if (builder.ok()) {
     check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
   }
   check_index(tensors, index, section, inputs, description, builder);
-  if (is_true(section, "sym")) {
+  if (section.is("sym")) {
     const unsigned middle = (1u << (bits - 1)) - (second ? 0 : 1);
     check_symmetric(tensors, zeros, static_cast<int>(bits), middle,
                     fmt::format("sym and {}", second ? "gptq_v2" : "no gptq_v2"), description, builder);
   }
 }
 
-void complete_awq(const ModelTensors& tensors, const std::string& module, const Json& section,
+void complete_awq(const ModelTensors& tensors, const std::string& module, const ModuleSection& section,
                   const Description& description, LayerBuilder& builder) {
   constexpr std::int64_t bits = 4, per_word = 8;
   constexpr unsigned middle = 8;
-  const std::string version = lower_case(text_in(section, "version"));
+  const std::string version = lower_case(section.text("version"));
   Layer& layer = builder.layer();
   layer.scheme = "awq-4bit";
   const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
   const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
-  if (size_in(section, "bits").value_or(bits) != bits) {
+  if (section.size("bits").value_or(bits) != bits) {
     builder.fail(fmt::format("{} names another width than 4 bits", description.source));
   }
   if (!version.empty() && version != "gemm") {
     builder.fail(fmt::format("the layout \"{}\" of AWQ is not decoded", version));
   }
-  if (lower_case(text_in(section, "backend")) == "llm-awq") {
+  if (lower_case(section.text("backend")) == "llm-awq") {
     builder.fail("the layout of llm-awq, which is that of a GPU kernel, is not decoded");
   }
   builder.need_codes_of({DType::int32}, 2);
@@ -285,15 +284,16 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
   layer.shape = {outputs, inputs};
   layer.coding = {.element = Element::integer, .bits = bits, .packing = Packing::awq, .transposed = true};
-  set_group(size_in(section, "group_size", -1), inputs, description, builder);
+  set_group(section.size("group_size", -1), inputs, description, builder);
   if (!builder.ok()) return;
   check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
-  if (!is_true(section, "zero_point", true)) {
+  if (!section.is("zero_point", true)) {
     check_symmetric(tensors, zeros, bits, middle, "zero_point false", description, builder);
   }
 }
 
-using Complete = void (*)(const ModelTensors&, const std::string&, const Json&, const Description&, LayerBuilder&);
+using Complete = void (*)(const ModelTensors&, const std::string&, const ModuleSection&, const Description&,
+                          LayerBuilder&);
 
 // Codes of the modules that have a qweight.
 void add_all(const ModelTensors& tensors, const Description& description, const ModuleSettings& settings,
@@ -301,7 +301,7 @@ void add_all(const ModelTensors& tensors, const Description& description, const 
   for (const auto& [i, module] : tensors.of_modules("qweight")) {
     LayerBuilder builder(tensors, spelling, tensor_of(module, "weight"), i);
     builder.layer().scheme = spelling;
-    if (const Result<Json> section = settings.section_of(description.section, module)) {
+    if (const Result<ModuleSection> section = settings.section_of(description.section, module)) {
       complete(tensors, module, *section, description, builder);
     } else {
       builder.fail(fmt::format("{}: {}", description.source, section.error().message));

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <unordered_map>
-#include <vector>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -23,29 +25,35 @@ constexpr auto keys_of_mlx =
     joined(keys_of_modules,
            std::to_array<KnownKey>({{.name = every_other, .type = KeyType::object_or_flag, .decides = true}}));
 
-// The settings of single modules.
+// The names of single modules that have settings.
 class OwnSettings {
  public:
   explicit OwnSettings(const Json& section) {
     for (const auto& [key, value] : section.items()) {
-      if (value.is_object() || value.is_boolean()) ends_[last_part(key)].push_back(key);
+      if (!value.is_object() && !value.is_boolean()) continue;
+      backwards_.emplace(std::string(key.rbegin(), key.rend()), key);
+      lengths_.insert(key.size());
     }
   }
 
-  // Returns the settings of a module under another prefix, which may be meant for it; "": there are none.
+  // Returns a name that is the module's with a longer or a shorter prefix, and may be meant for it; "": there is none.
   [[nodiscard]] std::string_view under_other_prefix(const std::string& module) const {
-    const auto found = ends_.find(last_part(module));
-    if (found == ends_.end()) return {};
-    for (const std::string& key : found->second) {
-      if (key.ends_with("." + module) || module.ends_with("." + key)) return key;
+    const std::string backwards(module.rbegin(), module.rend()), longer = backwards + '.';
+    if (const auto found = backwards_.lower_bound(longer);
+        found != backwards_.end() && found->first.starts_with(longer)) {
+      return found->second;
+    }
+    for (const std::size_t length : lengths_) {
+      if (length >= backwards.size()) break;
+      const auto found = backwards[length] == '.' ? backwards_.find(backwards.substr(0, length)) : backwards_.end();
+      if (found != backwards_.end()) return found->second;
     }
     return {};
   }
 
  private:
-  static std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
-  std::unordered_map<std::string, std::vector<std::string>> ends_;  // of their names
+  std::map<std::string, std::string> backwards_;  // names by their letters from the last on
+  std::set<std::size_t> lengths_;
 };
 
 constexpr std::int64_t code_word_bits = 32, most_bits = 8;

@@ -36,7 +36,7 @@ ModuleSettings ModuleSettings::of_auto_round(const Json* extra_config) {
   return settings;
 }
 
-Result<Json> ModuleSettings::section_of(const Json& section, const std::string& module) const {
+Result<ModuleSection> ModuleSettings::section_of(const Json& section, const std::string& module) const {
   const auto name = names_.find(module);
   const Json* own = name == names_.end() ? nullptr : &name->second;
   if (own == nullptr) {
@@ -52,11 +52,10 @@ Result<Json> ModuleSettings::section_of(const Json& section, const std::string& 
       own = &of_patterns_[pattern];
     }
   }
-  if (own == nullptr) return section;
-  if (!own->is_object()) return unsupported("its settings say that it is not quantized, and these are codes");
-  Json whole = section;
-  for (const auto& [key, value] : own->items()) whole[key] = value;
-  return whole;
+  if (own != nullptr && !own->is_object()) {
+    return unsupported("its settings say that it is not quantized, and these are codes");
+  }
+  return ModuleSection(section, own);
 }
 
 }  // namespace tensorcast::quantized

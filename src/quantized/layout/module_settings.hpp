@@ -2,7 +2,10 @@
 // Settings of single modules beside those of a whole model: GPTQ's `dynamic`, auto-round's `extra_config`.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -11,6 +14,29 @@
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::quantized {
+
+// What holds for one module: its own settings, and those of the model where it has none. Borrows both.
+class ModuleSection {
+ public:
+  ModuleSection(const Json& all, const Json* own) : all_(all), own_(own) {}
+
+  // As size_in(), text_in() and is_true().
+  [[nodiscard]] std::optional<std::int64_t> size(std::string_view key, std::int64_t least = 1) const {
+    return size_in(with(key), key, least);
+  }
+  [[nodiscard]] std::string text(std::string_view key) const { return text_in(with(key), key); }
+  [[nodiscard]] bool is(std::string_view key, bool otherwise = false) const {
+    return is_true(with(key), key, otherwise);
+  }
+
+ private:
+  [[nodiscard]] const Json& with(std::string_view key) const {
+    return own_ != nullptr && own_->contains(key) ? *own_ : all_;
+  }
+
+  const Json& all_;
+  const Json* own_;
+};
 
 class ModuleSettings {
  public:
@@ -21,9 +47,9 @@ class ModuleSettings {
   // auto-round: names, or regular expressions that match any part of names.
   [[nodiscard]] static ModuleSettings of_auto_round(const Json* extra_config);
 
-  // Returns the section with the settings of a module. Errors: unsupported: the module is excluded; two patterns that
-  // match it differ; a pattern that RE2 does not have may match it.
-  [[nodiscard]] Result<Json> section_of(const Json& section, const std::string& module) const;
+  // Returns what holds for a module of the model that `section` describes. Errors: unsupported: the module is excluded;
+  // two patterns that match it differ; a pattern that RE2 does not have may match it.
+  [[nodiscard]] Result<ModuleSection> section_of(const Json& section, const std::string& module) const;
 
  private:
   std::unordered_map<std::string, Json> names_;

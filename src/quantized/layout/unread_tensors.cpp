@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "quantized/layout/known_keys.hpp"
@@ -55,6 +56,7 @@ class Owners {
     for (std::size_t i = 0; i < found.layers.size(); ++i) {
       const Layer& layer = found.layers[i];
       weights_.emplace(layer.name, i);
+      lengths_.insert(layer.name.size());
       if (const std::optional<std::string> module = module_with(layer.name, "weight")) modules_.emplace(*module, i);
     }
   }
@@ -75,8 +77,9 @@ class Owners {
     const bool at_root = module.empty() && !word.starts_with("weight");
     const auto found = at_root ? modules_.end() : modules_.find(module);
     if (found != modules_.end()) return Owner{found->second, word};
-    for (std::size_t at = name.find_first_of("._"); at != std::string_view::npos;
-         at = name.find_first_of("._", at + 1)) {
+    for (const std::size_t at : lengths_) {
+      if (at >= name.size()) break;
+      if (name[at] != '.' && name[at] != '_') continue;
       const auto weight = weights_.find(std::string(name.substr(0, at)));
       if (weight != weights_.end()) return Owner{weight->second, name.substr(at + 1)};
     }
@@ -85,6 +88,7 @@ class Owners {
 
  private:
   std::unordered_map<std::string, std::size_t> modules_, weights_;
+  std::set<std::size_t> lengths_;  // of the weights' names: a name of many parts is not tried at each
 };
 
 }  // namespace
