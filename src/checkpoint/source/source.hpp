@@ -9,12 +9,12 @@
 #include "checkpoint/source/index_file.hpp"
 #include "checkpoint/store/folder.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "quantized/layout/config_text.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
 
-// Of a configuration beside a model.
-inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
+using quantized::max_config_bytes;
 
 // Offsets and sizes are those of open_shard(): of a file of PyTorch, those of the safetensors file that it appears as.
 struct SourceShard {

@@ -10,9 +10,6 @@
 namespace tensorcast::quantized {
 namespace {
 
-// Where Hugging Face, MLX and ModelOpt put the description of a model.
-constexpr auto section_keys =
-    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
 constexpr auto size_keys = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size",
                                                             "config_groups", "weight_block_size", "load_in_4bit",
                                                             "load_in_8bit", "quant_algo", "format", "qformat_weight"});
@@ -47,7 +44,7 @@ std::string method_of(const Json& section, std::string_view key, std::string_vie
 // Takes their sections out of it, so that a large one is in memory once.
 void read_config(Json& config, const std::string& file, int depth, std::vector<Description>& found) {
   if (!config.is_object()) return;
-  for (const std::string_view key : section_keys) {
+  for (const std::string_view key : section_keys()) {
     const auto found_section = config.find(key);
     if (found_section == config.end()) continue;
     Json section = std::move(*found_section);

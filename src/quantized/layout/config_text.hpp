@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace tensorcast::quantized {
+
+// A longer file is not read as a configuration.
+inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
 
 // The name of what the user says beside the files: words that are taken as harmless, one a line.
 inline constexpr std::string_view accepted_words = "`accept`";

@@ -140,9 +140,14 @@ class Builder final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+std::span<const std::string_view> section_keys() noexcept {
+  static constexpr auto keys =
+      std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
+  return keys;
+}
+
 bool is_section_key(std::string_view key) noexcept {
-  constexpr auto keys = std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
-  return std::ranges::find(keys, key) != keys.end();
+  return std::ranges::find(section_keys(), key) != section_keys().end();
 }
 
 bool is_inner_config(std::string_view key) noexcept {

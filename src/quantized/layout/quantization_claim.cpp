@@ -20,13 +20,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t max_config_bytes = std::size_t{64} << 20;
-
 // Hugging Face's and MLX's, ModelOpt's, GPTQ's and AWQ's, and Mistral's.
 constexpr auto claiming_files = std::to_array<std::string_view>(
     {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json", "params.json"});
-constexpr auto sections =
-    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
 constexpr auto methods = std::to_array<std::string_view>(
     {"quant_method", "method", "qformat_weight", "quant_algo", "kv_cache_quant_algo", "format", "quantization_status"});
 constexpr auto sizes = std::to_array<std::string_view>({"bits", "w_bit", "group_size", "q_group_size", "config_groups",
@@ -60,7 +56,7 @@ std::string claim(std::string_view source, const std::string& method) {
 // Looks at the root, and at configurations inside such as text_config.
 std::optional<std::string> method_in(const Json& config, int depth) {
   if (!config.is_object()) return std::nullopt;
-  for (const std::string_view key : sections) {
+  for (const std::string_view key : quantized::section_keys()) {
     const auto found = config.find(key);
     if (found == config.end()) continue;
     if (auto method = method_of(*found)) return method;
@@ -117,7 +113,7 @@ std::vector<quantized::ConfigText> config_texts_beside(const std::string& path) 
     std::error_code ignored;
     if (!io::is_url(path) && !std::filesystem::is_regular_file(beside, ignored)) continue;
     const Result<io::InputFile> file = io::InputFile::open(beside);
-    if (!file || file->size() > max_config_bytes) continue;
+    if (!file || file->size() > quantized::max_config_bytes) continue;
     std::string text(file->size(), '\0');
     if (!file->read(0, std::as_writable_bytes(std::span(text)))) continue;
     texts.push_back({.name = std::string(name), .text = std::move(text)});
