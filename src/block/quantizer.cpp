@@ -180,8 +180,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   grid_columns_ = ceil_div(columns_, block_columns_);
   run_shift_ =
       layout.block_columns == 0 ? kernels::shift_of_all : static_cast<unsigned>(std::countr_zero(block_columns_));
-  const bool reads_source =
-      TENSORCAST_HAS_QUICK_BLOCKS && source_ == DType::bfloat16 && context_.weights != DType::float16;
+  const bool reads_source = source_ == DType::bfloat16 && context_.weights != DType::float16;
   read_ = reads_source && recipe.element.search == Search::none ? DType::bfloat16 : DType::float32;
   encoder_ = RunEncoder(recipe.element, context_.weights,
                         {.numbers = read_, .is_offset = layout.coding.element == DType::uint8});
@@ -313,8 +312,7 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
   work.are_finite = largest < infinity_bits;
-  if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_finite && !take_nonfinite(stretch, work))
-    return Error{.code = ErrorCode::out_of_range};
+  if (!work.are_finite && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
@@ -394,7 +392,7 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     }
     if (Result<void> done = put_scales(stretch, work); !done) return done;
     put_codes(stretch, work.operands.data(), work);
-    if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_ordinary) put_nan_codes(stretch, work);
+    if (!work.are_ordinary) put_nan_codes(stretch, work);
   }
   return {};
 }
@@ -419,7 +417,7 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
     const bool is_all_finite =
         largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
     const auto refused = [&] { return std::any_of(part.data(), part.data() + n, [&](float x) { return refuses(x); }); };
-    if (!is_all_finite && (!TENSORCAST_HAS_QUICK_BLOCKS || refused())) return Error{.code = ErrorCode::out_of_range};
+    if (!is_all_finite && refused()) return Error{.code = ErrorCode::out_of_range};
     for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
       const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);
       std::copy_n(of_block, size.elements, importance.begin() + static_cast<std::ptrdiff_t>(i));
@@ -501,7 +499,6 @@ Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std
 }
 
 bool Quantizer::results_bypass_cache() const noexcept {
-  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return false;
   const std::size_t bytes = rows_ * (storage_bytes(source_, columns_) + codes_row_bytes_);
   const bool are_whole_lines = recipe_->element.bits == 8 && columns_ % kernels::run_step == 0;
   // Codes of what only tools take are stored twice.

@@ -13,7 +13,6 @@
 #include "block/clip_search.hpp"
 #include "block/recipe.hpp"
 #include "block/run_encoder.hpp"
-#include "dtype/platform.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
@@ -86,9 +85,7 @@ class Quantizer {
   }
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
-  [[nodiscard]] bool refuses(float x) const noexcept {
-    return TENSORCAST_HAS_QUICK_BLOCKS ? has(refused_, x) : !is_finite(x);  // no page asks for what tools do
-  }
+  [[nodiscard]] bool refuses(float x) const noexcept { return has(refused_, x); }
   [[nodiscard]] bool take_nonfinite(const Stretch& stretch, Work& work) const;
   void put_nan_codes(const Stretch& stretch, Work& work) const;
   [[nodiscard]] const std::byte* numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,

@@ -7,7 +7,6 @@
 
 #include "block/convert_numbers.hpp"
 #include "dtype/formatted.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -113,7 +112,7 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
   // A row of a tile is in one place.
   const std::byte* from = data_ + before + swizzled_place(row, column, size_.columns);
   constexpr std::size_t tile_bytes = tile_rows * tile_columns;
-  if (TENSORCAST_HAS_QUICK_BLOCKS && column % tile_columns == 0) {
+  if (column % tile_columns == 0) {
     // Four tiles by one store: loads wait for stores that are narrower than they are.
     using Four = std::array<std::array<std::byte, tile_columns>, 4>;
     for (; out.size() >= sizeof(Four);
