@@ -29,4 +29,11 @@ void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> co
   kernels::ops_of(active_target()).unpack_bits(bits, packed, reinterpret_cast<std::byte*>(codes.data()), codes.size());
 }
 
+void unpack_codes(const BlockCoding& coding, const std::byte* packed, std::span<std::uint8_t> codes) noexcept {
+  unpack_stream(coding.bits, packed, codes);
+  if (coding.element != DType::uint8) return;
+  const auto half = static_cast<std::uint8_t>(1u << (coding.bits - 1));
+  for (std::uint8_t& code : codes) code ^= half;
+}
+
 }  // namespace tensorcast::block

@@ -23,6 +23,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
+#include "dtype/try.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -206,6 +207,11 @@ std::size_t Quantizer::scales_before(std::size_t row) const noexcept {
   return band_of(row) * grid_columns_;
 }
 
+std::size_t Quantizer::scale_count(std::size_t first, std::size_t count) const noexcept {
+  if (is_per_tensor()) return 1;
+  return count == 0 ? 0 : scales_before(first + count) - scales_before(first);
+}
+
 // Rows that share scales, and the first of them: such bands begin anew with each matrix.
 std::size_t Quantizer::band_of(std::size_t row) const noexcept {
   return row / matrix_rows_ * ceil_div(matrix_rows_, band_rows_) + ceil_div(row % matrix_rows_, band_rows_);
@@ -258,6 +264,8 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
 }
 
 void Quantizer::set_maximum(float largest) {
+  is_zero_ = largest == 0.0f;
+  if (!needs_maximum()) return;
   context_.largest = largest;
   if (recipe_->global != nullptr) {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
@@ -272,7 +280,7 @@ void Quantizer::set_maximum(float largest) {
 void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) const {
   const kernels::Ops& ops = kernels::ops_of(active_target());
   const std::size_t room = runs + kernels::run_step;  // for the zeros behind a row
-  const bool needs_range = scale_ == recipe_->asymmetric;
+  const bool needs_range = has_zero_points();
   work.largest.assign(room, 0);
   if (needs_range) {
     work.low.assign(room, 0.0f);
@@ -439,9 +447,25 @@ Result<void> Quantizer::run_bands(std::size_t first, std::size_t count, Work& wo
   return {};
 }
 
+// Scales that do not come from blocks: the one of the weight, and those of a weight of zeros.
+void Quantizer::put_shared_scales(std::size_t first, std::size_t count, const QuantizedRows& out,
+                                  bool has_nonzero) const {
+  if (is_per_tensor()) std::memcpy(out.scales, &tensor_scale_.number, sizeof(float));
+  const bool is_zero = is_zero_ || (out.are_all && !needs_maximum() && !has_nonzero);
+  if (!is_zero || !marks_zeros()) return;
+  set_unit_scales({out.scales, storage_bytes(recipe_->scales, scale_count(first, count))});
+}
+
 Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byte* numbers, const QuantizedRows& out,
                             const Execution& execution) const {
-  if (count == 0 || columns_ == 0) return false;
+  const bool has_numbers = count != 0 && columns_ != 0;
+  const bool has_nonzero = has_numbers && TRY(run_rows(first, count, numbers, out, execution));
+  put_shared_scales(first, count, out, has_nonzero);
+  return has_nonzero;
+}
+
+Result<bool> Quantizer::run_rows(std::size_t first, std::size_t count, const std::byte* numbers,
+                                 const QuantizedRows& out, const Execution& execution) const {
   const std::size_t begin = band_of(first), bands = band_of(first + count) - begin;
   const std::size_t each = std::max<std::size_t>(1, task_elements / band_rows_ / columns_);
   const std::size_t parts = ceil_div(bands, each);
@@ -479,9 +503,32 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
   return std::find(nonzero.begin(), nonzero.end(), 1) != nonzero.end();
 }
 
+QuantizedRows Quantizer::room_in(QuantizedTensor& out, std::size_t first, std::size_t count) const {
+  const std::size_t scales = scale_count(first, count);
+  out.codes.resize(count * codes_row_bytes_);
+  out.scales.resize(scales == 0 ? 0 : storage_bytes(recipe_->scales, scales));
+  out.zero_points.resize(has_zero_points() ? scales : 0);
+  return {out.codes.data(), out.scales.data(), has_zero_points() ? out.zero_points.data() : nullptr};
+}
+
+Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byte* numbers, QuantizedTensor& out,
+                            const Execution& execution) const {
+  const auto size = [](std::size_t length) { return static_cast<std::int64_t>(length); };
+  out.recipe = layout_.recipe;
+  out.coding = layout_.coding;
+  out.shape = {size(count), size(columns_)};
+  out.block_rows = layout_.block_rows;
+  out.block_columns = layout_.block_columns;
+  out.codes_dtype = layout_.codes_dtype;
+  out.codes_shape = {size(count), size(codes_row_bytes_ / storage_bytes(layout_.codes_dtype, 1))};
+  out.scales_dtype = layout_.scales_dtype;
+  out.scales_shape = {size(scale_count(first, count))};
+  out.global_scale = layout_.global_scale;
+  return run(first, count, numbers, room_in(out, first, count), execution);
+}
+
 Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std::byte* numbers,
                                  const QuantizedRows& out, Work& work) const {
-  if (count == 0 || columns_ == 0) return false;
   work.numbers = numbers;
   work.first = first;
   work.end = first + count;
@@ -494,8 +541,9 @@ Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std
   work.high.clear();
   work.cleared.clear();
   work.tables.clear();
-  if (run_bands(first, count, work)) return work.has_nonzero;
-  return nonfinite(numbers, 0, count * columns_);
+  if (count != 0 && columns_ != 0 && !run_bands(first, count, work)) return nonfinite(numbers, 0, count * columns_);
+  put_shared_scales(first, count, out, work.has_nonzero);
+  return work.has_nonzero;
 }
 
 bool Quantizer::results_bypass_cache() const noexcept {
@@ -504,10 +552,6 @@ bool Quantizer::results_bypass_cache() const noexcept {
   // Codes of what only tools take are stored twice.
   return are_whole_lines && refused_ == Undefined::both && bytes >= bypass_cache_min_bytes &&
          stores_bypass_buffer(active_target());
-}
-
-void Quantizer::put_tensor_scale(std::span<std::byte> scales) const noexcept {
-  std::memcpy(scales.data(), &tensor_scale_.number, sizeof(float));
 }
 
 void Quantizer::set_unit_scales(std::span<std::byte> scales) const noexcept {
