@@ -10,7 +10,7 @@
 
 namespace tensorcast::block {
 
-// A stream of codes, low bits first: of 4, 6 or 8 bits, or any to unpack. `packed` begins at a whole byte; the last
+// A stream of codes, low bits first, of 1 to 8 bits. `packed` begins at a whole byte; the last
 // byte's other bits become zero.
 void pack_stream(int bits, std::span<const std::uint8_t> codes, std::byte* packed) noexcept;
 void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> codes) noexcept;
