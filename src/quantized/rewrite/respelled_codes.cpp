@@ -75,6 +75,9 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   }
   if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);
   if (gguf) {
+    if (content.columns() % static_cast<std::int64_t>(gguf_block(layer.scheme).elements) != 0) {
+      return of_tensor(layer.name, unsupported("its rows, in the shape of comfy.gguf.orig_shape, are no whole blocks"));
+    }
     content.element = Element::e2m1;
     content.bits = 4;
     content.block_columns = static_cast<std::int64_t>(gguf_block(layer.scheme).elements / runs_of(layer.scheme));
