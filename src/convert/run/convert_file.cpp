@@ -218,7 +218,7 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
     if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[tensor.layer]);
     std::vector<quantized::Layer> siblings;
     for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
-    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.written);
+    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.target, tensor.written);
   }
   quantized::RespelledReader* const written = reader.get();
   input.reader = std::move(reader);
