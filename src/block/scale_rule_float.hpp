@@ -53,6 +53,13 @@ inline BlockScale torchao(const Extent& block, const ScaleContext& context) noex
   return scale_of(scale, scale);
 }
 
+// As ModelOpt exports a checkpoint: in float32, whatever the weights are.
+inline BlockScale modelopt_export(const Extent& block, const ScaleContext& context) noexcept {
+  if (context.zeros_have_scale_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
+  const float scale = block.largest / largest_e4m3;
+  return scale_of(scale, scale);
+}
+
 inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = round_to(context.weights, block.largest / largest_e4m3);
   return scale_of(scale, round_to(context.weights, 1.0f / scale));

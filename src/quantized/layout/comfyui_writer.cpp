@@ -75,11 +75,11 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
 
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {
   Json layers = Json::object();
-  for (const WrittenLayer* written : model.layers) {
-    Json& layer = layers[module_of(written->layer.name)] = {{"format", format_of(written->layer)}};
-    if (written->layer.coding.rotation == 0) continue;
+  for (const Layer& written : model.layers) {
+    Json& layer = layers[module_of(written.name)] = {{"format", format_of(written)}};
+    if (written.coding.rotation == 0) continue;
     layer["convrot"] = true;
-    layer["convrot_groupsize"] = written->layer.coding.rotation;
+    layer["convrot_groupsize"] = written.coding.rotation;
   }
   config.metadata_key = key;
   config.metadata_text = Json{{"format_version", "1.0"}, {"layers", std::move(layers)}}.dump();

@@ -69,7 +69,7 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
 
 WrittenConfig config_of(const SpellingWriter& writer, const WrittenLayer& written) {
   WrittenModel model;
-  model.layers = {&written};
+  model.layers = {written.layer};
   model.unquantized = {"lm_head"};
   return describe(writer, model);
 }
@@ -176,9 +176,9 @@ TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
     const WrittenLayer first = spell(writer, all.at("mxfp8")), second = spell(writer, other);
     if (!first.ok() || !second.ok() || writer.describe == nullptr) continue;
     WrittenModel model;
-    model.layers = {&first, &second};
+    model.layers = {first.layer, second.layer};
     std::vector<TensorInfo> tensors;
-    for (const WrittenLayer* written : model.layers) {
+    for (const WrittenLayer* written : {&first, &second}) {
       for (const WrittenTensor& tensor : written->tensors) tensors.push_back(tensor.info);
     }
     const FoundLayers found = find_layers(tensors, texts_of(describe(writer, model)), {});

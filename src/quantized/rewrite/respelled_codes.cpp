@@ -61,21 +61,24 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   content.block_columns = layer.block_columns;
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
-  const bool gguf = coding.packing == Packing::gguf;
+  const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
   const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
   const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
                      layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
-  if ((!in_rows && !(gguf && float4_block(layer.scheme) != nullptr)) || other || coding.times_inverse_127) {
+  if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                              in_rows ? "decoded with more than scales" : order_of(coding.packing))));
   }
   if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);
-  if (gguf) {
+  if (gguf != nullptr) {
+    if (content.columns() % static_cast<std::uint64_t>(gguf->size.elements) != 0) {
+      return of_tensor(layer.name, unsupported("its rows, in the shape of comfy.gguf.orig_shape, are no whole blocks"));
+    }
     content.element = Element::e2m1;
     content.bits = 4;
-    content.block_columns = float4_block(layer.scheme)->run;
+    content.block_columns = gguf->run;
     content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
