@@ -11,6 +11,7 @@
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
+#include "block/tuning.hpp"
 #include "block/turned_experts.hpp"
 #include "block/turned_tile.hpp"
 #include "cast/conversion.hpp"
@@ -26,9 +27,6 @@
 
 namespace tensorcast::block {
 namespace {
-
-constexpr std::size_t tile_depth = 256;  // rows of codes in a transposed tile
-constexpr std::size_t task_elements = std::size_t{1} << 18;
 
 bool turns(const BlockCoding& coding) noexcept {
   return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;

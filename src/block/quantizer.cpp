@@ -13,6 +13,7 @@
 #include "block/float_steps.hpp"
 #include "block/gguf_encode.hpp"
 #include "block/quantizer_work.hpp"
+#include "block/tuning.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
@@ -28,12 +29,6 @@
 
 namespace tensorcast::block {
 namespace {
-
-constexpr std::size_t task_elements = std::size_t{1} << 18;
-// Of rows that share scales, which are read twice: 128 of them fit into the second-level cache, and so do the next
-// ones, which are prefetched meanwhile.
-constexpr std::size_t band_columns = 2048;
-constexpr std::size_t gguf_part = 1024;  // numbers at a time
 
 // Small weights stay on this thread.
 bool uses_threads(std::size_t tasks, const Execution& execution) {
@@ -230,9 +225,9 @@ void Quantizer::load(const std::byte* numbers, std::size_t first, std::size_t co
     convert_numbers(source_, from, DType::float32, floats, count);
     return;
   }
-  std::array<std::byte, most_of_part * 2> rounded;
-  for (std::size_t done = 0; done < count; done += most_of_part) {
-    const std::size_t n = std::min(most_of_part, count - done);
+  std::array<std::byte, piece_numbers * 2> rounded;
+  for (std::size_t done = 0; done < count; done += piece_numbers) {
+    const std::size_t n = std::min(piece_numbers, count - done);
     convert_numbers(source_, from + storage_bytes(source_, done), context_.weights, rounded.data(), n);
     convert_numbers(context_.weights, rounded.data(), DType::float32, floats + done * sizeof(float), n);
   }
@@ -330,9 +325,8 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
 
 // Returns false, and nothing counts, if the scales of a stretch need their rule: if a block is not finite, or zero.
 bool Quantizer::put_ordinary_scales(std::size_t index, std::size_t runs, Work& work) const {
-  constexpr std::size_t least_runs = 16;  // fewer are faster one by one
   const kernels::ScaleBlocksFn scale_blocks = kernels::ops_of(active_target()).scale_blocks;
-  if (!steps_ || clip_ || runs < least_runs) return false;
+  if (!steps_ || clip_ || runs < least_vector_scales) return false;
   const std::size_t room = ceil_div(runs, kernels::run_step) * kernels::run_step;
   std::fill(work.largest.begin() + static_cast<std::ptrdiff_t>(runs),
             work.largest.begin() + static_cast<std::ptrdiff_t>(room), work.largest.front());
@@ -413,8 +407,8 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
   auto* to = reinterpret_cast<std::uint8_t*>(work.out.codes + (first - work.first) * codes_row_bytes_);
   // Numbers of 32 bits are copied as fast as memory gives them; those of 16 bits take longer to convert.
   const bool prefetches = source_ == DType::float32;
-  const std::size_t total = count * columns_, most = prefetches ? gguf_part / 2 : gguf_part;
-  std::array<float, gguf_part> part, importance;
+  const std::size_t total = count * columns_, most = prefetches ? gguf_numbers / 2 : gguf_numbers;
+  std::array<float, gguf_numbers> part, importance;
   for (std::size_t done = 0; done < total; done += most) {
     const std::size_t n = std::min(most, total - done), blocks = n / size.elements;
     load(numbers, done, n, part.data());

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "block/gguf_block.hpp"
+#include "block/tuning.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -39,9 +40,6 @@ bool find_powers(std::span<const std::byte> codes, std::span<std::uint16_t> powe
   }
   return others == 0;
 }
-
-// Blocks that are shorter are not worth a table each.
-constexpr std::size_t least_table_width = 64;
 
 // Blocks whose scales may be added to exponents.
 constexpr std::size_t power_run = 32;
