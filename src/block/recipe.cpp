@@ -8,7 +8,6 @@
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
 #include "dtype/lower_case.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -65,27 +64,25 @@ constexpr Recipe fp8_recipe(ElementRule element, ScaleRule scale, RecipeOption o
 }
 // The scales are rounded to the weights' type.
 constexpr Recipe narrow(Recipe recipe) {
-  recipe.narrow_scales = TENSORCAST_HAS_QUICK_BLOCKS;
+  recipe.narrow_scales = true;
   return recipe;
 }
 // What the tool does with NaN and infinity, besides what its scale's rule says.
 constexpr Recipe undefined_for(Undefined numbers, Recipe recipe) {
-  if (TENSORCAST_HAS_QUICK_BLOCKS) recipe.undefined = numbers;
+  recipe.undefined = numbers;
   return recipe;
 }
 constexpr Recipe skipping_nan(Recipe recipe) {
-  recipe.skips_nan = TENSORCAST_HAS_QUICK_BLOCKS;
+  recipe.skips_nan = true;
   return recipe;
 }
 constexpr ElementRule with_nan_code(ElementRule rule, int code, bool has_sign = false) {
-  if (!TENSORCAST_HAS_QUICK_BLOCKS) return rule;
   rule.nan_code = static_cast<std::int8_t>(code);
   rule.nan_has_sign = has_sign;
   return rule;
 }
 // ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
 constexpr Undefined undefined_of(GgufBlock block) {
-  if (!TENSORCAST_HAS_QUICK_BLOCKS) return Undefined::none;
   if (block == GgufBlock::mxfp4) return Undefined::infinity;
   return block == GgufBlock::nvfp4 ? Undefined::none : Undefined::both;
 }
