@@ -106,8 +106,8 @@ bool is_observed(PyObject* x) {
 bool is_plain(PyObject* x) {
   const Owned layout(PyObject_GetAttr(x, names().layout));
   if (layout.get() == nullptr) PyErr_Clear();
-  return layout.get() == torch.strided && attribute(x, names().is_cpu) == 1 && attribute(x, names().is_nested) == 0 && answer_of(x, names().is_neg) == 0 &&
-         answer_of(x, names().is_contiguous) == 1;
+  return layout.get() == torch.strided && attribute(x, names().is_cpu) == 1 && attribute(x, names().is_nested) == 0 &&
+         answer_of(x, names().is_neg) == 0 && answer_of(x, names().is_contiguous) == 1;
 }
 
 std::byte* data_of(PyObject* x) {

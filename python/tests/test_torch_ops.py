@@ -334,6 +334,26 @@ def test_export_refuses_what_cast_lacks(dynamo, tmp_path):
     assert not (tmp_path / "m.onnx").exists(), caught
 
 
+@pytest.mark.parametrize("cast, opset", [(lambda x: torch.ops.tensorcast.cast(x, "float8_e4m3fn"), 19),
+                                         (lambda x: torch.ops.tensorcast.cast(x, "bfloat16"), 13)])  # fmt: skip
+def test_the_older_exporter_writes_what_the_opset_has(cast, opset, tmp_path):
+    onnx = pytest.importorskip("onnx")
+
+    class Only(Exported):
+        def forward(self, x):
+            return torch.ops.tensorcast.cast(self.cast(x), "float32")
+
+    path = tmp_path / "m.onnx"
+    for version in (opset - 1, opset):
+        export = lambda version=version: torch.onnx.export(Only(cast), (torch.ones(2),), path, dynamo=False, opset_version=version)
+        if version < opset:
+            with pytest.raises(Exception, match=f"since opset {opset}; export with opset_version={opset}"):
+                export()
+            continue
+        export()
+        onnx.checker.check_model(onnx.load(path), full_check=True)
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()

@@ -228,12 +228,21 @@ def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
     return attributes
 
 
+def _since_opset(name: str) -> int:
+    return next(row["since_opset"] for row in _core.dtypes() if row["name"] == _core.dtype_name(name)) or 0
+
+
 def _symbolic(graph: Any, x: Any, to: Any, *given: Any) -> Any:
     """The node for the older exporter, torch.onnx.export(dynamo=False)."""
     constant = _PYTORCH.onnx.symbolic_helper._maybe_get_const
     kinds = {bool: "b", int: "i", float: "f", str: "s"}
     options = {name: constant(value, kinds[type(default)]) for (name, default), value in zip(OPTIONS.items(), given)}
-    attributes = onnx_attributes(constant(to, "s"), **options)
+    name = constant(to, "s")
+    attributes = onnx_attributes(name, **options)
+    source = x.type().dtype() if isinstance(x.type(), torch._C.TensorType) else None
+    for each in (name, *([type_name(source)] if source is not None else [])):
+        if (oldest := _since_opset(each)) > graph.opset:
+            raise CastError(f"ONNX's Cast has {each} since opset {oldest}; export with opset_version={oldest} or newer")
     suffixed = {f"{name}_{'s' if isinstance(value, str) else 'i'}": value for name, value in attributes.items()}
     return graph.op("Cast", x, **suffixed)
 
