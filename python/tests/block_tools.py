@@ -4,8 +4,8 @@
     python block_tools.py GGML_QUANTS.so TRANSFORMER_ENGINE.whl            writes it
     python block_tools.py --check GGML_QUANTS.so TRANSFORMER_ENGINE.whl    compares it with what the tools write now
 
-Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
-transformers 5.23, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
+Needs torch 2.13, torchao 0.18, compressed-tensors 0.20.1, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
+transformers 5.24, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
 later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG
 -ffp-contract=off -shared -fPIC``: a fused multiply-add would change its bytes. Of transformer-engine 2.20.2, the wheel without
 extras is read, not installed: ModelOpt would look for its CUDA.
