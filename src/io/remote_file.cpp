@@ -86,7 +86,9 @@ Result<void> RemoteSource::fill(std::uint64_t offset) {
   // The first request is small: many files are opened for their headers alone.
   constexpr std::size_t first_bytes = std::size_t{1} << 20;
   const std::size_t wanted = window_ == nullptr ? first_bytes : window_bytes;
-  if (window_ == nullptr) window_ = std::make_unique_for_overwrite<std::byte[]>(window_bytes);
+  if (window_ == nullptr) {
+    window_ = std::make_unique_for_overwrite<std::byte[]>(std::min<std::uint64_t>(window_bytes, file_.bytes));
+  }
   const std::size_t bytes = std::min<std::uint64_t>(wanted, file_.bytes - offset);
   window_size_ = 0;
   TRY(read_range(offset, {window_.get(), bytes}));
