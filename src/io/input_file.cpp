@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -128,15 +130,24 @@ Result<InputFile> InputFile::open_below(const std::string& folder, std::string_v
     return leads_elsewhere("it is empty or contains a zero byte");
   if (relative.front() == '/') return leads_elsewhere("it is absolute");
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  FileDescriptor fd(::open(folder.c_str(), flags | O_DIRECTORY));
-  if (!fd) return system_error("open", path, errno);
+  std::vector<std::string> components;  // without those that ".." takes back, as ONNX reads a location
   for (std::size_t begin = 0; begin <= relative.size();) {
     const std::size_t end = std::min(relative.find('/', begin), relative.size());
-    const std::string component(relative.substr(begin, end - begin));
+    std::string component(relative.substr(begin, end - begin));
     begin = end + 1;
-    if (component == "..") return leads_elsewhere("it goes up");
     if (component.empty() || component == ".") continue;
-    const bool last = begin > relative.size();
+    if (component != "..") {
+      components.push_back(std::move(component));
+      continue;
+    }
+    if (components.empty()) return leads_elsewhere("it goes up");
+    components.pop_back();
+  }
+  if (components.empty()) return leads_elsewhere("it names no file");
+  FileDescriptor fd(::open(folder.c_str(), flags | O_DIRECTORY));
+  if (!fd) return system_error("open", path, errno);
+  for (const std::string& component : components) {
+    const bool last = &component == &components.back();
     FileDescriptor next(::openat(fd.get(), component.c_str(), flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
     if (!next && (errno == ELOOP || errno == EMLINK)) return not_followed(path);
     if (!next) return system_error("open", path, errno);

@@ -38,6 +38,7 @@ export class Cursor {
   i32() { return this.#view.getInt32(this.#take(4), true); }
   f32() { return this.#view.getFloat32(this.#take(4), true); }
   f64() { return this.#view.getFloat64(this.#take(8), true); }
+  u64() { return this.#view.getBigUint64(this.#take(8), true); }
   i64() { return this.#view.getBigInt64(this.#take(8), true); }
 
   // Sizes and places: below 2^53, as no file is larger.
@@ -52,11 +53,20 @@ export class Cursor {
     return this.bytes.subarray(at, at + length);
   }
 
-  text(length) { return new TextDecoder().decode(this.slice(length)); }
+  name(length) {
+    try {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.slice(length));
+    } catch (error) {
+      if (error instanceof NeedMore) throw error;
+      return fail("the file has a name that is not UTF-8");
+    }
+  }
+
+  text(length) { return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.slice(length)); }
 }
 
 // Thrown by a Cursor at the end of its bytes.
-export class NeedMore extends Error {
+export class NeedMore extends FileError {
   constructor(bytes) {
     super("the file ends within its header");
     this.bytes = bytes;
@@ -76,7 +86,23 @@ export async function parseBeginning(blob, parse, first = 1 << 20, most = 1 << 2
   }
 }
 
-export const product = shape => shape.reduce((count, length) => count * length, 1);
+// The elements of a shape. No dimension is larger than any file.
+export function product(shape) {
+  if (shape.some(length => !Number.isSafeInteger(length) || length < 0)) fail("a shape has a dimension that is no size");
+  if (shape.includes(0)) return 0;
+  const count = shape.reduce((all, length) => all * length, 1);
+  return Number.isSafeInteger(count) ? count : fail("a shape has more elements than any file");
+}
+
+// Names are those of one tensor each.
+export function checkNames(tensors) {
+  const seen = new Set();
+  for (const { name } of tensors) {
+    if (seen.has(name)) fail(`tensor "${name}": the name occurs twice`);
+    seen.add(name);
+  }
+  return tensors;
+}
 
 // The rest of a compressed part of a file, in pieces.
 export function inflated(blob) {

@@ -1,29 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's arrays: .npy, and .npz, which is a zip archive of them.
 
-import { bytesOf, Cursor, fail, inflated, product } from "./file_bytes.js";
+import { bytesOf, checkNames, Cursor, fail, inflated, product } from "./file_bytes.js";
 
 const types = {
   f8: "float64", f4: "float32", f2: "float16", i8: "int64", i4: "int32", i2: "int16", i1: "int8",
   u8: "uint64", u4: "uint32", u2: "uint16", u1: "uint8", b1: "bool",
 };
 
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } only: the three keys once each, plain integers.
+function parseDictionary(text, what) {
+  const wrong = () => fail(`${what}: a header that NumPy does not write`);
+  const values = {
+    descr: /(?:'([^'\\\n]*)'|"([^"\\\n]*)")/y, fortran_order: /(True|False)/y, shape: /\(((?:\s*\d+L?\s*,)*(?:\s*\d+L?)?)\s*\)/y,
+  };
+  const found = new Map();
+  let at = 0;
+  const next = pattern => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text) ?? wrong();
+    at += match[0].length;
+    return match;
+  };
+  next(/\s*\{\s*/y);
+  while (text[at] !== "}") {
+    const [, , key] = next(/(['"])(descr|fortran_order|shape)\1\s*:\s*/y);
+    if (found.has(key)) wrong();
+    const [, first, second] = next(values[key]);
+    found.set(key, first ?? second);
+    if (next(/\s*(,?)\s*/y)[1] === "" && text[at] !== "}") wrong();
+  }
+  next(/\}\s*$/y);
+  if (found.size < 3) wrong();
+  const dims = found.get("shape").split(",").map(part => part.trim().replace("L", ""));
+  if (dims.length === 1 && dims[0] !== "") wrong();  // (3) is a number
+  const shape = dims.filter(Boolean).map(Number);
+  if (shape.length > 64) wrong();
+  return { descr: found.get("descr"), fortran_order: found.get("fortran_order") === "True", shape };
+}
+
 // The header at the beginning of `bytes`: type, shape, where elements begin.
 function header(bytes, what) {
   const cursor = new Cursor(bytes);
   if (bytes.length < 10 || String.fromCharCode(...bytes.subarray(1, 6)) !== "NUMPY") fail(`${what} is no array of NumPy`);
   cursor.skip(6);
-  const version = cursor.u8();
-  cursor.skip(1);
+  const [version, minor] = [cursor.u8(), cursor.u8()];
+  if (version < 1 || version > 3 || minor !== 0) fail(`${what}: npy version ${version}.${minor} is unknown`);
   const length = version === 1 ? cursor.u16() : cursor.u32();
-  const text = cursor.text(length);
-  const descr = /'descr':\s*'([^']*)'/.exec(text)?.[1];
-  const shape = /'shape':\s*\(([\d,\sL]*)\)/.exec(text)?.[1].split(",").map(part => part.trim().replace("L", "")).filter(Boolean).map(Number);
-  if (shape === undefined) fail(`${what}: a header without a shape`);
-  if (/'fortran_order':\s*True/.test(text)) fail(`${what} is in Fortran order; save numpy.ascontiguousarray of it`);
-  if (descr?.startsWith(">") && !descr.endsWith("1")) fail(`${what} is big-endian; tcast convert reads it`);
-  const type = types[descr?.slice(1)];
-  return { type, foreign: type ? undefined : descr ?? "a record", shape, count: product(shape), start: cursor.at };
+  if (length > cursor.left) fail(`${what} ends within its header`);
+  const { descr, fortran_order, shape } = parseDictionary(cursor.text(length), what);
+  if (fortran_order) fail(`${what} is in Fortran order; save numpy.ascontiguousarray of it`);
+  if (descr.startsWith(">") && !descr.endsWith("1")) fail(`${what} is big-endian; tcast convert reads it`);
+  if (!/^[<>=|][a-zA-Z]\d*(\[\w+\])?$/.test(descr)) fail(`${what}: unknown descriptor "${descr}"`);
+  const type = Object.hasOwn(types, descr.slice(1)) ? types[descr.slice(1)] : undefined;
+  return { type, foreign: type ? undefined : descr, shape, count: product(shape), start: cursor.at };
 }
 
 const sizeOf = (array, available) => array.type ? array.count * Number(/\d+/.exec(array.type)?.[0] ?? 8) / 8 : available;
@@ -32,6 +62,7 @@ export async function readNpy(blob) {
   const array = header(await bytesOf(blob, 0, Math.min(blob.size, 1 << 16)), "the file");
   const bytes = sizeOf(array, blob.size - array.start);
   if (array.start + bytes > blob.size) fail("the file ends before its elements do");
+  if (array.start + bytes < blob.size) fail(`${blob.size - array.start - bytes} bytes follow the array's last`);
   const name = (blob.name ?? "array").replace(/\.npy$/i, "");
   return { format: "npy", tensors: [{ name, ...array, blob, bytes }], metadata: [] };
 }
@@ -111,7 +142,8 @@ export async function readNpz(blob) {
     const array = header(method === 8 ? await beginning(part, most) : await bytesOf(part, 0, most), name);
     const bytes = sizeOf(array, size - array.start);
     if (array.start + bytes > size) fail(`${name} ends before its elements do`);
+    if (array.start + bytes < size) fail(`${name}: ${size - array.start - bytes} bytes follow the array's last`);
     tensors.push({ name: name.slice(0, -4), ...array, blob: part, bytes, deflated: method === 8 });
   }
-  return { format: "npz", tensors, metadata: [] };
+  return { format: "npz", tensors: checkNames(tensors), metadata: [] };
 }

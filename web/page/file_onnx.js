@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX models: the initializers, found in protobuf's messages without a schema of the rest.
 
-import { bytesOf, Cursor, fail, product } from "./file_bytes.js";
+import { bytesOf, checkNames, Cursor, fail, product } from "./file_bytes.js";
 
 function varint(cursor) {
   let [value, scale] = [0, 1];
@@ -81,5 +81,5 @@ export async function readOnnx(blob, types) {
   if (nodes === 0 && tensors.length === 0) fail("this is no ONNX model");
   metadata.push(["nodes", String(nodes)]);
   for (const [i, found] of tensors.entries()) found.name ??= `initializer ${i}`;
-  return { format: "onnx", tensors, metadata };
+  return { format: "onnx", tensors: checkNames(tensors), metadata };
 }
