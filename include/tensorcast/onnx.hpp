@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,10 +89,14 @@ struct ConvertRequest {
   std::vector<std::string> keep_nodes = {};     // as do nodes of these names
   // Only initializers change, and a Cast behind each gives back the old type.
   bool weights_only = false;
-  // If not empty, only initializers of two or more dimensions change, to codes with scales; a DequantizeLinear behind
-  // each gives back the old type. "nvfp4", "mxfp4", "int4-group", "int8" or "float8", by the scheme's default recipe of
-  // block.hpp, or another: "mxfp4:even". `to` int8 with weights_only means "int8".
+  // If not empty, only matrices that MatMul, Gemm, LSTM, GRU and RNN take change, to codes with scales, be they
+  // initializers or Constants; a DequantizeLinear behind each gives back the old type. `only` takes weights of other
+  // operators, too: "op:Conv", "op:Gather". "nvfp4", "mxfp4", "int4-group", "int8" or "float8", by the scheme's default
+  // recipe of block.hpp, or another: "mxfp4:even". `to` int8 with weights_only means "int8".
   std::string weights_scheme = {};
+  // "int4-group": inputs that share a scale, 32, 64 or 128; 0: 128.
+  std::uint64_t group_size = 0;
+  bool symmetric = true;  // "int4-group": false: codes have zero points
   Runtime runtime = Runtime::onnxruntime_cpu;
   OnOverflow on_overflow = OnOverflow::keep_high;
   Masks masks = Masks::finite;
@@ -133,10 +138,19 @@ struct ConvertRequest {
   std::function<bool()> on_progress = {};
 };
 
+// The reason of nodes that keep their type because ConvertRequest::weights_only says so.
+inline constexpr std::string_view by_weights_only = "only initializers are stored in the new type";
+
 // A node that keeps its type, and why.
 struct KeptNode {
   std::string name;  // or that of its first output
   std::string op_type;
+  std::string_view reason;
+};
+
+// An initializer or Constant of two or more dimensions that gets no scales although the request has a scheme.
+struct KeptWeight {
+  std::string name;
   std::string_view reason;
 };
 
@@ -151,6 +165,8 @@ struct InitializerChange {
   bool clamped = false;           // those that overflowed are finite
   std::string_view scheme = {};   // of quantize(), if it becomes codes with scales
   std::string_view recipe = {};
+  // Signal to noise ratio of codes with scales, in decibels; infinity: no noise. None if nothing was written.
+  std::optional<double> snr_db = {};
 };
 
 // What becomes of one input or output of a node.
@@ -188,6 +204,7 @@ struct ConvertOutcome {
   // Nodes by the type of their first floating output, or input if they have no such output; the types in order.
   std::vector<std::pair<DType, std::size_t>> nodes_by_type = {};
   std::vector<InitializerChange> initializers = {};  // that become `to`, in the order of the file
+  std::vector<KeptWeight> kept_weights = {};         // with ConvertRequest::weights_scheme
   std::vector<NodeDecision> explained = {};
 };
 
@@ -318,13 +335,14 @@ struct DiffOutcome {
   std::vector<OperatorDifference> operators = {};  // whose number differs
   std::vector<ValueDifference> values = {};
   std::vector<CastInfo> casts_only_a = {}, casts_only_b = {};  // by scope, input and types
-  // All, those of `a` first; in subgraphs the scope, a slash and the name.
+  // All, and the values of Constants, those of `a` first; in subgraphs the scope, a slash and the name.
   std::vector<TensorDifference> initializers = {};
   // Types, Casts, opsets, operators and initializers are the same.
   bool equal = false;
 };
 
-// Compares two models by the names of their values. Initializers are compared as float64, one block at a time.
+// Compares two models by the names of their values. Initializers, and the values of Constants under the names of their
+// outputs, are compared as float64, one block at a time.
 // Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff(const DiffRequest& request);
 
@@ -339,9 +357,10 @@ struct DrawRequest {
 // Errors: io, parse; unsupported: a model with more than `max_vertices`.
 [[nodiscard]] TENSORCAST_API Result<std::string> draw(const DrawRequest& request);
 
-// Lists the initializers of a model in the order of the file, without reading their elements. Those of a subgraph have
-// its scope, as in CastInfo, and a slash before their name. Of one that is sparse, or whose external data is missing,
-// TensorSummary::problem says so; the bytes of a sparse one are those of its values. Errors: io, parse, unsupported.
+// Lists the initializers of a model and the values of its Constants, under the names of their outputs, in the order of
+// the file, without reading their elements. Those of a subgraph have its scope, as in CastInfo, and a slash before
+// their name. Of one that is sparse, or whose external data is missing, TensorSummary::problem says so; the bytes of a
+// sparse one are those of its values. Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> list_initializers(const std::string& model);
 
 // Returns the paths of the files of external data that a model names, whether they exist or not: what must not be

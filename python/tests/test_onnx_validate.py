@@ -329,3 +329,63 @@ def test_models_that_crash_the_runtime_are_made_in_another_form():
         onnx.save(good(), f"{folder}/m.onnx")
         runtime.load(f"{folder}/m.onnx")  # starts again
         assert runtime.run({"x": X})[0].shape == (2, 8)
+
+
+def test_outputs_that_say_nothing_are_no_validation(folder):
+    """All zeros and all NaN were called equal, with cosine 1."""
+    zero = parse("g (float[2,8] x) => (float[2,8] y) { n = Neg(x)  a = Relu(x)  b = Relu(n)  y = Mul(a, b) }")
+    nan = parse("g (float[2,8] x) => (float[2,8] y) { a = Mul(x, x)  n = Neg(a)  y = Log(n) }")
+    for model in (zero, nan):
+        with pytest.raises(tc.onnx.ValidationError, match="nothing can be compared; give inputs of real data with --inputs"):
+            tc.onnx.convert(model, to="float16", validate=True)
+    with pytest.raises(tc.onnx.ValidationError, match="for these inputs all outputs"):
+        tc.onnx.convert(good(), to="float16", validate=tc.onnx.Validation(inputs={"x": np.full((2, 8), np.nan, np.float32)}))
+    onnx.save(zero, folder / "in/zero.onnx")
+    done = tcast(folder, "in/zero.onnx", "-o", "out/o.onnx")
+    assert done.returncode == 1 and "--inputs" in done.stderr and names(folder / "out") == []
+
+
+def test_masks_of_random_inputs_are_1():
+    model = parse("""g (float[2,8] x, int64[2,8] attention_mask, bool[2,8] Mask) => (float[2,8] y) {
+        m = Cast<to = 1>(attention_mask)  n = Cast<to = 1>(Mask)  p = Mul(m, n)  q = Sub(one, p)  y = Sub(x, q) }""",
+                  one=np.float32([1]))  # fmt: skip
+    (output,) = tc.onnx.convert(model, to="float16", validate=True).outputs
+    assert output.passed
+    seen = []
+    tc.onnx.search(model, metric=lambda old, new: seen.append(np.abs(old[0]).max()) or True, progress=None)
+    x = np.random.default_rng(0).normal(size=(2, 8))
+    assert abs(seen[0] - np.abs(x).max()) < 1e-6  # not x - 1
+
+
+def test_several_sets_of_inputs_must_all_pass(folder):
+    """2049 is no float16: the second set differs."""
+    model = parse(
+        """g (float[2,8] x, float[1] s) => (float[2,8] y) {
+            a = Mul(s, odd)  b = Mul(s, even)  d = Sub(a, b)  e = Add(x, d)  y = Relu(e) }""",
+        odd=np.float32([2049]), even=np.float32([2048]),
+    )  # fmt: skip
+    fine, odd = ({"x": np.full((2, 8), 2, np.float32), "s": np.float32([s])} for s in (0, 1))
+    tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=fine))
+    with pytest.raises(tc.onnx.ValidationError, match="'y' differs"):
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=[fine, odd]))
+    found = tc.onnx.search(model, checks=tc.onnx.Validation(inputs=[fine, odd]), progress=None)
+    assert found.kept and not tc.onnx.search(model, checks=tc.onnx.Validation(inputs=[fine]), progress=None).kept
+    with pytest.raises(tc.CastError, match="there is no set of inputs"):
+        tc.onnx.convert(model, to="float16", validate=tc.onnx.Validation(inputs=[]))
+    onnx.save(model, folder / "in/sets.onnx")
+    for name, arrays in (("fine", fine), ("odd", odd)):
+        np.savez(folder / f"in/{name}.npz", **arrays)
+    assert tcast(folder, "in/sets.onnx", "-o", "out/o.onnx", "--inputs", "in/fine.npz").returncode == 0
+    done = tcast(folder, "in/sets.onnx", "-o", "out/p.onnx", "--inputs", "in/fine.npz", "--inputs", "in/odd.npz")
+    assert done.returncode == 1 and "'y' differs" in done.stderr
+    words = ["tensorcast.onnx", "search", "in/sets.onnx", "-o", "out/q.onnx", "--inputs", "in/fine.npz", "--inputs", "in/odd.npz"]
+    done = python(folder, *words)
+    assert done.returncode == 0 and " kept: " in done.stdout, done.stderr
+
+
+def test_a_scheme_needs_no_type_as_a_command(folder):
+    words = ["tensorcast.onnx", "convert", "in/good.onnx", "-o", "out/o.onnx"]
+    done = python(folder, *words, "--weights-only", "int8")
+    assert done.returncode == 0 and "out/o.onnx" in done.stdout, done.stderr
+    done = python(folder, *words, "--weights-only", "-f")
+    assert done.returncode == 1 and "give --to TYPE, or --weights-only SCHEME" in done.stderr

@@ -82,3 +82,46 @@ def test_refused(run_tcast, tmp_path):
     (tmp_path / "m.onnx").write_bytes((tmp_path / "m.onnx").read_bytes()[:-5])
     cut = run_tcast("inspect", "m.onnx")
     assert cut.returncode == 1 and cut.stderr.startswith("tcast: error: m.onnx: ") and cut.stdout == ""
+
+
+def constants(scale=1.0, more=0):
+    """Constants of every kind, in the main graph and in a branch."""
+    def constant(name, **value):
+        return helper.make_node("Constant", [], [name], **value)
+
+    values = numpy_helper.from_array(np.float32([1, 2]) * np.float32(scale), "")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([3, 70])), [10, 20])
+    numbers = numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3) * np.float32(scale))
+    inner = graph([constant("w", value=numbers), helper.make_node("Identity", ["w"], ["o"])], [], ["o"])
+    other = graph([constant("p", value_float=0.5 * scale)], [], ["p"])
+    branch = helper.make_node("If", ["which"], ["y"], "choose", then_branch=inner, else_branch=other)
+    nodes = [constant("which", value=numpy_helper.from_array(np.array(True))), constant("a", value=numbers),
+             constant("b", value_floats=[1.5 * scale, 2.5]), constant("c", value_ints=[*range(20), more]), constant("d", value_int=7),
+             constant("e", sparse_value=sparse), constant("f", value_string="text"), branch]  # fmt: skip
+    return helper.make_model(graph(nodes, [], ["y"]))
+
+
+def test_lists_constants(run_tcast, tmp_path):
+    onnx.save(constants(), tmp_path / "m.onnx")
+    assert inspected(run_tcast) == [
+        {"name": "which", "dtype": "bool", "shape": [], "bytes": 1},
+        {"name": "a", "dtype": "float32", "shape": [2, 3], "bytes": 24},
+        {"name": "b", "dtype": "float32", "shape": [2], "bytes": 8},
+        {"name": "c", "dtype": "int64", "shape": [21], "bytes": 168},
+        {"name": "d", "dtype": "int64", "shape": [], "bytes": 8},
+        {"name": "e", "dtype": "float32", "shape": [10, 20], "bytes": 8, "problem": "sparse, 2 elements are stored"},
+        {"name": "choose.else_branch/p", "dtype": "float32", "shape": [], "bytes": 4},
+        {"name": "choose.then_branch/w", "dtype": "float32", "shape": [2, 3], "bytes": 24},
+    ]
+
+
+def test_diff_compares_constants(run_tcast, tmp_path):
+    onnx.save(constants(), tmp_path / "a.onnx")
+    onnx.save(constants(), tmp_path / "same.onnx")
+    onnx.save(constants(1.25, more=1), tmp_path / "b.onnx")
+    assert run_tcast("onnx", "diff", "a.onnx", "same.onnx").returncode == 0
+    done = run_tcast("onnx", "diff", "a.onnx", "b.onnx", "--json")
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    different = {each["name"] for each in said["initializers"] if not each["equal"]}
+    assert different == {"a", "b", "c", "choose.then_branch/w", "choose.else_branch/p"} and not said["equal"]

@@ -28,7 +28,12 @@ def _dims(text: str) -> dict[str, int]:
 
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--inputs", metavar="NPZ", help="an npz file with an array for each input (default: random)")
+    parser.add_argument(
+        "--inputs",
+        action="append",
+        metavar="NPZ",
+        help="an npz file with an array for each input; may be given several times (default: random, masks 1)",
+    )
     parser.add_argument(
         "--dims", type=_dims, default={}, metavar="LENGTHS", help="lengths of symbolic dimensions: batch=1,sequence=16"
     )
@@ -65,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help, description=help)
         command.add_argument("model", metavar="MODEL")
         command.add_argument("-o", "--output", required=name == "search", metavar="OUT")
-        command.add_argument("--to", required=name == "convert", default="float16", metavar="TYPE")
+        command.add_argument("--to", default=None if name == "convert" else "float16", metavar="TYPE")
         add_options(command, of_one_run=name == "convert")
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
         _add_checks(command)
@@ -112,13 +117,15 @@ def _metric(command: str) -> Callable[[Sequence[Any], Sequence[Any]], bool]:
 
 
 def _run(given: argparse.Namespace) -> Any:
-    inputs = None if given.inputs is None else dict(np.load(given.inputs, allow_pickle=False))
+    inputs = None if given.inputs is None else [dict(np.load(path, allow_pickle=False)) for path in given.inputs]
     checks = Validation(
         inputs=inputs, rtol=given.rtol, atol=given.atol, cosine=given.cosine, dims=given.dims, seed=given.seed
     )
     if given.command == "validate":
         return validate(given.model, given.new, given.to, checks)
     options = given_options(given)
+    if given.to is None and not isinstance(options.get("weights_only"), str):
+        raise ValueError("there is no type to convert to: give --to TYPE, or --weights-only SCHEME")
     if given.command == "convert":
         return convert(
             given.model,

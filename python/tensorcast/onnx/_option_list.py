@@ -28,6 +28,8 @@ class SearchOptions(TypedDict, total=False):
     only: str | Iterable[str]
     op_types: str | Iterable[str]
     weights_only: bool | str
+    group_size: int
+    symmetric: bool
     opset: Opset
     runtime: Runtime
     on_overflow: OnOverflow
@@ -59,7 +61,10 @@ class ConvertOptions(SearchOptions, total=False):
         op_types: types of an operator without a schema: own::Op:in=float16,out=float16.
         weights_only: only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4,
             int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales. ``to`` may be a
-            float8 type, too, with opset 19 or later; a scheme needs no ``to``.
+            float8 type, too, with opset 19 or later; a scheme needs no ``to``, and takes matrices alone unless
+            ``only`` selects other operators.
+        group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
+        symmetric: int4-group: no zero points (default true).
         opset: keep, auto (raise it if the type needs it) or a number (default keep). In Python, where nodes would
             change their meaning, ``onnx.version_converter`` rewrites them.
         runtime: where the model must run: a node that it has no kernel for keeps its type (default onnxruntime_cpu;
@@ -97,6 +102,8 @@ DEFAULTS: dict[str, Any] = {
     "only": (),
     "op_types": (),
     "weights_only": False,
+    "group_size": 0,
+    "symmetric": True,
     "opset": "keep",
     "runtime": "onnxruntime_cpu",
     "on_overflow": "keep_high",
@@ -132,6 +139,10 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...], str], ...] = (
      "types of an operator without a schema: own::Op:in=float16,out=float16"),
     ("weights_only", "--weights-only", "flag_or_text", "[SCHEME]", (),
      "only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4, int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales"),
+    ("group_size", "--group-size", "count", "INPUTS", (),
+     "int4-group: inputs that share a scale: 32, 64 or 128 (default)"),
+    ("symmetric", "--symmetric", "flag", "", (),
+     "int4-group: no zero points (default true)"),
     ("opset", "--opset", "opset", "OPSET", (),
      "keep, auto (raise it if the type needs it) or a number (default keep)"),
     ("runtime", "--runtime", "choice", "", ("onnxruntime_cpu", "onnxruntime_cuda", "tensorrt", "openvino", "any"),

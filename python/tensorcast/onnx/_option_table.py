@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser, of_one_run: bool) -> None:
         if kind == "choice":
             given.update(type=_word, choices=words)
         elif kind == "flag":
-            given.update(action="store_true", default=None)
+            given.update(action=argparse.BooleanOptionalAction, default=None)
         elif kind in ("texts", "types"):
             given.update(action="append", metavar=metavar)
         elif kind == "flag_or_text":

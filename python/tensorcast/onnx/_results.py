@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._results import Result, TensorDifference
@@ -31,7 +31,9 @@ class Validation:
 
     __module__ = "tensorcast.onnx"
 
-    inputs: Mapping[str, Any] | None = None  # arrays by name, in the old model's types; None: random ones
+    # Arrays by name, in the old model's types, or several such sets, which all must pass; None: random ones, in which
+    # masks are 1.
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     rtol: float | None = None  # None: by the type, 2e-2 for float16, 0.12 for bfloat16, 1e-4 for others
     atol: float | None = None  # None: as rtol
     cosine: float = 0.99
@@ -55,6 +57,16 @@ class OutputDifference(Result):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class KeptWeight(Result):
+    """An initializer or Constant of two or more dimensions that gets no scales although a scheme was asked for."""
+
+    __module__ = "tensorcast.onnx"
+
+    name: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class InitializerChange(Result):
     """An initializer or constant that becomes another type."""
 
@@ -69,6 +81,7 @@ class InitializerChange(Result):
     clamped: bool  # those that overflowed are finite
     scheme: str = ""  # of tensorcast.quantize(), if it becomes codes with scales
     recipe: str = ""
+    snr_db: float | None = None  # of codes with scales, if they were written
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -135,6 +148,7 @@ class ConvertResult(_WithModel):
     initializer_bytes_after: int
     initializers: tuple[InitializerChange, ...]  # in the order of the file
     kept: tuple[KeptNode, ...]
+    kept_weights: tuple[KeptWeight, ...] = ()  # with a scheme of weights
     explained: tuple[NodeDecision, ...] = ()  # with explain=
     rewritten_by_onnx: bool = False  # with opset=: onnx.version_converter rewrote nodes
     validated: bool = False  # with validate=, as the next

@@ -21,7 +21,7 @@ from ._option_table import settled
 from ._results import SearchResult, Validation
 from ._ranges import find_overflow
 from ._runtime_process import RuntimeProblem, RuntimeProcess
-from ._validate import RTOL, ValidationError, compare_all, reference_run
+from ._validate import Reference, ValidationError, reference_run
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,7 +55,8 @@ def search(
     Args:
         model, output, to, overwrite: as :func:`convert`. Nodes without names get some.
         checks: inputs and tolerances.
-        metric: decides instead of tolerances: called with the outputs of the old and of the new model.
+        metric: decides instead of tolerances: called with the outputs of the old and of the new model for each set of
+            inputs, all of which it must accept.
         state: a JSON file of outcomes so far. A search that was interrupted goes on with it.
         progress: called with a line of text after each attempt; ``None`` is silent.
         **options: those of :func:`convert`, but ``explain`` and ``dry_run``.
@@ -85,9 +86,9 @@ def search(
         target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]
-        names, inputs, expected = reference_run(runtime, named, checks)
+        reference = reference_run(runtime, named, checks)
         found = _Search(
-            named, nodes, always, folder, to, handed_on, checks, metric, runtime, names, inputs, expected, state, progress
+            named, nodes, always, folder, to, handed_on, checks, metric, runtime, reference, state, progress
         )
         kept = found.run()
         result = convert(
@@ -184,15 +185,12 @@ class _Search:
         checks: Validation,
         metric: Metric | None,
         runtime: RuntimeProcess,
-        names: list[str],
-        inputs: dict[str, Any],
-        expected: list[Any],
+        reference: Reference,
         state: Path | None,
         progress: Callable[[str], object] | None,
     ) -> None:
         self.model, self.nodes, self.always, self.to, self.options = model, nodes, always, to, options
-        self.checks, self.metric, self.inputs, self.expected = checks, metric, inputs, expected
-        self.runtime, self.names = runtime, names
+        self.checks, self.metric, self.runtime, self.reference = checks, metric, runtime, reference
         self.trial = os.path.join(folder, "trial.onnx")
         self.progress = progress
         self.attempts = self.resumed = 0
@@ -209,8 +207,9 @@ class _Search:
                 digest.update(block)
         tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.metric is None, self.checks.ranges)
         digest.update(repr((self.always, sorted(self.options.items()), tolerances)).encode())
-        for name, value in sorted(self.inputs.items()):
-            digest.update(name.encode() + (value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()))
+        for inputs in self.reference.inputs:
+            for name, value in sorted(inputs.items()):
+                digest.update(name.encode() + (value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()))
         return digest.hexdigest()
 
     def _load(self) -> None:
@@ -247,7 +246,7 @@ class _Search:
         convert(self.model, self.trial, self.to, keep_nodes=keep_nodes, overwrite=True, **self.options)
         try:
             self.runtime.load(self.trial)
-            got = self.runtime.run(self.inputs)
+            got = [self.runtime.run(inputs) for inputs in self.reference.inputs]
         except RuntimeProblem:
             passed = False  # it does not run
         else:
@@ -263,14 +262,14 @@ class _Search:
     def _overflows(self) -> bool:
         if not self.checks.ranges or _core.dtype_name(self.to) != "float16":
             return False
-        return find_overflow(self.runtime, self.model, self.trial, self.inputs) is not None
+        return any(
+            find_overflow(self.runtime, self.model, self.trial, inputs) is not None for inputs in self.reference.inputs
+        )
 
-    def _judge(self, got: list[Any]) -> bool:
+    def _judge(self, got: list[list[Any]]) -> bool:
         if self.metric is not None:
-            return bool(self.metric(self.expected, got))
-        rtol = RTOL.get(_core.dtype_name(self.to), 1e-4) if self.checks.rtol is None else self.checks.rtol
-        atol = rtol if self.checks.atol is None else self.checks.atol
-        outputs = compare_all(self.names, self.expected, got, rtol, atol, self.checks.cosine)
+            return all(self.metric(before, after) for before, after in zip(self.reference.expected, got))
+        outputs = self.reference.compare(got, _core.dtype_name(self.to), self.checks)
         return all(each.passed for each in outputs)
 
     def run(self) -> list[str]:

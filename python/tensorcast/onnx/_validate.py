@@ -89,7 +89,8 @@ def check_model(source: str, made: str) -> None:
 
 
 def random_inputs(opened: RuntimeProcess, seed: int, dims: Mapping[str, int], length: int) -> dict[str, Any]:
-    """Normal numbers for floats, 0 and 1 for integers; `length` for symbolic dimensions that `dims` does not have."""
+    """Normal numbers for floats, 0 and 1 for integers, 1 for masks, as 0 hides what the model computes; `length` for
+    symbolic dimensions that `dims` does not have."""
     generator = np.random.default_rng(seed)
     made: dict[str, Any] = {}
     for value in opened.inputs:
@@ -99,7 +100,9 @@ def random_inputs(opened: RuntimeProcess, seed: int, dims: Mapping[str, int], le
                 f"there are no random values for the input {value.name!r} of type {value.type}; give inputs"
             )
         shape = [each if isinstance(each, int) else dims.get(each or "", length) for each in value.shape]
-        if kind in FLOATS:
+        if "mask" in value.name.lower():
+            made[value.name] = np.ones(shape, NUMPY[kind])
+        elif kind in FLOATS:
             made[value.name] = generator.normal(size=shape).astype(NUMPY[kind])
         else:
             made[value.name] = generator.integers(0, 2, size=shape).astype(NUMPY[kind])
@@ -147,16 +150,47 @@ def compare(name: str, expected: Any, got: Any, rtol: float, atol: float, cosine
     return OutputDifference(name=name, max_abs_error=worst, max_rel_error=relative, cosine=similar, passed=passed)
 
 
-def compare_all(
-    names: Sequence[str], expected: Sequence[Any], got: Sequence[Any], rtol: float, atol: float, cosine: float
-) -> tuple[OutputDifference, ...]:
-    return tuple(
-        compare(name, old, new, rtol, atol, cosine) for name, old, new in zip(names, expected, got, strict=True)
-    )
+def _says_something(outputs: Sequence[Any]) -> bool:
+    """Whether there is a number to compare: finite and not zero; or text."""
+    for array in _arrays(list(outputs)):
+        is_number = array.dtype.kind in "fiub" or array.dtype == ml_dtypes.bfloat16
+        numbers = array.astype(np.float64) if is_number else np.ones(array.shape)
+        if (np.isfinite(numbers) & (numbers != 0)).any():
+            return True
+    return False
 
 
-def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> tuple[list[str], dict[str, Any], list[Any]]:
-    """Names of the outputs of the old model, inputs, and what it gives. Random inputs are tried with two lengths."""
+class Reference:
+    """What the old model gives for each set of inputs."""
+
+    def __init__(self, names: list[str], inputs: list[dict[str, Any]], expected: list[list[Any]]) -> None:
+        self.names, self.inputs, self.expected = names, inputs, expected
+
+    def compare(self, got: Sequence[Sequence[Any]], to: str, checks: Validation) -> tuple[OutputDifference, ...]:
+        """The worst difference of each output."""
+        rtol, atol = tolerances(to, checks)
+        worst: dict[str, OutputDifference] = {}
+        for before, after in zip(self.expected, got, strict=True):
+            for name, old, new in zip(self.names, before, after, strict=True):
+                here = compare(name, old, new, rtol, atol, checks.cosine)
+                known = worst.get(name, here)
+                worst[name] = OutputDifference(
+                    name=name,
+                    max_abs_error=max(known.max_abs_error, here.max_abs_error),
+                    max_rel_error=max(known.max_rel_error, here.max_rel_error),
+                    cosine=min(known.cosine, here.cosine),
+                    passed=known.passed and here.passed,
+                )
+        return tuple(worst.values())
+
+
+def tolerances(to: str, checks: Validation) -> tuple[float, float]:
+    rtol = RTOL.get(to, 1e-4) if checks.rtol is None else checks.rtol
+    return rtol, rtol if checks.atol is None else checks.atol
+
+
+def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> Reference:
+    """Runs the old model. Random inputs are tried with two lengths."""
     try:
         runtime.load(source)
     except RuntimeProblem as problem:
@@ -164,34 +198,49 @@ def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> t
             f"ONNX Runtime does not load the old model, so that there is nothing to compare: {problem}"
         ) from problem
     names = [value.name for value in runtime.outputs]
+    given = checks.inputs
+    if given is not None:
+        sets = [dict(given)] if isinstance(given, Mapping) else [dict(each) for each in given]
+        if not sets:
+            raise CastError("there is no set of inputs")
+        try:
+            found = Reference(names, sets, [runtime.run(inputs) for inputs in sets])
+        except RuntimeProblem as problem:
+            raise CastError(f"the old model does not run: {problem}") from problem
+    else:
+        found = _random_run(runtime, names, checks)
+    if not any(map(_says_something, found.expected)):
+        kind = "these inputs" if given is not None else "random inputs"
+        raise ValidationError(
+            f"for {kind} all outputs of the old model are zero, infinite or NaN, so that nothing can be compared; "
+            "give inputs of real data with --inputs, inputs= in Python"
+        )
+    return found
+
+
+def _random_run(runtime: RuntimeProcess, names: list[str], checks: Validation) -> Reference:
     problems = []
     for length in (2, 1):
-        inputs = (
-            dict(checks.inputs)
-            if checks.inputs is not None
-            else random_inputs(runtime, checks.seed, checks.dims, length)
-        )
+        inputs = random_inputs(runtime, checks.seed, checks.dims, length)
         try:
-            return names, inputs, runtime.run(inputs)
+            return Reference(names, [inputs], [runtime.run(inputs)])
         except RuntimeProblem as problem:
             problems.append(problem)
-            if checks.inputs is not None:
-                break
-    hint = "" if checks.inputs is not None else "; give inputs, or lengths of dimensions"
-    raise CastError(f"the old model does not run: {problems[0]}{hint}") from problems[0]
+    raise CastError(
+        f"the old model does not run: {problems[0]}; give inputs, or lengths of dimensions"
+    ) from problems[0]
 
 
 def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:
     with RuntimeProcess() as runtime:
-        names, inputs, expected = reference_run(runtime, source, checks)
+        reference = reference_run(runtime, source, checks)
         try:
             runtime.load(made)
-            got = runtime.run(inputs)
+            got = [runtime.run(inputs) for inputs in reference.inputs]
         except RuntimeProblem as problem:
             raise ValidationError(f"the new model does not run: {problem}") from problem
-        rtol = RTOL.get(to, 1e-4) if checks.rtol is None else checks.rtol
-        atol = rtol if checks.atol is None else checks.atol
-        outputs = compare_all(names, expected, got, rtol, atol, checks.cosine)
+        rtol, atol = tolerances(to, checks)
+        outputs = reference.compare(got, to, checks)
         failed = [each for each in outputs if not each.passed]
         if failed:
             worst = failed[0]
@@ -201,8 +250,10 @@ def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[Outpu
                 f"cosine {checks.cosine:g}",
                 outputs,
             )
-        overflow = find_overflow(runtime, source, made, inputs) if checks.ranges and to == "float16" else None
-        if overflow is not None:
+        for inputs in reference.inputs if checks.ranges and to == "float16" else ():
+            overflow = find_overflow(runtime, source, made, inputs)
+            if overflow is None:
+                continue
             raise _failed(f"{overflow.describe()}; keep the type of the node, or of all with search", outputs)
         if checks.ranges and to == "float16" and (unseen := unseen_bodies(made)):
             warnings.warn(

@@ -34,11 +34,17 @@ inline constexpr std::tuple model_options{
     option("op_types", &onnx::ConvertRequest::operator_types,
            {.help = "types of an operator without a schema: own::Op:in=float16,out=float16", .metavar = "TYPES"}),
     // Also sets weights_only.
-    option("weights_only", &onnx::ConvertRequest::weights_scheme,
-           {.help = "only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4, "
-                    "int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales",
-            .more = "``to`` may be a float8 type, too, with opset 19 or later; a scheme needs no ``to``",
-            .metavar = "[SCHEME]"}),
+    option(
+        "weights_only", &onnx::ConvertRequest::weights_scheme,
+        {.help = "only initializers change, and a Cast gives back the old type; with SCHEME (nvfp4, mxfp4, "
+                 "int4-group, int8, float8, or one and a recipe: mxfp4:even) a DequantizeLinear with scales",
+         .more =
+             "``to`` may be a float8 type, too, with opset 19 or later; a scheme needs no ``to``, and takes matrices "
+             "alone unless ``only`` selects other operators",
+         .metavar = "[SCHEME]"}),
+    option("group_size", &onnx::ConvertRequest::group_size,
+           {.help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "INPUTS"}),
+    option("symmetric", &onnx::ConvertRequest::symmetric, {.help = "int4-group: no zero points (default {})"}),
     option("opset", &onnx::ConvertRequest::opset,
            {.words = {"keep", "auto"},  // 0 and -1
             .help = "keep, auto (raise it if the type needs it) or a number (default {})",

@@ -16,6 +16,12 @@ inline constexpr auto fields<onnx::KeptNode> = std::tuple{
 };
 
 template <>
+inline constexpr auto fields<onnx::KeptWeight> = std::tuple{
+    Field{"name", &onnx::KeptWeight::name},
+    Field{"reason", &onnx::KeptWeight::reason},
+};
+
+template <>
 inline constexpr auto fields<onnx::InitializerChange> = std::tuple{
     Field{"name", &onnx::InitializerChange::name},
     Field{"from", &onnx::InitializerChange::from, Empty::null},
@@ -26,6 +32,7 @@ inline constexpr auto fields<onnx::InitializerChange> = std::tuple{
     Field{"clamped", &onnx::InitializerChange::clamped},
     Field{"scheme", &onnx::InitializerChange::scheme, Empty::left_out},
     Field{"recipe", &onnx::InitializerChange::recipe, Empty::left_out},
+    Field{"snr_db", &onnx::InitializerChange::snr_db, Empty::left_out},
 };
 
 template <>
@@ -65,6 +72,7 @@ inline constexpr auto fields<onnx::ConvertOutcome> = std::tuple{
     Field{"initializer_bytes_after", &onnx::ConvertOutcome::initializer_bytes_after},
     Field{"initializers", &onnx::ConvertOutcome::initializers},
     Field{"kept", &onnx::ConvertOutcome::kept},
+    Field{"kept_weights", &onnx::ConvertOutcome::kept_weights, Empty::left_out},
     Field{"explained", &onnx::ConvertOutcome::explained, Empty::python_only},
 };
 

@@ -18,6 +18,7 @@
 #include "print/picture_file.hpp"
 #include "print/report_json.hpp"
 #include "print/result_json.hpp"
+#include "print/text_table.hpp"
 #include "process/failure.hpp"
 #include "process/interrupt.hpp"
 #include "process/printable.hpp"
@@ -31,7 +32,6 @@ using tensorcast::Result;
 using tensorcast::onnx::ConvertOutcome;
 using tensorcast::onnx::ConvertRequest;
 using tensorcast::onnx::InitializerChange;
-using tensorcast::onnx::KeptNode;
 using tensorcast::onnx::NodeDecision;
 using tensorcast::onnx::ValueDecision;
 
@@ -104,6 +104,35 @@ std::string explanation_text(const NodeDecision& decision) {
   return text;
 }
 
+std::string changes_text(const ConvertOutcome& outcome) {
+  const bool has_scales =
+      std::ranges::any_of(outcome.initializers, [](const InitializerChange& change) { return !change.scheme.empty(); });
+  if (has_scales) {
+    return fmt::format("{} in {}, {} added", count_text(outcome.initializers.size(), "weight"), name(outcome.to),
+                       count_text(outcome.casts_added, "node"));
+  }
+  return fmt::format("{} of {} in {}, {} and {} changed, {} added", grouped(outcome.nodes_converted),
+                     count_text(outcome.nodes, "node"), name(outcome.to), count_text(outcome.values_changed, "value"),
+                     count_text(outcome.initializers_converted, "initializer"),
+                     count_text(outcome.casts_added, "Cast"));
+}
+
+// Groups what stays by its reason, in the order of the list.
+template <class Kept>
+std::vector<std::pair<std::string_view, std::vector<const Kept*>>> by_reason(const std::vector<Kept>& list) {
+  std::vector<std::pair<std::string_view, std::vector<const Kept*>>> reasons;
+  for (const Kept& kept : list) {
+    const auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& entry) { return entry.first == kept.reason; });
+    if (known == reasons.end()) {
+      reasons.push_back({kept.reason, {&kept}});
+    } else {
+      known->second.push_back(&kept);
+    }
+  }
+  return reasons;
+}
+
 // What a person should know of a conversion: nodes that stay, by reason, and numbers that are lost.
 std::string notes_text(const ConvertOutcome& outcome) {
   std::string text;
@@ -113,20 +142,15 @@ std::string notes_text(const ConvertOutcome& outcome) {
   if (outcome.calls_inlined > 0) {
     text += fmt::format("  {} of functions inlined\n", count_text(outcome.calls_inlined, "call"));
   }
-  std::vector<std::pair<std::string_view, std::vector<const KeptNode*>>> reasons;
-  for (const KeptNode& node : outcome.kept) {
-    const auto known =
-        std::find_if(reasons.begin(), reasons.end(), [&](const auto& entry) { return entry.first == node.reason; });
-    if (known == reasons.end()) {
-      reasons.push_back({node.reason, {&node}});
-    } else {
-      known->second.push_back(&node);
-    }
-  }
-  for (const auto& [reason, nodes] : reasons) {
+  for (const auto& [reason, nodes] : by_reason(outcome.kept)) {
+    if (reason == tensorcast::onnx::by_weights_only) continue;  // all nodes, as the request wants
     text += fmt::format("  {} stay{}, such as {} \"{}\": {}\n", count_text(nodes.size(), "node"),
                         nodes.size() == 1 ? "s" : "", printable(nodes.front()->op_type), printable(nodes.front()->name),
                         reason);
+  }
+  for (const auto& [reason, weights] : by_reason(outcome.kept_weights)) {
+    text += fmt::format("  {} stay{}, such as \"{}\": {}\n", count_text(weights.size(), "weight"),
+                        weights.size() == 1 ? "s" : "", printable(weights.front()->name), reason);
   }
   std::uint64_t overflowed = 0;
   std::uint64_t underflowed = 0;
@@ -135,10 +159,35 @@ std::string notes_text(const ConvertOutcome& outcome) {
     underflowed += change.underflowed;
   }
   if (overflowed + underflowed > 0) {
-    text += fmt::format("  initializers: {} beyond the range, {} became zero; --json lists them\n",
+    text += fmt::format("  initializers and constants: {} beyond the range, {} became zero; --json lists them\n",
                         count_text(overflowed, "number"), grouped(underflowed));
   }
   return text;
+}
+
+// What quantized weights lose: bytes, and the five of the smallest signal to noise ratio.
+std::string weights_text(const ConvertOutcome& outcome) {
+  constexpr std::size_t shown = 5;
+  std::vector<const InitializerChange*> weights;
+  for (const InitializerChange& change : outcome.initializers) {
+    if (!change.scheme.empty()) weights.push_back(&change);
+  }
+  if (weights.empty()) return {};
+  std::string text = fmt::format("  weights: {} -> {}\n", bytes_text(outcome.initializer_bytes_before),
+                                 bytes_text(outcome.initializer_bytes_after));
+  constexpr std::int64_t first_per_axis = 13;
+  if (outcome.to == tensorcast::DType::int8 && outcome.opset_after < first_per_axis) {
+    text += fmt::format("  each has one scale, as the model has opset {}; --opset 13 gives one for each channel\n",
+                        outcome.opset_after);
+  }
+  std::erase_if(weights, [](const InitializerChange* weight) { return !weight->snr_db; });
+  if (weights.empty()) return text;
+  std::ranges::stable_sort(weights, {}, [](const InitializerChange* weight) { return *weight->snr_db; });
+  Table table({{"  worst weights"}, {"elements", Align::right}, {"SNR", Align::right}});
+  for (std::size_t i = 0; i < std::min(shown, weights.size()); ++i) {
+    table.add_row({"  " + printable(weights[i]->name), grouped(weights[i]->count), decibel_text(*weights[i]->snr_db)});
+  }
+  return text + table.to_string();
 }
 
 int convert_onnx(const OnnxConvertArguments& arguments) {
@@ -186,13 +235,9 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
   const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 &&
                        outcome->casts_added == 0 && outcome->casts_removed == 0 && outcome->calls_inlined == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
-                    nothing ? std::string("0 changes")
-                            : fmt::format("{} of {} in {}, {} and {} changed, {} added",
-                                          grouped(outcome->nodes_converted), count_text(outcome->nodes, "node"),
-                                          name(outcome->to), count_text(outcome->values_changed, "value"),
-                                          count_text(outcome->initializers_converted, "initializer"),
-                                          count_text(outcome->casts_added, "Cast"))));
-  if (!nothing) print(notes_text(*outcome));
+                    nothing ? std::string("0 changes") : changes_text(*outcome)));
+  if (!nothing || request.weights_only) print(notes_text(*outcome));
+  print(weights_text(*outcome));
   print(validation_text(compared));
   for (const NodeDecision& decision : outcome->explained) print(explanation_text(decision));
   return exit_done;

@@ -111,7 +111,8 @@ void add_validation(CLI::App& command, ValidationArguments& arguments) {
   const auto add = [&](const char* name, auto& target, const char* help, const char* text) {
     return command.add_option(name, target, help)->needs(validate)->option_text(text);
   };
-  add("--inputs", arguments.inputs, "an npz file with an array for each input (default: random ones)", "NPZ");
+  repeatable(add("--inputs", arguments.inputs,
+                 "an npz file with an array for each input; repeatable (default: random ones, masks 1)", "NPZ"));
   add("--dims", arguments.dims, "lengths of symbolic dimensions: batch=1,sequence=16 (default 2)", "LENGTHS")
       ->check(check([](const std::string& given) {
         return is_dims(given)
@@ -135,8 +136,9 @@ Result<Validator> Validator::find(const ValidationArguments& arguments, bool qui
   if (validator.python_.empty()) {
     return no_python(fmt::format("--validate needs Python, and there is no program {}", program));
   }
-  if (!arguments.inputs.empty() && !std::ifstream(arguments.inputs)) {
-    return Error{.code = ErrorCode::io, .message = "cannot open the inputs", .file = arguments.inputs};
+  for (const std::string& inputs : arguments.inputs) {
+    if (std::ifstream(inputs)) continue;
+    return Error{.code = ErrorCode::io, .message = "cannot open the inputs", .file = inputs};
   }
   const std::string test[] = {"-c", fmt::format("{}{}", without_current_folder, test_packages)};
   const ProgramResult found = TRY(run_program(validator.python_, test));
@@ -147,7 +149,7 @@ Result<Validator> Validator::find(const ValidationArguments& arguments, bool qui
   const auto add = [&](std::string_view option, const auto& value) {
     validator.options_.push_back(fmt::format("--{}={}", option, value));
   };
-  if (!arguments.inputs.empty()) add("inputs", arguments.inputs);
+  for (const std::string& inputs : arguments.inputs) add("inputs", inputs);
   if (!arguments.dims.empty()) add("dims", arguments.dims);
   if (arguments.seed) add("seed", *arguments.seed);
   if (arguments.rtol) add("rtol", *arguments.rtol);

@@ -15,7 +15,7 @@ namespace tcast {
 
 struct ValidationArguments {
   bool wanted = false;
-  std::string inputs;
+  std::vector<std::string> inputs;
   std::string dims;
   std::optional<std::uint32_t> seed;
   std::optional<double> rtol, atol, cosine;

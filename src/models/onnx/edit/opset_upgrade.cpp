@@ -49,9 +49,10 @@ Result<void> upgrade_opset(Model& model, std::int64_t opset) {
   if (!blocking.empty()) {
     const std::size_t count = blocking.size();
     if (count > most_shown) blocking.resize(most_shown);
-    return unsupported(fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count, opset,
-                                   fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
-                       "onnx.version_converter rewrites such nodes");
+    return unsupported(
+        fmt::format("{} of the model's nodes would mean something else in opset {}: {}{}", count, opset,
+                    fmt::join(blocking, ", "), count > most_shown ? ", ..." : ""),
+        "`python -m tensorcast.onnx convert` with the same options has ONNX's version converter rewrite such nodes");
   }
   raise(model.opsets, opset);
   for (const auto& function : model.functions) raise(function->opsets, opset);

@@ -11,6 +11,17 @@ const Attribute* Node::attribute(std::string_view wanted) const noexcept {
   return find_row(attributes, &Attribute::name, wanted);
 }
 
+Initializer as_initializer(const Attribute& attribute) {
+  Initializer tensor;
+  tensor.tensor = attribute.tensor;
+  tensor.element = attribute.tensor_element;
+  tensor.count = attribute.tensor_count;
+  tensor.rank = attribute.tensor_rank;
+  tensor.sparse = attribute.name == "sparse_value";
+  tensor.external = attribute.tensor_is_external;
+  return tensor;
+}
+
 std::vector<Graph*> Node::bodies() const {
   std::vector<Graph*> found;
   for (const Attribute& attribute : attributes) {

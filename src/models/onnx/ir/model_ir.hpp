@@ -57,6 +57,8 @@ struct Attribute {
   std::vector<std::string> strings;  // if the whole model is read
   ByteRange tensor;                  // a TensorProto, or the values of a SparseTensorProto
   DType tensor_element = DType::undefined;
+  std::uint64_t tensor_count = 0;  // of elements; saturated
+  std::size_t tensor_rank = 0;
   bool tensor_is_external = false;
   std::vector<std::unique_ptr<Graph>> graphs;
 };
@@ -101,6 +103,9 @@ struct Initializer {
   bool external = false;
   ValueId value = no_value;
 };
+
+// Returns the tensor of an attribute as an initializer without name, value and field.
+[[nodiscard]] Initializer as_initializer(const Attribute& attribute);
 
 struct Opset {
   WireField field;

@@ -289,6 +289,8 @@ class ModelReader {
     attribute.tensor = {.offset = field.offset, .length = field.length};
     Result<void> done = take_tensor_header(field, header);
     attribute.tensor_element = header.element;
+    attribute.tensor_count = header.count;
+    attribute.tensor_rank = header.rank;
     attribute.tensor_is_external = header.external;
     return done;
   }

@@ -27,6 +27,7 @@
 #include "models/onnx/ir/type_inference.hpp"
 #include "models/onnx/precision/function_copies.hpp"
 #include "models/onnx/precision/node_selection.hpp"
+#include "models/onnx/precision/number_survey.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
 #include "tensorcast/cast.hpp"
@@ -64,8 +65,11 @@ Result<Asked> settled(ConvertRequest request) {
   if (request.weights_only && request.to == DType::int8 && request.weights_scheme.empty()) {
     request.weights_scheme = "int8";
   }
-  if (request.weights_scheme.empty()) return Asked{.request = std::move(request)};
-  WeightRecipe weights = TRY(parse_weight_recipe(request.weights_scheme));
+  if (request.weights_scheme.empty()) {
+    if (request.group_size == 0 && request.symmetric) return Asked{.request = std::move(request)};
+    return invalid("only weights in int4 have groups", "write --weights-only int4-group");
+  }
+  WeightRecipe weights = TRY(parse_weight_recipe(request.weights_scheme, request.group_size, request.symmetric));
   const DType codes = weights.scheme->codes;
   if (request.to != DType::undefined && request.to != codes) {
     return invalid(fmt::format("{} stores {}, not {}", weights.scheme->word, name(codes), name(request.to)));
@@ -206,7 +210,8 @@ Result<void> check_opset(const Model& model, const Asked& asked) {
                                          : std::string(name(asked.request.to));
   return unsupported(
       fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
-      "--opset auto raises the model's where no node changes by that; onnx.version_converter converts others");
+      "--opset auto raises the model's where no node changes by that; `python -m tensorcast.onnx convert --opset auto` "
+      "rewrites the others");
 }
 
 Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::Settings& settings) {
@@ -218,142 +223,6 @@ Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::
   infer_types(model);
   return has_source(model, settings) ? upgrade_opset(model, first_opset(asked)) : Result<void>();
 }
-
-class Survey {
- public:
-  struct Finding {
-    ValueId value = no_value;
-    NumberSurvey numbers;
-    bool has_limit = false;  // overflowing numbers become finite
-  };
-
-  Survey(const io::InputFile& file, const Asked& asked, PrecisionPlan& plan)
-      : file_(file), weights_(asked.weights ? &*asked.weights : nullptr), plan_(plan) {}
-
-  [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
-
-  Result<void> run() {
-    Result<void> done;
-    each_graph(plan_.model(), [&](const Graph& graph) {
-      if (done) done = survey(graph);
-    });
-    return done;
-  }
-
- private:
-  Result<void> survey(const Graph& graph) {
-    if (weights_ != nullptr) return survey_weights(graph);
-    for (const Initializer& initializer : graph.initializers) {
-      if (!plan_.may_change(initializer.value)) continue;
-      TRY(survey(initializer.value, initializer.tensor, initializer.name));
-    }
-    for (const Node& node : graph.nodes) {
-      if (node.outputs.empty() || node.outputs[0] == no_value || !plan_.may_change(node.outputs[0])) continue;
-      if (node.op_type != "Constant" && node.op_type != "ConstantOfShape") continue;
-      for (const Attribute& attribute : node.attributes) {
-        if (attribute.name.starts_with("value_float")) {
-          TRY(survey_floats(node.outputs[0], attribute));
-        } else if (attribute.tensor.length != 0) {
-          TRY(survey(node.outputs[0], attribute.tensor, node.output_names[0]));
-        }
-      }
-    }
-    return {};
-  }
-
-  // Finds the weights that get scales: those of two or more dimensions, along the axis that the first consumer needs.
-  Result<void> survey_weights(const Graph& graph) {
-    std::unordered_map<ValueId, std::pair<const Node*, std::size_t>> consumers;
-    for (const Node& node : graph.nodes) {
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) consumers.try_emplace(node.inputs[i], &node, i);
-    }
-    for (const Initializer& initializer : graph.initializers) {
-      const auto consumer = consumers.find(initializer.value);
-      if (!plan_.may_change(initializer.value) || initializer.rank < 2 || initializer.sparse) continue;
-      if (consumer == consumers.end() || initializer.count == 0) continue;
-      const auto& [node, index] = consumer->second;
-      const bool is_of_scales = node->op_type == "DequantizeLinear" || node->op_type == "QuantizeLinear";
-      if (is_of_scales) continue;
-      const std::size_t axis = weights_->block == 0 ? channel_axis(*node, index, initializer.rank)
-                                                    : input_axis(*node, index, initializer.rank);
-      TRY(survey_weight(graph.opset(""), initializer, axis));
-    }
-    return {};
-  }
-
-  Result<void> survey_weight(std::int64_t opset, const Initializer& initializer, std::size_t axis) {
-    constexpr std::int64_t first_per_axis = 13;
-    constexpr std::int64_t first_narrow_scales = 19;
-    Quantization::Source source{.file = &file_, .tensor = initializer.tensor, .dtype = initializer.element};
-    if (source.dtype != DType::float32 && opset < first_narrow_scales) {
-      plan_.keep_high(initializer.value, "DequantizeLinear gives float32 only before opset 19");
-      return {};
-    }
-    bool is_finite = true;
-    TRY(each_number(
-        file_, initializer.tensor, [&](const std::vector<std::int64_t>& shape) { source.shape = shape; },
-        [&](std::uint64_t, const std::vector<double>& numbers) {
-          is_finite = is_finite && std::ranges::all_of(numbers, [](double x) { return x - x == 0; });
-        }));
-    if (!is_finite) {
-      plan_.keep_high(initializer.value, "it has an infinity or NaN");
-      return {};
-    }
-    plan_.set_quantization(initializer.value,
-                           std::make_shared<const Quantization>(*weights_, std::move(source), axis,
-                                                                opset >= first_per_axis, last_weight_));
-    findings_.push_back({.value = initializer.value, .numbers = {.count = initializer.count}});
-    return {};
-  }
-
-  Result<void> survey(ValueId id, ByteRange tensor, const std::string& tensor_name) {
-    const NumberSurvey found = TRY(survey_tensor(file_, tensor, plan_.settings().to));
-    return judge(id, found, tensor_name);
-  }
-
-  Result<void> survey_floats(ValueId id, const Attribute& attribute) {
-    const double largest = facts(plan_.settings().to).largest;
-    NumberSurvey found{.count = attribute.floats.size()};
-    for (const double number : attribute.floats)
-      found.overflowing += number - number == 0 && (number > largest || number < -largest) ? 1 : 0;
-    return judge(id, found, attribute.name);
-  }
-
-  Result<void> judge(ValueId id, const NumberSurvey& found, const std::string& tensor_name) {
-    const ConvertRequest& request = *plan_.settings().request;
-    const bool has_limit = request.max_finite > 0.0 && request.max_finite <= facts(plan_.settings().to).largest;
-    findings_.push_back({.value = id, .numbers = found, .has_limit = has_limit});
-    if (has_limit && found.overflowing > 0) return {};
-    if (found.count == 1 && found.vanishing == 1 && request.min_positive == 0.0)
-      plan_.keep_high(id, "a constant would become zero");
-    if (found.overflowing == 0) return {};
-    if (found.masks >= found.overflowing && request.masks != Masks::as_others) {
-      if (request.masks == Masks::finite) plan_.set_fit(id, Fit::clamp);
-      return {};
-    }
-    switch (request.on_overflow) {
-      case OnOverflow::keep_high:
-        plan_.keep_high(id, "a number of it is beyond the type's range");
-        return {};
-      case OnOverflow::clamp:
-        plan_.set_fit(id, Fit::clamp);
-        return {};
-      case OnOverflow::inf:
-        return {};
-      case OnOverflow::error:
-        break;
-    }
-    return Error{.code = ErrorCode::out_of_range,
-                 .message = fmt::format("{} numbers are beyond the range of {}", found.overflowing, name(request.to)),
-                 .tensor = tensor_name};
-  }
-
-  const io::InputFile& file_;
-  const WeightRecipe* weights_;  // null: weights get no scales
-  PrecisionPlan& plan_;
-  std::vector<Finding> findings_;
-  std::shared_ptr<LastWeight> last_weight_ = std::make_shared<LastWeight>();
-};
 
 TensorPlacement placement_of(const ConvertRequest& request) {
   using ::tensorcast::onnx::ExternalData;
@@ -414,13 +283,14 @@ void describe_nodes(const PrecisionPlan& plan, const CastElision& elision, Conve
   }
 }
 
-void describe_initializers(const PrecisionPlan& plan, const Asked& asked, const std::vector<Survey::Finding>& findings,
-                           ConvertOutcome& outcome) {
+void describe_initializers(const PrecisionPlan& plan, const Asked& asked,
+                           const std::vector<NumberSurvey::Finding>& findings, ConvertOutcome& outcome) {
   const DType to = plan.settings().to;
   const QuantizeRecipe* recipe =
       asked.weights ? find_quantize_recipe(asked.weights->scheme->scheme, asked.weights->recipe) : nullptr;
-  for (const Survey::Finding& finding : findings) {
+  for (const NumberSurvey::Finding& finding : findings) {
     const Value& value = plan.model().values[finding.value];
+    const auto& quantization = plan.quantization(finding.value);
     if (plan.produced(finding.value) != to && !plan.has_copy(finding.value)) continue;
     outcome.initializers.push_back({.name = value.name,
                                     .from = known(value.type.element),
@@ -430,7 +300,8 @@ void describe_initializers(const PrecisionPlan& plan, const Asked& asked, const 
                                     .underflowed = finding.numbers.vanishing,
                                     .clamped = finding.has_limit || plan.fit(finding.value) == Fit::clamp,
                                     .scheme = recipe == nullptr ? std::string_view() : recipe->scheme,
-                                    .recipe = recipe == nullptr ? std::string_view() : recipe->recipe});
+                                    .recipe = recipe == nullptr ? std::string_view() : recipe->recipe,
+                                    .snr_db = quantization == nullptr ? std::nullopt : quantization->snr_db()});
   }
 }
 
@@ -466,7 +337,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
   if (has_source(model, settings)) {
     TRY(check_opset(model, asked));
   }
-  Survey survey(*file, asked, plan);
+  NumberSurvey survey(*file, asked.weights ? &*asked.weights : nullptr, plan);
   TRY(survey.run());
   plan.decide();
 
@@ -495,7 +366,8 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
                          .initializers_converted = counts.initializers_converted,
                          .initializer_bytes_before = counts.initializer_bytes_before,
                          .initializer_bytes_after = counts.initializer_bytes_after,
-                         .kept = plan.kept_nodes()};
+                         .kept = plan.kept_nodes(),
+                         .kept_weights = survey.kept()};
   describe_nodes(plan, elision, outcome);
   describe_initializers(plan, asked, survey.findings(), outcome);
   return outcome;

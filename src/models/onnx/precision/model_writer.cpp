@@ -16,6 +16,7 @@
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -85,19 +86,21 @@ void ModelWriter::name_forms() {
     }
     const bool is_quantized = plan_.quantization(id) != nullptr && plan_.produced(id) == plan_.settings().to;
     if (is_quantized && !forms.others.empty()) {
-      scale_names_[id] = name_scales(own, *plan_.quantization(id), forms.others.front().element, values, nodes);
+      scale_names_[id] = name_scales(own, *plan_.quantization(id), values, nodes);
     }
   }
 }
 
 ModelWriter::ScaleNames ModelWriter::name_scales(const std::string& own, const Quantization& quantization,
-                                                 DType element, FreshNames& values, FreshNames& nodes) const {
+                                                 FreshNames& values, FreshNames& nodes) const {
   ScaleNames names{.stored = values.take(own + "_scale")};
-  if (quantization.recipe().has_float_scales()) return names;
-  names.numbers = values.take(names.stored + "_float32");
-  names.node = nodes.take("Cast_" + names.numbers);
-  if (quantization.recipe().has_tensor_scale) names.tensor = values.take(own + "_scale_2");
-  if (element != DType::float32) {
+  if (!quantization.recipe().symmetric) names.zeros = values.take(own + "_zero_point");
+  if (!quantization.recipe().has_float_scales()) {
+    names.numbers = values.take(names.stored + "_float32");
+    names.node = nodes.take("Cast_" + names.numbers);
+    if (quantization.recipe().has_tensor_scale) names.tensor = values.take(own + "_scale_2");
+  }
+  if (quantization.is_wide()) {
     names.wide = values.take(own + "_float32");
     names.wide_node = nodes.take("Cast_" + names.wide);
   }
@@ -148,8 +151,10 @@ void ModelWriter::add_dequantize(WireRope& rope, std::uint32_t field, ValueId id
   }
   const std::string& scales = names.numbers.empty() ? names.stored : names.numbers;
   const bool is_rounded = !names.wide.empty();
+  std::vector<std::string> inputs = {forms_[id].produced, scales};
+  if (!names.zeros.empty()) inputs.push_back(names.zeros);
   node({"DequantizeLinear",
-        {forms_[id].produced, scales},
+        inputs,
         {is_rounded ? names.wide : form.name},
         is_rounded ? names.wide_node : form.cast_name,
         attributes});
@@ -225,6 +230,10 @@ Result<void> ModelWriter::retype(const Declaration& declared, DType element, con
 // Casts of inputs, initializers and outer values are written before the graph's first node.
 Result<void> ModelWriter::nodes(const Graph& graph, std::uint32_t number, Splice& splice) {
   WireRope first;
+  for (const Initializer& initializer : graph.initializers) {
+    if (scale_names_[initializer.value].stored.empty() || has_scale_initializers()) continue;
+    TRY(add_scale_constants(initializer.value, initializer.tensor, number, first));
+  }
   for (const Declaration& input : graph.inputs) add_casts(first, number, input.value);
   for (const Initializer& initializer : graph.initializers) {
     if (!plan_.model().values[initializer.value].is_input) add_casts(first, number, initializer.value);
@@ -267,8 +276,10 @@ Result<void> ModelWriter::graph(const Graph& graph, Splice& around) {
   }
   for (const Declaration& info : graph.infos) {
     if (info.value == no_value) continue;
-    if (output_elements_[info.value] != DType::undefined && elision_.name(info.value) == info.name) continue;
-    if (!keeps_name(info.value)) {
+    const DType output = output_elements_[info.value];  // of the Cast that has the output's name
+    if (output != DType::undefined && elision_.name(info.value) == info.name) {
+      TRY(declare(info, output, info.name));
+    } else if (!keeps_name(info.value)) {
       splice.replace_by_fields(info.field, {});
     } else {
       TRY(declare(info, plan_.produced(info.value), info.name));
@@ -318,7 +329,10 @@ Result<void> ModelWriter::node(const Node& node, Splice& around) {
   if (splice.changed()) around.replace(node.field, std::move(splice).finish());
   WireRope casts;
   for (const ValueId id : node.outputs) {
-    if (id != no_value) add_casts(casts, node.field.number, id);
+    if (id == no_value) continue;
+    const bool is_weight = !scale_names_[id].stored.empty();
+    if (is_weight) TRY(add_scale_constants(id, node.attribute("value")->tensor, node.field.number, casts));
+    add_casts(casts, node.field.number, id);
   }
   if (casts.size() > 0) around.insert(end_of(node.field), std::move(casts));
   return {};
@@ -368,7 +382,11 @@ Result<void> ModelWriter::attributes(const Node& node, Splice& splice) {
 
 // Returns the attribute of a Constant or ConstantOfShape in another type; empty if it does not hold the value.
 Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute& attribute, DType to) {
-  const TensorChange change = change_of(node.outputs.front(), to);
+  TensorChange change = change_of(node.outputs.front(), to);
+  const std::uint64_t count = std::max<std::uint64_t>(attribute.tensor_count, attribute.floats.size());
+  ++counts_.initializers_converted;
+  counts_.initializer_bytes_before += storage_bytes(plan_.model().values[node.outputs.front()].type.element, count);
+  counts_.initializer_bytes_after += storage_bytes(to, count);
   if (attribute.name == "value") {
     return with_message(file_, attribute.field, attribute_field::t,
                         [&](const WireField&) { return convert_tensor(file_, attribute.tensor, change, nullptr); });
@@ -383,6 +401,7 @@ Result<WireRope> ModelWriter::constant_tensor(const Node& node, const Attribute&
   if (attribute.name == "value_floats") shape.push_back(static_cast<std::int64_t>(attribute.floats.size()));
   std::vector<std::byte> bytes(storage_bytes(to, attribute.floats.size()));
   std::vector<double> numbers(attribute.floats.begin(), attribute.floats.end());
+  if (change.clamp) change.max_finite = number_facts(to).largest;
   limit_numbers(change, numbers);
   TRY(cast(TensorView{DType::float64, shape, std::as_bytes(std::span(numbers))}, MutableTensorView{to, shape, bytes}));
   rope.text(tensor_attribute("value", encode_tensor(to, shape, bytes)));
@@ -401,27 +420,46 @@ ExternalFiles* ModelWriter::place_of(const Initializer& initializer, std::uint64
   return is_outside || bytes > placement_.inline_limit ? &external_ : nullptr;
 }
 
-// The scales of a quantized weight, as initializers behind it.
-Result<void> ModelWriter::add_scales(const Initializer& initializer, WireRope& rope) {
+// Returns the scales of a quantized weight as tensors, with its zero points and the scale of the whole weight if it has
+// them.
+Result<std::vector<WireRope>> ModelWriter::scales_of(ValueId id, ByteRange tensor, ExternalFiles* external) {
   using formats::onnx::Field;
-  const std::shared_ptr<const Quantization>& quantization = plan_.quantization(initializer.value);
-  const ScaleNames& names = scale_names_[initializer.value];
-  const std::uint64_t bytes = quantization->scales_bytes();
-  counts_.initializer_bytes_after += bytes;
-  WireRope scales =
-      TRY(scales_tensor(file_, initializer.tensor, names.stored, quantization, place_of(initializer, bytes)));
-  rope.message(initializer.field.number, std::move(scales));
-  if (names.tensor.empty()) return {};
+  const std::shared_ptr<const Quantization>& quantization = plan_.quantization(id);
+  const ScaleNames& names = scale_names_[id];
+  counts_.initializer_bytes_after += quantization->scales_bytes();
+  std::vector<WireRope> tensors;
+  tensors.push_back(TRY(scales_tensor(file_, tensor, ScalePart::scales, names.stored, quantization, external)));
+  if (!names.zeros.empty()) {
+    counts_.initializer_bytes_after += quantization->zero_points_bytes();
+    tensors.push_back(TRY(scales_tensor(file_, tensor, ScalePart::zero_points, names.zeros, quantization, external)));
+  }
+  if (names.tensor.empty()) return tensors;
   counts_.initializer_bytes_after += sizeof(float);
   WireRope data;
   data.produce(sizeof(float), [quantization](io::OutputFile& target) -> Result<void> {
     const float scale = TRY(quantization->tensor_scale());
     return target.append(std::as_bytes(std::span(&scale, 1)));
   });
-  WireRope tensor;
-  tensor.text(encode_varint_field(Field::data_type, DType::float32) + encode_field(Field::name, names.tensor));
-  tensor.message(Field::raw_data, std::move(data));
-  rope.message(initializer.field.number, std::move(tensor));
+  WireRope& whole = tensors.emplace_back();
+  whole.text(encode_varint_field(Field::data_type, DType::float32) + encode_field(Field::name, names.tensor));
+  whole.message(Field::raw_data, std::move(data));
+  return tensors;
+}
+
+// Adds Constants of the scales of a quantized weight: behind a weight that is a Constant, and before IR version 4,
+// where an initializer has to be an input of the model.
+Result<void> ModelWriter::add_scale_constants(ValueId id, ByteRange tensor, std::uint32_t field, WireRope& rope) {
+  const ScaleNames& names = scale_names_[id];
+  std::vector<WireRope> tensors = TRY(scales_of(id, tensor, nullptr));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    WireRope attribute(encode_field(attribute_field::name, "value") +
+                       encode_varint_field(attribute_field::type, static_cast<std::uint64_t>(AttributeType::tensor)));
+    attribute.message(attribute_field::t, std::move(tensors[i]));
+    const std::string& output = i == 0 ? names.stored : !names.zeros.empty() ? names.zeros : names.tensor;
+    WireRope made(encode_node({.op_type = "Constant", .inputs = {}, .outputs = {output}}));
+    made.message(node_field::attribute, std::move(attribute));
+    rope.message(field, std::move(made));
+  }
   return {};
 }
 
@@ -450,8 +488,10 @@ Result<void> ModelWriter::initializer(const Initializer& initializer, Splice& sp
   if (converts) {
     count(produced);
     TRY(emit(change_of(id, produced), produced));
-    if (!scale_names_[id].stored.empty()) {
-      TRY(add_scales(initializer, made));
+    if (!scale_names_[id].stored.empty() && has_scale_initializers()) {
+      ExternalFiles* place = place_of(initializer, plan_.quantization(id)->scales_bytes());
+      for (WireRope& scales : TRY(scales_of(id, initializer.tensor, place)))
+        made.message(field.number, std::move(scales));
     }
   } else if (!initializer.sparse && is_onnx(initializer.element) && initializer.element != DType::string && moves) {
     TRY(emit({}, produced));

@@ -53,6 +53,7 @@ class ModelWriter {
   // Names of the scales of a quantized weight; empty: none.
   struct ScaleNames {
     std::string stored = {};
+    std::string zeros = {};    // the zero points
     std::string numbers = {};  // in float32, where another type is stored
     std::string tensor = {};   // the scale of the tensor
     std::string node = {};     // that makes `numbers`
@@ -70,8 +71,8 @@ class ModelWriter {
   [[nodiscard]] bool keeps_name(ValueId id) const;
   void add_casts(WireRope& rope, std::uint32_t field, ValueId id);
   [[nodiscard]] std::string cast_node(ValueId id, const Form& form) const;
-  [[nodiscard]] ScaleNames name_scales(const std::string& own, const Quantization& quantization, DType element,
-                                       FreshNames& values, FreshNames& nodes) const;
+  [[nodiscard]] ScaleNames name_scales(const std::string& own, const Quantization& quantization, FreshNames& values,
+                                       FreshNames& nodes) const;
   void add_dequantize(WireRope& rope, std::uint32_t field, ValueId id, const Form& form);
   [[nodiscard]] TensorChange change_of(ValueId id, DType element) const;
 
@@ -85,7 +86,9 @@ class ModelWriter {
   [[nodiscard]] Result<void> node(const Node& node, Splice& around);
   [[nodiscard]] Result<void> attributes(const Node& node, Splice& splice);
   [[nodiscard]] Result<WireRope> constant_tensor(const Node& node, const Attribute& attribute, DType to);
-  [[nodiscard]] Result<void> add_scales(const Initializer& initializer, WireRope& rope);
+  [[nodiscard]] Result<std::vector<WireRope>> scales_of(ValueId id, ByteRange tensor, ExternalFiles* external);
+  [[nodiscard]] Result<void> add_scale_constants(ValueId id, ByteRange tensor, std::uint32_t field, WireRope& rope);
+  [[nodiscard]] bool has_scale_initializers() const noexcept { return plan_.model().ir_version >= 4; }
   [[nodiscard]] Result<void> initializer(const Initializer& initializer, Splice& splice);
   // Returns where a tensor of so many bytes goes; null: into the model.
   [[nodiscard]] ExternalFiles* place_of(const Initializer& initializer, std::uint64_t bytes) const;

@@ -12,6 +12,22 @@ namespace {
 // Smaller ones are constants of a computation. They keep their precision where the computation does.
 constexpr std::uint64_t smallest_weight = 16;
 
+bool is_constant_node(const Node* node) {
+  return node != nullptr && node->op_type == "Constant" && node->domain.empty();
+}
+
+// Returns the number of elements that an initializer or Constant stores; 0 for others.
+std::uint64_t stored_count(const Value& value) {
+  if (value.initializer != nullptr) return value.initializer->count;
+  if (!is_constant_node(value.producer)) return 0;
+  std::uint64_t count = 0;
+  for (const Attribute& attribute : value.producer->attributes) {
+    if (!attribute.reference.empty()) return 0;
+    count = std::max<std::uint64_t>(count, std::max<std::uint64_t>(attribute.tensor_count, attribute.floats.size()));
+  }
+  return count;
+}
+
 }  // namespace
 
 PrecisionPlan::PrecisionPlan(const Model& model, const Settings& settings)
@@ -62,6 +78,11 @@ void PrecisionPlan::keep_high(ValueId id, std::string_view reason) {
   for (const SlotId use : slots_.uses[id]) {
     if (use < exact_type) slots_.hold(use, Hold::rule, reason);
   }
+}
+
+void PrecisionPlan::keep_input(const Node& node, std::size_t input, std::string_view reason) {
+  const SlotId slot = slots_.node_inputs[node.id][input];
+  if (slot < exact_type) slots_.hold(slot, Hold::rule, reason);
 }
 
 // A node that only moves elements keeps its type if its input does: Casts around it would only lose digits.
@@ -127,19 +148,20 @@ void PrecisionPlan::hold_adapting(const Graph& graph) {
 void PrecisionPlan::decide_sources() {
   for (std::size_t id = 0; id < model_.values.size(); ++id) {
     const Value& value = model_.values[id];
-    const bool is_constant = value.producer != nullptr && value.producer->op_type == "Constant";
+    const bool is_constant = is_constant_node(value.producer);
     if (!settings_.converts(value.type) || (value.producer != nullptr && !is_constant)) continue;
-    const bool is_edge = value.is_input && value.graph == model_.graph.get();
-    if (value.is_input && !is_edge) continue;  // of a subgraph or function: its slot decides
+    const bool is_edge = value.is_input && value.graph == model_.graph.get() && value.initializer == nullptr;
+    if (value.is_input && !is_edge && value.initializer == nullptr)
+      continue;  // of a subgraph or function: its slot decides
     const SlotId own = slots_.of_values[id];
     if (slots_.at(own).hold == Hold::rule) continue;
     bool low = false;
     bool high = false;
-    const bool small = value.initializer != nullptr && (value.initializer->count < smallest_weight ||
-                                                        (settings_.quantizes && quantizations_[id] == nullptr));
+    const bool is_weight = settings_.quantizes ? quantizations_[id] != nullptr : stored_count(value) >= smallest_weight;
+    const bool stays_small = !is_edge && !is_weight;
     for (const SlotId use : slots_.uses[id]) {
       const Hold held = use == any_type ? Hold::free : use == exact_type ? Hold::rule : slots_.at(use).hold;
-      const bool stays_high = held == Hold::rule || (held == Hold::runtime && !is_edge && (small || is_constant));
+      const bool stays_high = held == Hold::rule || (held == Hold::runtime && stays_small);
       (stays_high ? high : low) = true;
     }
     const bool wanted_low = std::ranges::any_of(

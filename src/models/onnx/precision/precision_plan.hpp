@@ -53,6 +53,8 @@ class PrecisionPlan {
     quantizations_[id] = std::move(found);
   }
   void keep_high(ValueId id, std::string_view reason);
+  void keep_value(ValueId id, std::string_view reason) { slots_.hold(slots_.of_values[id], Hold::rule, reason); }
+  void keep_input(const Node& node, std::size_t input, std::string_view reason);
   void decide();
 
  private:

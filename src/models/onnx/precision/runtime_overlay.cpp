@@ -42,12 +42,13 @@ constexpr Overlay onnxruntime_cpu{
                 .fused = all_fused},
     .bfloat16 = {.others = Kernels::Others::lack,
                  .have = "Cast CastLike Concat Constant ConstantOfShape Flatten Gather GatherElements GatherND "
-                         "Identity IsInf IsNaN Reshape Shape Slice Split Squeeze Transpose Unsqueeze"},
+                         "Identity IsInf IsNaN>=20 Reshape Shape Slice Split Squeeze Transpose Unsqueeze"},
     .float64 = {.others = Kernels::Others::have,
                 .lack = "Acos Acosh Asin Asinh Atan Atanh Attention AveragePool Bernoulli Celu Clip<12 Col2Im Conv "
                         "ConvTranspose Cosh Det Elu Erf GRU Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool "
-                        "GridSample<20 HardSigmoid HardSwish Hardmax InstanceNormalization LRN LSTM LeakyRelu>=16 "
-                        "LpPool MaxRoiPool MaxUnpool Mean MelWeightMatrix Mish Multinomial NonZero OneHot PRelu>=16 "
+                        "GridSample<20 HardSigmoid HardSwish Hardmax InstanceNormalization LRN LSTM LeakyRelu "
+                        "LpPool Max<8 MaxPool<8 MaxRoiPool MaxUnpool Mean MelWeightMatrix Min<8 Mish Multinomial "
+                        "NonZero OneHot PRelu "
                         "RNN Resize RoiAlign Selu Sinh Softplus Softsign Tan ThresholdedRelu Upsample",
                 .fused = "FusedMatMul"},
 };

@@ -70,6 +70,22 @@ TEST(RuntimeOverlay, VersionsOfAnOperatorDiffer) {
   EXPECT_TRUE(has(Runtime::onnxruntime_cuda, "RoiAlign", 16, f16));
 }
 
+// Each was tried as a model of one node, in ONNX Runtime 1.31.1.
+TEST(RuntimeOverlay, KernelsThatCameWithALaterOpset) {
+  EXPECT_FALSE(has(Runtime::onnxruntime_cpu, "IsNaN", 13, bf16));
+  EXPECT_TRUE(has(Runtime::onnxruntime_cpu, "IsNaN", 20, bf16));
+  for (const int since : {1, 6, 7, 9}) {
+    EXPECT_FALSE(has(Runtime::onnxruntime_cpu, "LeakyRelu", since, f64)) << since;
+    EXPECT_FALSE(has(Runtime::onnxruntime_cpu, "PRelu", since, f64)) << since;
+  }
+  for (const std::string_view op : {"Max", "Min"}) {
+    EXPECT_FALSE(has(Runtime::onnxruntime_cpu, op, 6, f64)) << op;
+    EXPECT_TRUE(has(Runtime::onnxruntime_cpu, op, 8, f64)) << op;
+  }
+  EXPECT_FALSE(has(Runtime::onnxruntime_cpu, "MaxPool", 1, f64));
+  EXPECT_TRUE(has(Runtime::onnxruntime_cpu, "MaxPool", 8, f64));
+}
+
 TEST(RuntimeOverlay, AnOperatorIsNotTheStartOfAnother) {
   EXPECT_TRUE(has(Runtime::onnxruntime_cuda, "RandomNormal", 22, bf16));
   EXPECT_FALSE(has(Runtime::onnxruntime_cuda, "Random", 22, bf16));

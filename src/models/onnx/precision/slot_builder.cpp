@@ -12,16 +12,17 @@ namespace tensorcast::models::onnx {
 namespace {
 
 using Kind = ValueType::Kind;
+using ::tensorcast::onnx::by_weights_only;
 using ::tensorcast::onnx::ConvertRequest;
 
 constexpr std::string_view by_schema = "the operator does not take the type in this opset";
 constexpr std::string_view by_runtime = "the runtime has no kernel for the type";
 constexpr std::string_view by_request = "the request keeps it";
-constexpr std::string_view by_weights_only = "only initializers are stored in the new type";
 constexpr std::string_view unknown_operator = "the operator is unknown";
 constexpr std::string_view by_attribute = "an attribute of the function decides the type";
 constexpr std::string_view of_size = "it computes sizes or indices";
-constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.31 crashes when it loads it in the type";
+constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.32 crashes when it loads it in the type";
+constexpr std::string_view of_products = "it takes sums of products of integers, which reach beyond the type's range";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
 // Nodes that are followed back, one after the other: a malformed model may have a circle of them.
@@ -59,6 +60,9 @@ class SlotBuilder {
     });
     each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
     const bool is_16_bit = settings_.to == DType::float16 || settings_.to == DType::bfloat16;
+    if (is_16_bit) {
+      each_graph(model, [&](const Graph& graph) { hold_accumulators(graph); });
+    }
     if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
       each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
     }
@@ -170,7 +174,7 @@ class SlotBuilder {
     const auto restrict = [&](std::uint8_t variable, ValueId id) {
       ++places[variable];
       if (!converts(id)) return;
-      if (settings.request->weights_only) {
+      if (settings.request->weights_only && node.op_type != "Constant") {
         slots_.hold(variables[variable], Hold::runtime, by_weights_only);
       } else if (only_float32 || makes_wide_codes ||
                  !has_type(elements_of(schema.variables[variable], type(id).kind), settings.to)) {
@@ -378,9 +382,27 @@ class SlotBuilder {
     }
   }
 
-  // ONNX Runtime 1.31.1 does not survive loading MatMul of a constant and a 16-bit tensor whose first axis a Transpose
-  // has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose
-  // that MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
+  // MatMulInteger and ConvInteger give sums that exceed float16 and the digits of bfloat16. A Cast makes them floats,
+  // and the Mul behind it brings them to their size.
+  void hold_accumulators(const Graph& graph) {
+    std::vector<bool> is_sum(model_.values.size());
+    for (const Node& node : graph.nodes) {
+      if (!node.domain.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;
+      const auto takes_sum = [&](ValueId id) { return id != no_value && is_sum[id]; };
+      if (node.op_type == "MatMulInteger" || node.op_type == "ConvInteger") {
+        is_sum[node.outputs[0]] = true;
+      } else if (node.op_type == "Cast" && !node.inputs.empty() && takes_sum(node.inputs[0])) {
+        is_sum[node.outputs[0]] = true;
+        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_products);
+      } else if (node.op_type == "Mul" && std::ranges::any_of(node.inputs, takes_sum)) {
+        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_products);
+      }
+    }
+  }
+
+  // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a 16-bit tensor whose first axis a
+  // Transpose has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose that
+  // MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
   void hold_crashing(const Graph& graph) {
     const auto is_constant = [&](ValueId id) {
       return id == no_value || model_.values[id].initializer != nullptr || folded_[id];

@@ -16,6 +16,7 @@
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -63,6 +64,77 @@ Result<void> clamp_block(DType from, std::span<const std::byte> src, DType to, s
     --code;
     std::memcpy(dst.data() + i * width, &code, width);
   }
+  return {};
+}
+
+// Numbers of a type that are zero, or have fewer digits than the type.
+struct SmallNumbers {
+  std::uint64_t zeros = 0;
+  std::uint64_t subnormal = 0;
+  std::uint64_t tiny = 0;
+};
+
+constexpr int tiny_bits = 5;
+
+template <class Code>
+SmallNumbers count_small_codes(const NumberFacts& type, std::span<const std::byte> bytes) {
+  const Code sign = type.has_negative_zero ? static_cast<Code>(Code{1} << (type.bits - 1)) : Code{0};
+  const auto mask = static_cast<Code>(~sign);
+  const auto normal = static_cast<Code>(Code{1} << type.mantissa_bits);
+  const auto tiny = static_cast<Code>(Code{1} << std::min(type.mantissa_bits, tiny_bits));
+  SmallNumbers found;
+  std::uint64_t below = 0;
+  std::uint64_t below_tiny = 0;
+  for (std::size_t i = 0; i < bytes.size() / sizeof(Code); ++i) {
+    Code code;
+    std::memcpy(&code, bytes.data() + i * sizeof(Code), sizeof(Code));
+    code = static_cast<Code>(code & mask);
+    found.zeros += code == 0 ? 1 : 0;
+    below += code < normal ? 1 : 0;
+    below_tiny += code < tiny ? 1 : 0;
+  }
+  found.subnormal = below - found.zeros;
+  found.tiny = below_tiny - found.zeros;
+  return found;
+}
+
+Result<SmallNumbers> count_small(DType dtype, std::span<const std::byte> bytes, std::size_t count) {
+  const NumberFacts type = number_facts(dtype);
+  if (type.bits == 8 && dtype != DType::float8_e8m0fnu) return count_small_codes<std::uint8_t>(type, bytes);
+  if (type.bits == 16) return count_small_codes<std::uint16_t>(type, bytes);
+  if (type.bits == 32) return count_small_codes<std::uint32_t>(type, bytes);
+  if (type.bits == 64) return count_small_codes<std::uint64_t>(type, bytes);
+  SmallNumbers found;
+  for (const double number : TRY(as_doubles(dtype, count, bytes))) {
+    found.zeros += number == 0.0 ? 1 : 0;
+    found.subnormal += number != 0.0 && std::abs(number) < type.smallest_normal ? 1 : 0;
+  }
+  found.tiny = found.subnormal;  // types of fewer bits
+  return found;
+}
+
+// Adds a block of elements to a survey.
+Result<void> survey_block(DType from, std::span<const std::byte> src, DType to, std::size_t count,
+                          TensorNumbers& survey) {
+  std::vector<std::byte> converted(storage_bytes(to, count));
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  CastReport report;
+  TRY(cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted}, {}, report));
+  const SmallNumbers small = TRY(count_small(to, converted, count));
+  survey.count += count;
+  survey.nonzero += count - small.zeros + report.underflowed_to_zero;
+  survey.vanishing += report.underflowed_to_zero;
+  survey.subnormal += small.subnormal;
+  survey.tiny += small.tiny;
+  if (report.nan_made > report.overflowed) survey.nan_made += report.nan_made - report.overflowed;
+  if (report.overflowed + report.saturated == 0) return {};
+  const double largest = number_facts(to).largest;
+  for (const double number : TRY(as_doubles(from, count, src))) {
+    // Numbers that round back to the largest one count as masks only, which does no harm.
+    if (!std::isfinite(number) || std::abs(number) <= largest) continue;
+    survey.masks += number <= mask_limit || std::abs(number) > bound_limit ? 1 : 0;
+  }
+  survey.overflowing += report.overflowed + report.saturated;
   return {};
 }
 
@@ -149,28 +221,19 @@ std::string word_of(std::string_view origin, const std::string& model_name) {
 
 }  // namespace
 
-Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to) {
+Result<TensorNumbers> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to) {
   auto reader = TRY(TensorProtoReader::open(file, tensor));
   const DType from = reader->tensors().front().dtype;
-  NumberSurvey survey{.count = reader->tensors().front().count};
-  std::vector<std::byte> converted;
+  TensorNumbers survey;
   TRY(each_block(*reader, [&](std::size_t count, std::span<std::byte> src) -> Result<void> {
-    converted.resize(storage_bytes(to, count));
-    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-    CastReport report;
-    TRY(cast(TensorView{from, shape, src}, MutableTensorView{to, shape, converted}, {}, report));
-    survey.vanishing += report.underflowed_to_zero;
-    if (report.overflowed + report.saturated == 0) return {};
-    const std::vector<double> before = TRY(as_doubles(from, count, src));
-    const double largest = facts(to).largest;
-    for (const double number : before) {
-      // Numbers that round back to the largest one count as masks only, which does no harm.
-      if (!std::isfinite(number) || std::abs(number) <= largest) continue;
-      survey.masks += number <= mask_limit || std::abs(number) > bound_limit ? 1 : 0;
-    }
-    survey.overflowing += report.overflowed + report.saturated;
-    return {};
+    return survey_block(from, src, to, count, survey);
   }));
+  return survey;
+}
+
+Result<TensorNumbers> survey_numbers(std::span<const float> numbers, DType to) {
+  TensorNumbers survey;
+  TRY(survey_block(DType::float32, std::as_bytes(numbers), to, numbers.size(), survey));
   return survey;
 }
 
@@ -271,16 +334,20 @@ Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRa
   return rope;
 }
 
-Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, const std::string& name,
-                               const std::shared_ptr<const Quantization>& quantization, ExternalFiles* external) {
+Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, ScalePart part,
+                               const std::string& name, const std::shared_ptr<const Quantization>& quantization,
+                               ExternalFiles* external) {
   const auto reader = TRY(TensorProtoReader::open(file, tensor));
+  const bool are_scales = part == ScalePart::scales;
   WireRope rope;
   for (const std::int64_t dimension : quantization->scales_shape()) {
     rope.text(encode_varint_field(Field::dims, static_cast<std::uint64_t>(dimension)));
   }
-  rope.text(encode_varint_field(Field::data_type, quantization->scales_dtype()) + encode_field(Field::name, name));
-  put_data(rope, name, reader->outline().external.location, quantization->scales_bytes(),
-           part_of(quantization, &StoredWeight::scales), external);
+  const DType dtype = are_scales ? quantization->scales_dtype() : quantization->recipe().scheme->codes;
+  rope.text(encode_varint_field(Field::data_type, dtype) + encode_field(Field::name, name));
+  put_data(rope, name, reader->outline().external.location,
+           are_scales ? quantization->scales_bytes() : quantization->zero_points_bytes(),
+           part_of(quantization, are_scales ? &StoredWeight::scales : &StoredWeight::zero_points), external);
   return rope;
 }
 

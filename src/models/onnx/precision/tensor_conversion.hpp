@@ -33,15 +33,22 @@ struct TensorChange {
   [[nodiscard]] bool has_limits() const noexcept { return min_positive > 0.0 || max_finite > 0.0; }
 };
 
-struct NumberSurvey {
+struct TensorNumbers {
   std::uint64_t overflowing = 0;
-  std::uint64_t masks = 0;  // of those: -1e9 and below, or beyond 1e30
-  std::uint64_t vanishing = 0;
+  std::uint64_t masks = 0;      // of those: -1e9 and below, or beyond 1e30
+  std::uint64_t vanishing = 0;  // become zero
+  std::uint64_t subnormal = 0;  // become nonzero with fewer digits than the type has
+  std::uint64_t tiny = 0;       // of those: with five or fewer bits
+  std::uint64_t nan_made = 0;
+  std::uint64_t nonzero = 0;  // before
   std::uint64_t count = 0;
 };
 
+// Surveys numbers that are in memory.
+[[nodiscard]] Result<TensorNumbers> survey_numbers(std::span<const float> numbers, DType to);
+
 // Errors: parse, unsupported, io.
-[[nodiscard]] Result<NumberSurvey> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to);
+[[nodiscard]] Result<TensorNumbers> survey_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, DType to);
 
 // Calls begin(shape) once, then take(first, numbers) for blocks of elements as float64. Errors: parse, unsupported, io.
 [[nodiscard]] Result<void> each_number(const io::InputFile& file, formats::onnx::ByteRange tensor,
@@ -97,8 +104,10 @@ class ExternalFiles {
 [[nodiscard]] Result<WireRope> convert_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
                                               const TensorChange& change, ExternalFiles* external);
 
-// Returns the contents of a new TensorProto; in `external`, its data is beside that of `tensor`. Errors: as above.
-[[nodiscard]] Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor,
+// Returns the contents of a new TensorProto with the scales, or the zero points, of a quantized weight; in `external`,
+// its data is beside that of `tensor`. Errors: as above.
+enum class ScalePart : std::uint8_t { scales, zero_points };
+[[nodiscard]] Result<WireRope> scales_tensor(const io::InputFile& file, formats::onnx::ByteRange tensor, ScalePart part,
                                              const std::string& name,
                                              const std::shared_ptr<const Quantization>& quantization,
                                              ExternalFiles* external);

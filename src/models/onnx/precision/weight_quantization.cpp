@@ -13,6 +13,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::models::onnx {
@@ -74,6 +75,15 @@ std::vector<std::byte> swapped(Swap swap, std::size_t a, std::size_t b, std::siz
   return made;
 }
 
+// Packs codes that are one a byte.
+std::vector<std::byte> packed(DType dtype, std::vector<std::byte> codes) {
+  if (bit_width(dtype) == 8) return codes;
+  std::vector<std::byte> made(storage_bytes(dtype, codes.size()));
+  block::pack_stream(bit_width(dtype), {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()},
+                     made.data());
+  return made;
+}
+
 Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx::ByteRange tensor) {
   auto reader = TRY(formats::onnx::TensorProtoReader::open(file, tensor));
   const formats::TensorInfo& info = reader->tensors().front();
@@ -82,20 +92,70 @@ Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx
   return bytes;
 }
 
+// Returns the signal to noise ratio, in decibels, of what is left of a matrix.
+Result<double> ratio_of(const QuantizedTensor& quantized, const TensorView& matrix) {
+  constexpr std::int64_t rows_at_once = 64;
+  const std::int64_t rows = matrix.shape[0];
+  const std::int64_t columns = matrix.shape[1];
+  const auto row_bytes = matrix.bytes.size() / static_cast<std::size_t>(std::max<std::int64_t>(rows, 1));
+  const BlockTensor tensor = quantized.tensor();
+  CastReport sum;
+  std::vector<float> before, after;
+  for (std::int64_t first = 0; first < rows; first += rows_at_once) {
+    const std::int64_t shape[] = {std::min(rows_at_once, rows - first), columns};
+    const auto count = static_cast<std::size_t>(shape[0] * columns);
+    before.resize(count);
+    after.resize(count);
+    const auto bytes = matrix.bytes.subspan(static_cast<std::size_t>(first) * row_bytes,
+                                            static_cast<std::size_t>(shape[0]) * row_bytes);
+    TRY(cast(TensorView{matrix.dtype, shape, bytes},
+             MutableTensorView{DType::float32, shape, std::as_writable_bytes(std::span(before))}));
+    TRY(dequantize(tensor, first, MutableTensorView{DType::float32, shape, std::as_writable_bytes(std::span(after))}));
+    for (std::size_t i = 0; i < count; ++i) {
+      const double error = static_cast<double>(before[i]) - static_cast<double>(after[i]);
+      sum.signal_power += static_cast<double>(before[i]) * static_cast<double>(before[i]);
+      sum.noise_power += error * error;
+    }
+  }
+  return sum.snr_db();
+}
+
+bool is_matmul(const Node& node) {
+  return node.op_type == "MatMul" || node.op_type == "FusedMatMul" || node.op_type == "Attention";
+}
+
+bool is_recurrent(const Node& node) {
+  return node.domain.empty() && (node.op_type == "LSTM" || node.op_type == "GRU" || node.op_type == "RNN");
+}
+
 }  // namespace
 
-Result<WeightRecipe> parse_weight_recipe(std::string_view text) {
+bool is_matrix_input(const Node& node, std::size_t index) {
+  if (is_recurrent(node)) return index == 1 || index == 2;  // W and R, not biases and states
+  if (node.op_type == "MatMul" || node.op_type == "Gemm") return node.domain.empty() && index < 2;
+  return node.domain == fused_domain &&
+         (node.op_type == "FusedMatMul" ? index < 2 : node.op_type == "Attention" && index == 1);
+}
+
+Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t group_size, bool symmetric) {
   const std::string_view word = text.substr(0, text.find(':'));
   const auto* const scheme = std::ranges::find_if(
       schemes, [&](const WeightScheme& row) { return is_same_name(row.word, word) || is_same_name(row.scheme, word); });
   if (scheme == std::end(schemes)) {
     std::string known;
-    for (const WeightScheme& row : schemes) known.append(known.empty() ? "" : ", ").append(row.word);
+    for (const WeightScheme& row : schemes) {
+      known.append(known.empty() ? "" : ", ").append(row.word);
+      if (row.word != row.scheme) known.append(" (").append(row.scheme).append(")");
+    }
     return invalid(fmt::format("weights of a model cannot become \"{}\"", word), "schemes are " + known);
   }
   WeightRecipe made{.scheme = scheme, .recipe = std::string(text.substr(std::min(word.size() + 1, text.size())))};
+  constexpr std::uint64_t largest_group = std::uint64_t{1} << 30;
+  made.group_size = static_cast<std::int64_t>(std::min(group_size, largest_group));
+  made.symmetric = symmetric;
   const block::Quantizer quantizer =
-      TRY(block::Quantizer::make(DType::float32, {1, 1}, scheme->scheme, {.recipe = made.recipe}));
+      TRY(block::Quantizer::make(DType::float32, {1, 1}, scheme->scheme,
+                                 {.recipe = made.recipe, .group_size = made.group_size, .symmetric = made.symmetric}));
   const QuantizedTensor& layout = quantizer.layout();
   if (layout.coding.global == GlobalScale::divisor) {
     return invalid(fmt::format("{} of {} divides by the tensor's scale, and DequantizeLinear multiplies",
@@ -128,7 +188,12 @@ Quantization::Quantization(WeightRecipe recipe, Source source, std::size_t axis,
 }
 
 DType Quantization::scales_dtype() const noexcept {
-  return recipe_.has_float_scales() ? source_.dtype : recipe_.scales;
+  if (!recipe_.has_float_scales()) return recipe_.scales;
+  return source_.float32_scales ? DType::float32 : source_.dtype;
+}
+
+std::size_t Quantization::zero_points_bytes() const {
+  return recipe_.symmetric ? 0 : storage_bytes(recipe_.scheme->codes, product(scales_shape_));
 }
 
 std::size_t Quantization::scales_bytes() const { return storage_bytes(scales_dtype(), product(scales_shape_)); }
@@ -148,6 +213,11 @@ Result<float> Quantization::tensor_scale() const {
   return last_->tensor_scales[source_.tensor.offset];
 }
 
+std::optional<double> Quantization::snr_db() const {
+  const auto found = last_->snr_db.find(source_.tensor.offset);
+  return found == last_->snr_db.end() ? std::nullopt : std::optional(found->second);
+}
+
 // The weight's rows are channels, or lie along the axis, as quantize() takes them; codes and scales then go back to
 // the weight's own order.
 Result<StoredWeight> Quantization::quantized() const {
@@ -156,11 +226,21 @@ Result<StoredWeight> Quantization::quantized() const {
   const Swap swap = is_blocked ? Swap::last : Swap::first;
   const auto width = static_cast<std::size_t>(bit_width(source_.dtype)) / 8;
   numbers = swapped(swap, outer_, length_, inner_, width, std::move(numbers));
+  DType dtype = source_.dtype;
+  if (source_.float32_scales) {
+    const std::int64_t count[] = {static_cast<std::int64_t>(outer_ * length_ * inner_)};
+    std::vector<std::byte> wide(storage_bytes(DType::float32, outer_ * length_ * inner_));
+    TRY(cast(TensorView{dtype, count, numbers}, MutableTensorView{DType::float32, count, wide}));
+    numbers = std::move(wide);
+    dtype = DType::float32;
+  }
   const std::size_t rows = is_blocked ? outer_ * inner_ : length_;
   const std::size_t columns = is_blocked ? length_ : outer_ * inner_;
   const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
   const QuantizedTensor quantized =
-      TRY(quantize(TensorView{source_.dtype, shape, numbers}, recipe_.scheme->scheme, {.recipe = recipe_.recipe}));
+      TRY(quantize(TensorView{dtype, shape, numbers}, recipe_.scheme->scheme,
+                   {.recipe = recipe_.recipe, .group_size = recipe_.group_size, .symmetric = recipe_.symmetric}));
+  last_->snr_db[source_.tensor.offset] = TRY(ratio_of(quantized, TensorView{dtype, shape, numbers}));
   numbers = {};
 
   StoredWeight made;
@@ -170,13 +250,7 @@ Result<StoredWeight> Quantization::quantized() const {
   }
   codes = is_blocked ? swapped(Swap::last, outer_, inner_, length_, 1, std::move(codes))
                      : swapped(Swap::first, length_, outer_, inner_, 1, std::move(codes));
-  if (bit_width(recipe_.scheme->codes) == 8) {
-    made.codes = std::move(codes);
-  } else {
-    made.codes.resize(storage_bytes(recipe_.scheme->codes, codes.size()));
-    block::pack_stream(bit_width(recipe_.scheme->codes),
-                       {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()}, made.codes.data());
-  }
+  made.codes = packed(recipe_.scheme->codes, std::move(codes));
 
   const std::size_t stored_width = recipe_.has_float_scales() ? sizeof(float) : 1;
   made.scales = quantized.scales;
@@ -184,7 +258,15 @@ Result<StoredWeight> Quantization::quantized() const {
   if (is_blocked && rows != 0) {
     made.scales = swapped(Swap::last, outer_, inner_, count / rows, stored_width, std::move(made.scales));
   }
-  if (recipe_.has_float_scales() && source_.dtype != DType::float32) {
+  if (!recipe_.symmetric) {
+    std::vector<std::byte> zeros(quantized.zero_points.size());
+    std::ranges::transform(quantized.zero_points, zeros.begin(),
+                           [](std::int8_t zero) { return std::byte(zero & 0xf); });
+    const std::size_t blocks = rows == 0 ? 0 : count / rows;
+    zeros = swapped(Swap::last, outer_, inner_, blocks, 1, std::move(zeros));
+    made.zero_points = packed(recipe_.scheme->codes, std::move(zeros));
+  }
+  if (recipe_.has_float_scales() && scales_dtype() != DType::float32) {
     const std::int64_t scales_shape[] = {static_cast<std::int64_t>(count)};
     std::vector<std::byte> narrow(storage_bytes(source_.dtype, count));
     CastReport report;
@@ -202,15 +284,15 @@ Result<StoredWeight> Quantization::quantized() const {
 
 std::size_t channel_axis(const Node& node, std::size_t index, std::size_t rank) {
   std::size_t axis = 0;  // Conv, Gather and others
-  if (node.op_type == "MatMul") axis = index == 1 ? rank - 1 : rank - 2;
+  if (is_matmul(node)) axis = index == 1 ? rank - 1 : rank - 2;
   if (node.op_type == "Gemm") axis = index == 1 && !has_transpose(node, "transB") ? 1 : 0;
-  if (node.op_type == "ConvTranspose") axis = 1;
+  if (node.op_type == "ConvTranspose" || is_recurrent(node)) axis = 1;
   return std::min(axis, rank - 1);
 }
 
 std::size_t input_axis(const Node& node, std::size_t index, std::size_t rank) {
   std::size_t axis = rank - 1;
-  if (node.op_type == "MatMul") axis = index == 1 ? rank - 2 : rank - 1;
+  if (is_matmul(node)) axis = index == 1 ? rank - 2 : rank - 1;
   if (node.op_type == "Gemm") axis = index == 1 && !has_transpose(node, "transB") ? 0 : 1;
   if (node.op_type == "Conv") axis = 1;
   if (node.op_type == "ConvTranspose") axis = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,24 +32,29 @@ struct WeightRecipe {
   std::int64_t block = 0;           // numbers that share a scale; 0: those of a channel
   DType scales = DType::undefined;  // as they are stored; float32: in the weight's own type
   bool has_tensor_scale = false;    // by which the scales are multiplied
+  std::int64_t group_size = 0;      // of quantize()
+  bool symmetric = true;            // of quantize(); false: codes have zero points
 
   [[nodiscard]] bool has_float_scales() const noexcept { return scales == DType::float32; }
 };
 
 // Errors: invalid_argument: no such scheme or recipe, or one whose numbers DequantizeLinear does not compute.
-[[nodiscard]] Result<WeightRecipe> parse_weight_recipe(std::string_view text);
+[[nodiscard]] Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t group_size, bool symmetric);
 
 // What is stored of a weight.
 struct StoredWeight {
   std::vector<std::byte> codes;
   std::vector<std::byte> scales;
+  std::vector<std::byte> zero_points = {};  // of the codes' type, one for each scale; empty: none
 };
 
-// The last weight that was quantized, as its codes and scales are written one after the other; and all tensor scales.
+// The last weight that was quantized, as its codes and scales are written one after the other; and all tensor scales
+// and losses.
 struct LastWeight {
   std::uint64_t tensor = UINT64_MAX;
   std::shared_ptr<const StoredWeight> stored = {};
   std::map<std::uint64_t, float> tensor_scales = {};
+  std::map<std::uint64_t, double> snr_db = {};
 };
 
 // How one weight is quantized.
@@ -59,6 +65,7 @@ class Quantization {
     formats::onnx::ByteRange tensor;
     DType dtype = DType::undefined;
     std::vector<std::int64_t> shape = {};
+    bool float32_scales = false;  // a scale is too small for the weight's own type
   };
   // `axis`: of the channels, or along which blocks lie. `by_axis`: false: one scale in all, where it is for channels.
   Quantization(WeightRecipe recipe, Source source, std::size_t axis, bool by_axis, std::shared_ptr<LastWeight> last);
@@ -67,11 +74,18 @@ class Quantization {
   [[nodiscard]] bool has_axis() const noexcept { return by_axis_; }
   [[nodiscard]] std::size_t axis() const noexcept { return axis_; }
   [[nodiscard]] DType scales_dtype() const noexcept;
+  // Reports whether DequantizeLinear gives float32, and a Cast behind it the weight's type.
+  [[nodiscard]] bool is_wide() const noexcept {
+    return source_.dtype != DType::float32 && (!recipe_.has_float_scales() || source_.float32_scales);
+  }
   [[nodiscard]] const std::vector<std::int64_t>& scales_shape() const noexcept { return scales_shape_; }
   [[nodiscard]] std::size_t scales_bytes() const;
+  [[nodiscard]] std::size_t zero_points_bytes() const;
   // Errors: parse, unsupported, io; unsupported: scales that the weight's type does not hold.
   [[nodiscard]] Result<std::shared_ptr<const StoredWeight>> stored() const;
   [[nodiscard]] Result<float> tensor_scale() const;
+  // Returns the signal to noise ratio in decibels; nothing before stored() was called.
+  [[nodiscard]] std::optional<double> snr_db() const;
 
  private:
   [[nodiscard]] Result<StoredWeight> quantized() const;
@@ -84,6 +98,10 @@ class Quantization {
   std::vector<std::int64_t> scales_shape_;
   std::shared_ptr<LastWeight> last_;
 };
+
+// Reports whether the input is a matrix that a dot product takes: of MatMul, Gemm, LSTM, GRU, RNN, and of ONNX
+// Runtime's FusedMatMul and Attention.
+[[nodiscard]] bool is_matrix_input(const Node& node, std::size_t index);
 
 // Returns the axis along which a weight that is input `index` of `node` has its output channels, or its inputs, which a
 // dot product runs over.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "convert/run/number_difference.hpp"
@@ -15,6 +16,7 @@
 #include "models/onnx/ir/type_inference.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/view/list_casts.hpp"
+#include "models/onnx/view/shown_tensors.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/onnx.hpp"
 
@@ -31,26 +33,18 @@ struct Side {
   io::InputFile file;
   std::unique_ptr<Model> model;
   std::vector<std::string> scopes;  // by graph
-  std::map<std::string, const Initializer*> initializers;
-  std::vector<std::string> initializer_names;  // in the order of the file
+  ShownTensors tensors;
+  std::map<std::string, const ShownTensor*> by_name;  // the first of each name
 };
 
-Result<Side> open_side(const std::string& path) {
+Result<std::unique_ptr<Side>> open_side(const std::string& path) {
   OpenModel opened = TRY(in_file(path, open_model(path)));
   infer_types(*opened.model);
-  Side side{.file = std::move(opened.file),
-            .model = std::move(opened.model),
-            .scopes = {},
-            .initializers = {},
-            .initializer_names = {}};
-  side.scopes = graph_scopes(*side.model);
-  each_graph(*side.model, [&](const Graph& graph) {
-    const std::string& scope = side.scopes[graph.id];
-    for (const Initializer& initializer : graph.initializers) {
-      std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
-      if (side.initializers.emplace(shown, &initializer).second) side.initializer_names.push_back(std::move(shown));
-    }
-  });
+  auto side = std::make_unique<Side>(Side{
+      .file = std::move(opened.file), .model = std::move(opened.model), .scopes = {}, .tensors = {}, .by_name = {}});
+  side->scopes = graph_scopes(*side->model);
+  side->tensors = TRY(in_file(path, ShownTensors::of(side->file, *side->model, side->scopes)));
+  for (const ShownTensor& tensor : side->tensors.all()) side->by_name.emplace(tensor.name, &tensor);
   return side;
 }
 
@@ -139,10 +133,9 @@ Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t co
               MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
 }
 
-Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side& b, const Initializer& in_b,
-                              bool headers_only, TensorDifference& result) {
-  const auto reader_a = TRY(TensorProtoReader::open(a.file, in_a.tensor));
-  const auto reader_b = TRY(TensorProtoReader::open(b.file, in_b.tensor));
+Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool headers_only, TensorDifference& result) {
+  const auto reader_a = TRY(TensorProtoReader::open(*a.file, a.tensor.tensor));
+  const auto reader_b = TRY(TensorProtoReader::open(*b.file, b.tensor.tensor));
   const TensorInfo& from = reader_a->tensors().front();
   const TensorInfo& to = reader_b->tensors().front();
   result.from = from.dtype;
@@ -150,9 +143,9 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
   result.from_shape = from.shape;
   result.to_shape = to.shape;
   result.count = from.count;
-  result.equal = from.dtype == to.dtype && from.shape == to.shape && in_a.sparse == in_b.sparse;
+  result.equal = from.dtype == to.dtype && from.shape == to.shape && a.tensor.sparse == b.tensor.sparse;
   const bool numbers = from.dtype != DType::string && to.dtype != DType::string;
-  if (headers_only || from.shape != to.shape || !numbers || in_a.sparse) return {};
+  if (headers_only || from.shape != to.shape || !numbers || a.tensor.sparse) return {};
   file_conversion::NumberDifference found;
   std::vector<std::byte> raw;
   std::vector<double> x;
@@ -169,38 +162,41 @@ Result<void> compare_elements(const Side& a, const Initializer& in_a, const Side
 }
 
 Result<void> compare_initializers(const Side& a, const Side& b, bool headers_only, DiffOutcome& outcome) {
-  for (const std::string& shown : a.initializer_names) {
-    const Initializer& initializer = *a.initializers.at(shown);
+  for (const ShownTensor& shown : a.tensors.all()) {
+    if (a.by_name.at(shown.name) != &shown) continue;
     TensorDifference& result = outcome.initializers.emplace_back();
-    result.name = shown;
-    result.from = known(initializer.element);
-    const auto other = b.initializers.find(shown);
-    result.in_b = other != b.initializers.end();
+    result.name = shown.name;
+    result.from = known(shown.tensor.element);
+    const auto found = b.by_name.find(shown.name);
+    result.in_b = found != b.by_name.end();
     if (!result.in_b) continue;
-    if (known(initializer.element) == DType::undefined || known(other->second->element) == DType::undefined) {
-      result.equal = initializer.element == other->second->element && initializer.count == other->second->count;
+    const ShownTensor& other = *found->second;
+    if (known(shown.tensor.element) == DType::undefined || known(other.tensor.element) == DType::undefined) {
+      result.equal = shown.tensor.element == other.tensor.element && shown.tensor.count == other.tensor.count;
       continue;
     }
-    Result<void> done = compare_elements(a, initializer, b, *other->second, headers_only, result);
+    Result<void> done = compare_elements(shown, other, headers_only, result);
     if (!done) {
       Error error = std::move(done).error();
-      if (error.tensor.empty()) error.tensor = shown;
+      if (error.tensor.empty()) error.tensor = shown.name;
       return error;
     }
   }
-  for (const std::string& shown : b.initializer_names) {
-    if (a.initializers.contains(shown)) continue;
+  for (const ShownTensor& shown : b.tensors.all()) {
+    if (a.by_name.contains(shown.name) || b.by_name.at(shown.name) != &shown) continue;
     TensorDifference& result = outcome.initializers.emplace_back();
-    result.name = shown;
+    result.name = shown.name;
     result.in_a = false;
-    result.to = known(b.initializers.at(shown)->element);
+    result.to = known(shown.tensor.element);
   }
   return {};
 }
 
 Result<DiffOutcome> diff(const DiffRequest& request) {
-  const Side a = TRY(open_side(request.a));
-  const Side b = TRY(open_side(request.b));
+  const std::unique_ptr<const Side> side_a = TRY(open_side(request.a));
+  const std::unique_ptr<const Side> side_b = TRY(open_side(request.b));
+  const Side& a = *side_a;
+  const Side& b = *side_b;
   DiffOutcome outcome{.ir_version_a = a.model->ir_version, .ir_version_b = b.model->ir_version};
   compare_maps(opsets_of(*a.model), opsets_of(*b.model),
                [&](const std::string& domain, std::int64_t in_a, std::int64_t in_b) {

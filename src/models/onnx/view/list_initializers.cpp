@@ -10,6 +10,7 @@
 #include "models/onnx/ir/graph_scopes.hpp"
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/model_folder.hpp"
+#include "models/onnx/view/shown_tensors.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/onnx.hpp"
 #include "tensorcast/tensor.hpp"
@@ -65,7 +66,10 @@ Result<std::vector<std::int64_t>> read_dims(const io::InputFile& file, ByteRange
 }
 
 // A tensor that cannot be read gets a `problem`, and the list goes on: external data may be missing.
-Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& initializer, std::string shown) {
+Result<TensorSummary> summary_of(const ShownTensor& tensor) {
+  const io::InputFile& file = *tensor.file;
+  const Initializer& initializer = tensor.tensor;
+  std::string shown = tensor.name;
   constexpr std::uint32_t sparse_dims = 3;  // of SparseTensorProto
   const ByteRange whole{.offset = initializer.field.offset, .length = initializer.field.length};
   constexpr auto dims = static_cast<std::uint32_t>(formats::onnx::Field::dims);
@@ -98,22 +102,9 @@ Result<TensorSummary> summary_of(const io::InputFile& file, const Initializer& i
 Result<FileSummary> list_initializers(const std::string& path) {
   const OpenModel opened = TRY(open_model(path));
   const std::vector<std::string> scopes = graph_scopes(*opened.model);
+  const ShownTensors tensors = TRY(ShownTensors::of(opened.file, *opened.model, scopes));
   FileSummary list{.format = "onnx model", .tensors = {}, .metadata = {}};
-  Result<void> done;
-  each_graph(*opened.model, [&](const Graph& graph) {
-    const std::string& scope = scopes[graph.id];
-    for (const Initializer& initializer : graph.initializers) {
-      if (!done) return;
-      std::string shown = scope.empty() ? initializer.name : scope + "/" + initializer.name;
-      Result<TensorSummary> summary = summary_of(opened.file, initializer, std::move(shown));
-      if (summary) {
-        list.tensors.push_back(*std::move(summary));
-      } else {
-        done = std::move(summary).error();
-      }
-    }
-  });
-  TRY(std::move(done));
+  for (const ShownTensor& tensor : tensors.all()) list.tensors.push_back(TRY(summary_of(tensor)));
   return list;
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Surveys the numbers of initializers and constants before a conversion: those that the new type does not hold keep
+// their type, and so do the nodes that need them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "io/input_file.hpp"
+#include "models/onnx/precision/precision_plan.hpp"
+#include "models/onnx/precision/tensor_conversion.hpp"
+#include "models/onnx/precision/weight_quantization.hpp"
+
+namespace tensorcast::models::onnx {
+
+class NumberSurvey {
+ public:
+  struct Finding {
+    ValueId value = no_value;
+    TensorNumbers numbers;
+    bool has_limit = false;  // overflowing numbers become finite
+  };
+
+  // The arguments outlive the survey. `weights`: null: weights get no scales.
+  NumberSurvey(const io::InputFile& file, const WeightRecipe* weights, PrecisionPlan& plan);
+
+  // Surveys all initializers and constants that may change, and tells the plan which keep their type. Errors: parse,
+  // unsupported, io; out_of_range: numbers that the type does not hold, if the request wants that to be an error.
+  [[nodiscard]] Result<void> run();
+  [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return findings_; }
+  // Returns the weights that could get scales, and get none.
+  [[nodiscard]] const std::vector<::tensorcast::onnx::KeptWeight>& kept() const noexcept { return kept_; }
+
+ private:
+  // An input of a node.
+  using Use = std::pair<const Node*, std::size_t>;
+  // How a value that is too small for the type does harm.
+  enum class Role : std::uint8_t {
+    number,  // any other
+    factor,  // a product has its relative error, which counts if no number is a good one
+    scale,   // a divisor, or the scale of codes: one wrong number makes a part of the result wrong
+  };
+
+  class Seen {
+   public:
+    // Returns false if the node was there, has no output, or there are too many.
+    bool add(const Node& node);
+
+   private:
+    std::unordered_set<std::uint32_t> ids_;
+  };
+
+  [[nodiscard]] Result<void> survey(const Graph& graph);
+  [[nodiscard]] Result<void> survey_weights(const Graph& graph);
+  void keep_weight(ValueId id, std::string_view reason);
+  [[nodiscard]] const Use* weight_use(ValueId id) const;
+  [[nodiscard]] Result<void> survey_weight(const Graph& graph, const Initializer& initializer);
+  [[nodiscard]] Result<void> judge(ValueId id, const TensorNumbers& found, const std::string& tensor_name);
+  [[nodiscard]] std::string_view harm_of_small(ValueId id, const TensorNumbers& found) const;
+  [[nodiscard]] Role role_of(ValueId id, Seen& seen) const;
+  void keep_small(ValueId id, std::string_view reason, Seen& seen);
+  void keep_behind(const Node& made_by, bool is_product, Seen& seen);
+
+  const io::InputFile& file_;
+  const WeightRecipe* weights_;
+  PrecisionPlan& plan_;
+  std::vector<std::vector<Use>> uses_;  // by value
+  std::vector<Finding> findings_;
+  std::vector<::tensorcast::onnx::KeptWeight> kept_;
+  std::shared_ptr<LastWeight> last_weight_ = std::make_shared<LastWeight>();
+};
+
+}  // namespace tensorcast::models::onnx
