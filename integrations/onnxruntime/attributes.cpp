@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attributes.hpp"
 
-#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -20,12 +19,12 @@ void read_word(const OrtApi& api, const OrtKernelInfo& info, const char* name, c
   std::string text(size, '\0');
   check(api.KernelInfoGetAttribute_string(&info, name, text.data(), &size));
   text.resize(size == 0 ? 0 : size - 1);  // without the terminator
-  const auto* found = std::find(words.begin(), words.end(), text);
-  if (found == words.end()) {
+  const int found = words.find(text);
+  if (found < 0) {
     fail(api, ORT_INVALID_GRAPH,
          std::string(name) + " is \"" + text + "\", and must be one of: " + options::word_list(words));
   }
-  number = static_cast<std::int32_t>(found - words.begin());
+  number = found;
 }
 
 void read_number(const OrtApi& api, const OrtKernelInfo& info, const char* name, double& number) {
@@ -57,6 +56,8 @@ tc_cast_options read_options(const OrtApi& api, const OrtKernelInfo& info, bool 
         fail(api, ORT_INVALID_GRAPH, std::string(option.name) + " is " + std::to_string(given));
       }
       value = static_cast<std::int32_t>(given);
+    } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+      value = static_cast<std::uint64_t>(int_attribute(api, info, option.name, 0));
     } else {
       read_number(api, info, option.name, value);
     }

@@ -88,7 +88,7 @@ def test_attributes_and_options():
     made = lambda to, **attributes: session(model([cast("x", "c", NUMBER[to], **attributes), cast("c", "y", 1)],
                                                   [value("x", 1)], [value("y", 1)]))  # fmt: skip
     for to, attributes in [
-        ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"int_rounding": "nearest_even"}),
+        ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"rounding": "nearest_even"}),
         ("float16", {"scale": 0.5}), ("float16", {"out_of_range": "saturate"}), ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"}),
     ]:  # fmt: skip
         expected = tc.cast(tc.cast(x, to, **attributes), "float32")

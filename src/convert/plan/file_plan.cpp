@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "convert/plan/respelled_plan.hpp"
+#include "convert/plan/tensor_seed.hpp"
 #include "convert/select/optimizer_state.hpp"
 #include "convert/select/output_names.hpp"
 #include "convert/select/pattern_list.hpp"
@@ -559,7 +560,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
 }
 
 CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
-  CastOptions options = settings.options;
+  CastOptions options = with_seed_of(settings.options, tensor.name());
   options.scale = tensor.scale;
   return options;
 }
