@@ -9,13 +9,14 @@
 
 #include "block/quantizer.hpp"
 #include "block/scale_rule.hpp"
+#include "block/tuning.hpp"
 #include "kernels/runs.hpp"
 
 namespace tensorcast::block {
 
-// How many numbers are measured, and encoded, at a time: they and their codes stay in the first-level cache.
-inline constexpr std::size_t most_of_part = 4096;
-inline std::size_t Quantizer::part_size() const noexcept { return read_ == DType::bfloat16 ? most_of_part : 2048; }
+inline std::size_t Quantizer::part_size() const noexcept {
+  return read_ == DType::bfloat16 ? piece_numbers : piece_numbers / 2;
+}
 
 // Of one task: where numbers come from and results go, and buffers.
 struct Quantizer::Work {
@@ -26,7 +27,7 @@ struct Quantizer::Work {
   QuantizedRows out = {};
   bool has_nonzero = false;
   std::vector<float> buffer = {};
-  // Of the runs of a stretch, and of those that a step has beyond it.
+  // One entry for each block of a stretch; padded to a multiple of what a kernel reads at once.
   std::vector<std::uint32_t> largest = {};
   std::vector<float> low = {}, high = {};
   std::vector<Extent> extents = {};

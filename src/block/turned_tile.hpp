@@ -10,8 +10,8 @@
 
 namespace tensorcast::block {
 
-// Turning moves codes, which are a half or less of the bytes of numbers, and a row of the weight then has scales of
-// long runs, as other formats have: so words of codes are turned, or bytes, but no single codes.
+// Transposes packed codes, which is cheaper than to transpose numbers: words or bytes of them, never single nibbles. A
+// row of the weight then has scales of long runs, as other formats have.
 class TurnedTile {
  public:
   static constexpr std::size_t rows = 256;    // of a weight, at most

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
@@ -45,7 +46,11 @@ _SCHEMA_DEFAULTS = ", ".join(
 _SCHEMA = f"(Tensor x, str to, *, {_SCHEMA_DEFAULTS}) -> Tensor"
 _LIBRARY: Any = _PYTORCH.library.Library("tensorcast", "DEF")
 _LIBRARY.define("cast" + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+# A scale that compiled code reads when it runs, and does not compile again for; or one for each row.
+_SCALED_SCHEMA = _SCHEMA.replace(", float scale=1.0", "").replace("str to,", "str to, Tensor scale,")
+_LIBRARY.define("cast_scaled" + _SCALED_SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 OPERATOR = torch.ops.tensorcast.cast.default
+SCALED = torch.ops.tensorcast.cast_scaled.default
 
 
 def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
@@ -54,52 +59,104 @@ def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
     return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, 1.0, options)[0]
 
 
+def _cast_scaled(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    if scale.dim() == 0:
+        return _cast(x, to, **options, scale=float(scale))
+    name = _NAME[torch_type(to)]
+    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, scale, options)[0]
+
+
 _LIBRARY.impl("cast", _cast, "CPU")
+_LIBRARY.impl("cast_scaled", _cast_scaled, "CPU")
 
 
 def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
-    return _empty(x, torch_type(to))
+    result = _empty(x, torch_type(to))
+    # A cast of no elements refuses what a run refuses. A number that the tracer does not know yet is not of the types.
+    known = {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str))}
+    nothing = np.empty(0, np.uint8)
+    _core.cast_packed(nothing, type_name(x.dtype), nothing, _NAME[result.dtype], 0, False, known)
+    return result
+
+
+def _shape_only_scaled(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    return _shape_only(x, to, **options)
 
 
 _PYTORCH.library.register_fake("tensorcast::cast", _shape_only, lib=_LIBRARY)
+_PYTORCH.library.register_fake("tensorcast::cast_scaled", _shape_only_scaled, lib=_LIBRARY)
 
 
 def _batched(info: Any, in_dims: Any, x: torch.Tensor, to: str, **options: Any) -> tuple[torch.Tensor, int]:
     x = x.movedim(in_dims[0], 0)
+    if x.dim() == 1:
+        _empty(x[0], torch_type(to))  # a scalar has no pair: an error, as without a batch
     return torch.ops.tensorcast.cast(x, to, **options), 0
 
 
+def _batched_scaled(
+    info: Any, in_dims: Any, x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any
+) -> tuple[torch.Tensor, int]:
+    x = x.expand(info.batch_size, *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
+    if x.dim() == 1:
+        _empty(x[0], torch_type(to))
+    if in_dims[2] is not None:
+        scale = scale.movedim(in_dims[2], 0)
+        scale = scale.reshape(len(scale), *[1] * (x.dim() - scale.dim()), *scale.shape[1:])
+    return SCALED(x, to, scale, **options), 0
+
+
 _PYTORCH.library.register_vmap("tensorcast::cast", _batched, lib=_LIBRARY)
+_PYTORCH.library.register_vmap("tensorcast::cast_scaled", _batched_scaled, lib=_LIBRARY)
 
 
 class _StraightThrough(torch.autograd.Function):
     """The derivative of the operator, backward and forward: that of ``x * scale``."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, to: str, keys: Any, options: dict[str, Any]) -> torch.Tensor:
-        ctx.from_, ctx.to = _NAME[x.dtype], to
+    def forward(
+        ctx: Any, x: torch.Tensor, to: str, scale: torch.Tensor | None, keys: Any, options: dict[str, Any]
+    ) -> torch.Tensor:
+        ctx.from_, ctx.to, ctx.tensor_scale = _NAME[x.dtype], to, scale
         ctx.options = {name: options[name] for name in ("saturate", "round_mode", "threads", "scale") if name in options}
         # A transform further out, as in jvp(grad(f)), has derivatives of its own to compute.
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-            return _below_autograd(x, to, keys, options)
+            return _below_autograd(x, to, scale, keys, options)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        return torch.ops.tensorcast.cast(grads[0], ctx.from_, **ctx.options), None, None, None
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
+        return _scaled_by(ctx.tensor_scale, grads[0], ctx.from_, ctx.options), None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> torch.Tensor:
-        tangent: torch.Tensor = torch.ops.tensorcast.cast(tangents[0], ctx.to, **ctx.options)
-        return tangent
+        return _scaled_by(ctx.tensor_scale, tangents[0], ctx.to, ctx.options)
 
 
-def _below_autograd(x: torch.Tensor, to: str, keys: Any, options: dict[str, Any]) -> torch.Tensor:
-    with torch._C._AutoDispatchBelowAutograd():
-        result: torch.Tensor = OPERATOR.redispatch(keys & torch._C._after_autograd_keyset, x, to, **options)
+def _scaled_by(scale: torch.Tensor | None, x: torch.Tensor, to: str, options: dict[str, Any]) -> torch.Tensor:
+    result: torch.Tensor
+    if scale is None:
+        result = torch.ops.tensorcast.cast(x, to, **options)
+    else:
+        result = SCALED(x, to, scale, **options)
     return result
 
 
-def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
+def _below_autograd(
+    x: torch.Tensor, to: str, scale: torch.Tensor | None, keys: Any, options: dict[str, Any]
+) -> torch.Tensor:
+    keys = keys & torch._C._after_autograd_keyset
+    with torch._C._AutoDispatchBelowAutograd():
+        result: torch.Tensor
+        if scale is None:
+            result = OPERATOR.redispatch(keys, x, to, **options)
+        else:
+            result = SCALED.redispatch(keys, x, to, scale, **options)
+    return result
+
+
+def _differentiated(
+    keys: Any, x: torch.Tensor, to: str, scale: torch.Tensor | None, options: dict[str, Any]
+) -> torch.Tensor:
     """Casts with derivatives where both types are floating point; elsewhere the result has none."""
     if (torch.is_grad_enabled() and x.requires_grad) or may_have_tangents():
         target = torch_type(to)
@@ -107,12 +164,23 @@ def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> to
             # Not Function.apply: the dispatcher has chosen the level of torch.func's transforms already.
             with enable_single_level_autograd_function():
                 single_level: Any = super(torch.autograd.Function, _StraightThrough)
-                result: torch.Tensor = single_level.apply(x, to, keys, options)
+                result: torch.Tensor = single_level.apply(x, to, scale, keys, options)
             return result
-    return _below_autograd(x, to, keys, options)
+    return _below_autograd(x, to, scale, keys, options)
+
+
+def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
+    return _differentiated(keys, x, to, None, options)
+
+
+def _scaled_with_derivatives(keys: Any, x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    if scale.requires_grad and torch.is_grad_enabled():
+        raise CastError("scale= gets no gradient here; pass scale.detach()")
+    return _differentiated(keys, x, to, scale, options)
 
 
 _LIBRARY.impl("cast", _with_derivatives, "Autograd", with_keyset=True)
+_LIBRARY.impl("cast_scaled", _scaled_with_derivatives, "Autograd", with_keyset=True)
 
 # The dispatcher calls two functions in Python, 13 us for 100 elements; only transforms and tracers need it.
 _PACKET: Any = torch.ops.tensorcast.cast
@@ -121,8 +189,29 @@ for _callable in (_PACKET, OPERATOR):
         _callable._op = _core.make_torch_operator(_callable._op)
 
 
+# torch.jit.script finds operators by the function behind them.
+_PYTORCH.jit._builtins._register_builtin(_PACKET.op, "tensorcast::cast")
+
+
+def called(x: torch.Tensor, to: str, *, scale: Any = 1.0, **options: Any) -> torch.Tensor:
+    """Calls the operator for a tensor of any class."""
+    try:
+        if isinstance(scale, torch.Tensor):
+            return _scaled_by(scale, x, to, options)
+        result: torch.Tensor = torch.ops.tensorcast.cast(x, to, scale=scale, **options)
+    except (NotImplementedError, TypeError) as error:
+        if type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_nested:
+            raise
+        raise TypeError(f"{type(x).__name__} does not take operators of others; cast the tensors that it is made of, "
+                        "such as those of x.unbind(), or x.dequantize()") from error  # fmt: skip
+    return result
+
+
 # ONNX's Cast has these attributes; what another option changes, a model cannot say.
 _IN_CAST = (*ONNX_ATTRIBUTES, "threads")
+
+
+_NO_SCALE = "ONNX's Cast has no scale; leave it away, or run the cast outside of the model"
 
 
 def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
@@ -139,14 +228,28 @@ def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
     return attributes
 
 
+def _since_opset(name: str) -> int:
+    return next(row["since_opset"] for row in _core.dtypes() if row["name"] == _core.dtype_name(name)) or 0
+
+
 def _symbolic(graph: Any, x: Any, to: Any, *given: Any) -> Any:
     """The node for the older exporter, torch.onnx.export(dynamo=False)."""
     constant = _PYTORCH.onnx.symbolic_helper._maybe_get_const
     kinds = {bool: "b", int: "i", float: "f", str: "s"}
     options = {name: constant(value, kinds[type(default)]) for (name, default), value in zip(OPTIONS.items(), given)}
-    attributes = onnx_attributes(constant(to, "s"), **options)
+    name = constant(to, "s")
+    attributes = onnx_attributes(name, **options)
+    source = x.type().dtype() if isinstance(x.type(), torch._C.TensorType) else None
+    for each in (name, *([type_name(source)] if source is not None else [])):
+        if (oldest := _since_opset(each)) > graph.opset:
+            raise CastError(f"ONNX's Cast has {each} since opset {oldest}; export with opset_version={oldest} or newer")
     suffixed = {f"{name}_{'s' if isinstance(value, str) else 'i'}": value for name, value in attributes.items()}
     return graph.op("Cast", x, **suffixed)
 
 
+def _no_symbolic(graph: Any, *_: Any) -> Any:
+    raise CastError(_NO_SCALE)
+
+
 _PYTORCH.onnx.register_custom_op_symbolic("tensorcast::cast", _symbolic, 9)
+_PYTORCH.onnx.register_custom_op_symbolic("tensorcast::cast_scaled", _no_symbolic, 9)
