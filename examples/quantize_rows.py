@@ -14,7 +14,7 @@ def quantize(x: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDAr
     """The codes, and the scale of each row by which they are to be multiplied."""
     largest = np.abs(x).max(axis=1, keepdims=True).astype(np.float64)
     scales = np.where(largest > 0, largest / 127, 1.0)
-    return tc.cast(x, np.int8, scale=1 / scales, int_rounding="nearest_even", out_of_range="saturate"), scales
+    return tc.cast(x, np.int8, scale=1 / scales, rounding="nearest_even", out_of_range="saturate"), scales
 
 
 def dequantize(codes: npt.NDArray[np.int8], scales: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

@@ -11,7 +11,7 @@ int main(void) {
 
   tc_cast_options_init(&options);
   options.out_of_range = TC_RANGE_ERROR;
-  options.int_rounding = TC_INT_NEAREST_EVEN;
+  options.rounding = TC_ROUNDING_NEAREST_EVEN;
   if (tc_cast(prices, TC_FLOAT64, bytes, TC_UINT8, 2, &options) != TC_OK) {
     fprintf(stderr, "%s\n", tc_last_error());
     return 1;

@@ -10,7 +10,7 @@ class Options(ctypes.Structure):
     _fields_ += [
         (name, ctypes.c_int32)
         for name in (
-            "opset saturate round_mode out_of_range int_rounding invalid fnuz_inf float_string threads".split()
+            "opset saturate round_mode out_of_range rounding invalid fnuz_inf float_string threads".split()
         )
     ]
     _fields_ += [("scale", ctypes.c_double)]

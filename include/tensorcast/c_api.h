@@ -76,7 +76,17 @@ typedef enum {
 /* Values of the fields of tc_cast_options and tc_promote_options. */
 enum { TC_ROUND_UP = 0, TC_ROUND_DOWN = 1, TC_ROUND_NEAREST = 2 };
 enum { TC_RANGE_AUTO = 0, TC_RANGE_WRAP = 1, TC_RANGE_SATURATE = 2, TC_RANGE_ERROR = 3 };
-enum { TC_INT_TRUNC = 0, TC_INT_NEAREST_EVEN = 1 };
+enum {
+  TC_ROUNDING_AUTO = 0,
+  TC_ROUNDING_NEAREST_EVEN = 1,
+  TC_ROUNDING_NEAREST_AWAY = 2,
+  TC_ROUNDING_TOWARD_ZERO = 3,
+  TC_ROUNDING_TOWARD_POSITIVE = 4,
+  TC_ROUNDING_TOWARD_NEGATIVE = 5,
+  TC_ROUNDING_TO_ODD = 6,
+  TC_ROUNDING_STOCHASTIC = 7
+};
+enum { TC_INEXACT_AUTO = 0, TC_INEXACT_ERROR = 1 };
 enum { TC_INVALID_DEFAULT = 0, TC_INVALID_ERROR = 1 };
 enum { TC_FNUZ_INF_SPEC = 0, TC_FNUZ_INF_FLT_MAX = 1 };
 enum { TC_STRING_PLAIN = 0, TC_STRING_SHORTEST = 1, TC_STRING_G8 = 2 };
@@ -107,7 +117,8 @@ typedef struct tc_cast_options {
   int32_t saturate;     /* 1 */
   int32_t round_mode;   /* 0 up, 1 down, 2 nearest */
   int32_t out_of_range; /* of every source and target: 0 auto, 1 wrap, 2 saturate, 3 error */
-  int32_t int_rounding; /* 0 trunc, 1 nearest_even */
+  int32_t rounding;     /* 0 auto, 1 nearest_even, 2 nearest_away, 3 toward_zero, 4 toward_positive, 5 toward_negative,
+                           6 to_odd, 7 stochastic */
   int32_t invalid;      /* 0 default, 1 error */
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
   int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
@@ -115,10 +126,12 @@ typedef struct tc_cast_options {
   double scale;         /* 1.0; finite, and not 0, which is the scale of a struct without its defaults */
   tc_executor executor; /* NULL: the library's own threads; not used if threads is 1 */
   void* executor_data;  /* handed to executor */
+  uint64_t seed;        /* of stochastic rounding, and of no other */
+  int32_t inexact;      /* numbers whose value would change: 0 auto, 1 error */
 } tc_cast_options;
 
 #define TC_CAST_OPTIONS_INIT \
-  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL }
+  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL, 0, 0 }
 
 /* Sets struct_size and the defaults: those that the comments above name, else 0. `options` is not NULL.
    tc_cast_options_init() is a macro that passes the size of the struct in the caller's header, so that the library
@@ -190,11 +203,12 @@ typedef struct tc_cast_report {
   double max_rel_error;
   double signal_power; /* sums of squares of the sources and of the errors */
   double noise_power;
-  double snr_db; /* 10 log10(signal_power / noise_power); +infinity without noise */
+  double snr_db;      /* 10 log10(signal_power / noise_power); +infinity without noise */
+  uint64_t sign_lost; /* below zero, became its magnitude in a type without sign */
 } tc_cast_report;
 
 #define TC_CAST_REPORT_INIT \
-  { sizeof(tc_cast_report), 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0 }
+  { sizeof(tc_cast_report), 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0 }
 
 /* Set struct_size, and all else to zero. As tc_cast_options_init() and _sized(). */
 TC_API void tc_cast_report_init(tc_cast_report* report);

@@ -20,11 +20,23 @@ inline namespace TENSORCAST_ABI {
 // Enumerator numbers are those of tc_cast_options in c_api.h.
 enum class RoundMode : std::int32_t { up = 0, down = 1, nearest = 2 };                      // float8_e8m0fnu only
 enum class OutOfRange : std::int32_t { automatic = 0, wrap = 1, saturate = 2, error = 3 };  // D6 of docs/semantics.md
-enum class IntRounding : std::int32_t { trunc = 0, nearest_even = 1 };                      // real to integer
-// NaN and Inf to integer, NaN to float4 and float6, negative to float8_e8m0fnu.
+// D16. `automatic`: integers toward zero, floating-point numbers to nearest even, float8_e8m0fnu as RoundMode says.
+enum class Rounding : std::int32_t {
+  automatic = 0,
+  nearest_even = 1,
+  nearest_away = 2,
+  toward_zero = 3,
+  toward_positive = 4,
+  toward_negative = 5,
+  to_odd = 6,
+  stochastic = 7
+};
+// NaN and Inf to integer, NaN to float4 and float6, negative to types without sign.
 enum class Invalid : std::int32_t { default_value = 0, error = 1 };
 enum class FnuzInf : std::int32_t { spec = 0, flt_max = 1 };  // opset 19 to 23, saturate on
 enum class FloatString : std::int32_t { plain = 0, shortest = 1, g8 = 2 };
+// A number whose value would change: by any rounding, saturation or wrap. NaN equals NaN, and -0 equals 0.
+enum class Inexact : std::int32_t { automatic = 0, error = 1 };
 
 // What a conversion means. How it runs is in Execution.
 struct CastOptions {
@@ -32,11 +44,13 @@ struct CastOptions {
   bool saturate = true;
   RoundMode round_mode = RoundMode::up;
   OutOfRange out_of_range = OutOfRange::automatic;
-  IntRounding int_rounding = IntRounding::trunc;
+  Rounding rounding = Rounding::automatic;  // of every target
   Invalid invalid = Invalid::default_value;
   FnuzInf fnuz_inf = FnuzInf::spec;
   FloatString float_string = FloatString::plain;
-  double scale = 1.0;  // finite; values are multiplied by it before the one rounding
+  double scale = 1.0;      // finite; values are multiplied by it before the one rounding
+  std::uint64_t seed = 0;  // of stochastic rounding, and of no other
+  Inexact inexact = Inexact::automatic;
 
   // The defaults, which are ONNX's: integers wrap.
   [[nodiscard]] static CastOptions onnx() noexcept { return {}; }
@@ -53,7 +67,7 @@ struct CastOptions {
   [[nodiscard]] static CastOptions saturating_integers() noexcept {
     CastOptions options;
     options.out_of_range = OutOfRange::saturate;
-    options.int_rounding = IntRounding::nearest_even;
+    options.rounding = Rounding::nearest_even;
     return options;
   }
 
@@ -67,14 +81,15 @@ struct CastReport {
   std::uint64_t saturated = 0;   // out of the target's range (infinities included), became its lowest or largest
   // Finite and nonzero, became zero: rounded, truncated, saturated or wrapped.
   std::uint64_t underflowed_to_zero = 0;
-  std::uint64_t inexact = 0;   // finite in and out, value changed
-  std::uint64_t nan_made = 0;  // was not NaN, became NaN
-  std::uint64_t nan_lost = 0;  // was NaN, became a number
-  std::uint64_t wrapped = 0;   // out of the target integer's range, kept the low bits
-  double max_abs_error = 0.0;  // over elements finite in and out
-  double max_rel_error = 0.0;  // same, over nonzero sources
-  double signal_power = 0.0;   // sum of squares of the sources, over elements finite in and out
-  double noise_power = 0.0;    // sum of squares of the errors, same elements; both sums have nine good digits
+  std::uint64_t inexact = 0;    // finite in and out, value changed
+  std::uint64_t nan_made = 0;   // was not NaN, became NaN
+  std::uint64_t nan_lost = 0;   // was NaN, became a number
+  std::uint64_t wrapped = 0;    // out of the target integer's range, kept the low bits
+  std::uint64_t sign_lost = 0;  // below zero, became its magnitude in a type without sign
+  double max_abs_error = 0.0;   // over elements finite in and out
+  double max_rel_error = 0.0;   // same, over nonzero sources
+  double signal_power = 0.0;    // sum of squares of the sources, over elements finite in and out
+  double noise_power = 0.0;     // sum of squares of the errors, same elements; both sums have nine good digits
 
   // Signal to noise ratio in decibels: 10 log10(signal_power / noise_power); +infinity without noise.
   [[nodiscard]] TENSORCAST_API double snr_db() const noexcept;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Component core. How work is done: on how many threads, on whose, and in whose memory results are. None of it changes
-// a result.
+// Component core. How work is done: on how many threads, on whose, in whose memory results are, and of which part of a
+// tensor. Only the part changes a result, and only that of stochastic rounding.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "tensorcast/export.hpp"
@@ -62,6 +63,8 @@ struct Execution {
   Executor* executor = nullptr;  // whose threads; null: the library's own. Not used if threads is 1
   // Where the elements of returned tensors are allocated, and freed when the last copy is gone; null: new and delete.
   std::pmr::memory_resource* memory = nullptr;
+  // The place in a larger tensor, in C order, of the first element that the call is given.
+  std::uint64_t first_element = 0;
 
   friend bool operator==(const Execution&, const Execution&) = default;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attributes.hpp"
 
-#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -65,12 +64,12 @@ Given given(const OrtApi& api, const OrtKernelInfo& info, const char* name) {
 }
 
 std::int32_t word_number(const OrtApi& api, const char* name, const options::Words& words, const std::string& text) {
-  const auto* found = std::find(words.begin(), words.end(), text);
-  if (found == words.end()) {
+  const int found = words.find(text);
+  if (found < 0) {
     fail(api, ORT_INVALID_GRAPH,
          std::string(name) + " is \"" + text + "\", and must be one of: " + options::word_list(words));
   }
-  return static_cast<std::int32_t>(found - words.begin());
+  return found;
 }
 
 }  // namespace
@@ -108,6 +107,8 @@ tc_cast_options read_options(const OrtApi& api, const OrtKernelInfo& info, bool 
         fail(api, ORT_INVALID_GRAPH, std::string(option.name) + " is " + std::to_string(given));
       }
       value = static_cast<std::int32_t>(given);
+    } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+      value = static_cast<std::uint64_t>(int_attribute(api, info, option.name, 0));
     } else {
       const Given found = given(api, info, option.name);
       if (found.kind == nullptr) return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cast_options.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -12,8 +11,8 @@ namespace tensorcast::openvino {
 namespace {
 
 std::int32_t position(const char* name, const std::string& word, const options::Words& words) {
-  const auto* found = std::find(words.begin(), words.end(), word);
-  if (found != words.end()) return static_cast<std::int32_t>(found - words.begin());
+  const int found = words.find(word);
+  if (found >= 0) return found;
   throw std::runtime_error("tensorcast: " + std::string(name) + " is \"" + word +
                            "\", and must be one of: " + options::word_list(words));
 }
@@ -30,7 +29,7 @@ CastOptions::CastOptions() {
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
       value = option.word(option.usual());
     } else {
-      value = option.usual();
+      value = static_cast<std::decay_t<decltype(value)>>(option.usual());
     }
   });
 }
@@ -49,6 +48,8 @@ tc_cast_options CastOptions::checked() const {
     auto& result = options.*option.c_member;
     if constexpr (std::is_same_v<Value, std::string>) {
       result = position(option.name, value, option.words);
+    } else if constexpr (std::is_same_v<std::decay_t<decltype(result)>, std::uint64_t>) {
+      result = static_cast<std::uint64_t>(value);
     } else if constexpr (std::is_same_v<Value, std::int64_t>) {
       result = number(option.name, value);
     } else {

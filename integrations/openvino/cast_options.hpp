@@ -26,8 +26,9 @@ class CastOptions {
  private:
   // As OpenVINO holds the value of an attribute.
   template <class Value>
-  using Attribute = std::conditional_t<std::is_enum_v<Value>, std::string,
-                                       std::conditional_t<std::is_same_v<Value, int>, std::int64_t, Value>>;
+  using Attribute = std::conditional_t<
+      std::is_enum_v<Value>, std::string,
+      std::conditional_t<std::is_integral_v<Value> && !std::is_same_v<Value, bool>, std::int64_t, Value>>;
   template <class... Options>
   static std::tuple<Attribute<typename Options::Type>...> attributes_of(const std::tuple<Options...>&);
 

@@ -139,10 +139,9 @@ int refuse(PyObject* keyword, const char* needed, PyObject* value) {
 int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number, const char* or_else) {
   const char* text = PyUnicode_Check(value) ? utf8(value) : nullptr;
   std::string allowed;
-  number = 0;
+  number = text != nullptr ? words.find(text) : -1;
+  if (number >= 0) return 1;
   for (const char* word : words) {
-    if (text != nullptr && std::strcmp(text, word) == 0) return 1;
-    ++number;
     allowed.append(allowed.empty() ? "one of '" : ", '").append(word).append("'");
   }
   return refuse(keyword, allowed.append(or_else).c_str(), value);
@@ -155,6 +154,15 @@ int whole_number(PyObject* keyword, PyObject* value, std::int64_t largest, std::
   if (result >= 0 && result <= largest) return 1;
   PyErr_Clear();
   return refuse(keyword, "a whole number from 0 on", value);
+}
+
+int seed_number(PyObject* keyword, PyObject* value, std::uint64_t& result) {
+  PyObject* index = PyBool_Check(value) ? nullptr : PyNumber_Index(value);
+  result = index == nullptr ? 0 : PyLong_AsUnsignedLongLong(index);
+  Py_XDECREF(index);
+  if (index != nullptr && PyErr_Occurred() == nullptr) return 1;
+  PyErr_Clear();
+  return refuse(keyword, "a whole number of 64 bits, from 0 on", value);
 }
 
 int truth_value(PyObject* keyword, PyObject* value, bool& result) {

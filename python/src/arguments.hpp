@@ -25,7 +25,7 @@ int option_argument(PyObject* keyword, PyObject* value, CastOptions& options);
 // A keyword of CastOptions and the value that option_argument() reads.
 struct GivenOption {
   const char* name;
-  std::variant<bool, int, double, const char*> value;
+  std::variant<bool, int, double, const char*, std::uint64_t> value;
 };
 // Lists the options that differ from their defaults; those of Execution are not among them.
 [[nodiscard]] std::vector<GivenOption> given_options(const tensorcast::CastOptions& options);

@@ -21,6 +21,7 @@ int whole_number(PyObject* keyword, PyObject* value, std::int64_t largest, std::
 // "no" is true.
 int truth_value(PyObject* keyword, PyObject* value, bool& result);
 int real_number(PyObject* keyword, PyObject* value, double& result);
+int seed_number(PyObject* keyword, PyObject* value, std::uint64_t& result);  // of 64 bits
 
 inline int read_int(PyObject* keyword, PyObject* value, int& result) {
   std::int64_t number = 0;
@@ -43,6 +44,8 @@ int read_option(PyObject* keyword, PyObject* value, const Option& option, typena
     return read_int(keyword, value, result);
   } else if constexpr (std::is_same_v<Value, double>) {
     return real_number(keyword, value, result);
+  } else if constexpr (std::is_same_v<typename Option::Owner, CastOptions>) {
+    return seed_number(keyword, value, result);
   } else {
     std::int64_t number = 0;
     if (option.words.size() != 0 && PyUnicode_Check(value)) {  // the words of 0, -1, ...

@@ -6,10 +6,11 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 RoundMode: TypeAlias = Literal["up", "down", "nearest"]
 OutOfRange: TypeAlias = Literal["auto", "wrap", "saturate", "error"]
-IntRounding: TypeAlias = Literal["trunc", "nearest_even"]
+Rounding: TypeAlias = Literal["auto", "nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"]
 Invalid: TypeAlias = Literal["default", "error"]
 FnuzInf: TypeAlias = Literal["spec", "flt_max"]
 FloatString: TypeAlias = Literal["plain", "shortest", "g8"]
+Inexact: TypeAlias = Literal["auto", "error"]
 PromoteRules: TypeAlias = Literal["openvino", "numpy", "torch", "jax", "jax_strict", "tensorflow"]
 
 
@@ -18,10 +19,12 @@ class CommonOptions(TypedDict, total=False):
     saturate: bool
     round_mode: RoundMode
     out_of_range: OutOfRange
-    int_rounding: IntRounding
+    rounding: Rounding
     invalid: Invalid
     fnuz_inf: FnuzInf
     float_string: FloatString
+    seed: int
+    inexact: Inexact
     threads: int
 
 
@@ -39,11 +42,13 @@ DEFAULTS: dict[str, Any] = {
     "saturate": True,
     "round_mode": "up",
     "out_of_range": "auto",
-    "int_rounding": "trunc",
+    "rounding": "auto",
     "invalid": "default",
     "fnuz_inf": "spec",
     "float_string": "plain",
     "scale": 1.0,
+    "seed": 0,
+    "inexact": "auto",
     "threads": 0,
 }
 ONNX_ATTRIBUTES = ("saturate", "round_mode")

@@ -128,7 +128,7 @@ def test_a_body_of_if():
     choice.set_else_body(otherwise)
     choice.set_input(x.output(0), inner, other)
     model = model_of([choice.set_output(then.results[0], otherwise.results[0])], [x, condition])
-    assert use_tensorcast(model, out_of_range="saturate", int_rounding="nearest_even") == 2
+    assert use_tensorcast(model, out_of_range="saturate", rounding="nearest_even") == 2
     assert run(model, np.float32([300, 1.5, -7]), np.array(True))[0].tolist() == [255, 2, 0]
     assert run(model, np.float32([300, 1.5, -7]), np.array(False))[0].tolist() == [0, 0, 7]
 

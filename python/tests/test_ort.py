@@ -89,7 +89,7 @@ def test_attributes_and_options():
     made = lambda to, **attributes: session(model([cast("x", "c", NUMBER[to], **attributes), cast("c", "y", 1)],
                                                   [value("x", 1)], [value("y", 1)]))  # fmt: skip
     for to, attributes in [
-        ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"int_rounding": "nearest_even"}),
+        ("float8_e4m3fn", {"saturate": 0}), ("int8", {"out_of_range": "saturate"}), ("int32", {"rounding": "nearest_even"}),
         ("float16", {"scale": 0.5}), ("float16", {"out_of_range": "saturate"}), ("float8_e5m2fnuz", {"opset": 19, "fnuz_inf": "flt_max"}),
     ]:  # fmt: skip
         expected = tc.cast(tc.cast(x, to, **attributes), "float32")
@@ -437,7 +437,7 @@ def test_the_provider_itself_refuses_old_releases():
     ("attributes", "message"),
     [
         ({"out_of_range": 3}, "out_of_range must be a string, and is an integer"),
-        ({"int_rounding": 1.5}, "int_rounding must be a string, and is a float"),
+        ({"rounding": 1.5}, "rounding must be a string, and is a float"),
         ({"opset": "19"}, "opset must be an integer, and is a string"),
         ({"opset": 19.0}, "opset must be an integer, and is a float"),
         ({"saturate": "x"}, "saturate must be an integer, and is a string"),

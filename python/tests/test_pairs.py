@@ -85,7 +85,7 @@ def test_options_have_their_meaning():
         assert caught.value.index == 1
     strided = np.arange(-4, 4)[::2]
     assert tc.cast(strided, "uint8", out_of_range="saturate").tolist() == [0, 0, 0, 2]
-    assert tc.cast(np.float32([2.5, 3.5]), "int8", int_rounding="nearest_even").tolist() == [2, 4]
+    assert tc.cast(np.float32([2.5, 3.5]), "int8", rounding="nearest_even").tolist() == [2, 4]
     assert codes(tc.cast(np.float32([3.0]), "float8_e8m0fnu", round_mode="down"))[0] == 128
     assert codes(tc.cast(np.float32([3.0]), "float8_e8m0fnu"))[0] == 129
     assert tc.cast(np.float32([0.5]), "float16", scale=4).tolist() == [2.0]

@@ -34,7 +34,7 @@ def a_graph():
     d = graph.input("d", "float32", [1], default=np.float32([2.5]))
     c = graph.constant(np.int8([1, 2]), name="c")
     graph.output(graph.cast(x, "float8_e4m3fn", saturate=False, scale=2.0), "float8_e4m3fn")
-    graph.output(graph.cast_like(d, c, int_rounding="nearest_even", opset=24))
+    graph.output(graph.cast_like(d, c, out_of_range="saturate", opset=24))
     graph.output(graph.convert_promote_types(x, c, promote_unsafe=True)[1])
     graph.output(graph.identity(c))
     graph.output(graph.constant(np.array(["a", "b"], object)))

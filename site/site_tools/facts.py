@@ -197,7 +197,7 @@ def casts(dtype: str) -> str:
     row = engine.types()[dtype]
     columns: list[tuple[str, list[str]]] = [("default", [])]
     if row["family"] == "integer":
-        columns += [("`out_of_range=saturate`", ["--out-of-range", "saturate"]), ("`int_rounding=nearest_even`", ["--int-rounding", "nearest_even"])]
+        columns += [("`out_of_range=saturate`", ["--out-of-range", "saturate"]), ("`rounding=nearest_even`", ["--rounding", "nearest_even"])]
     elif is_float(dtype) and row["bits"] == 8:
         columns += [("`saturate=false`", ["--saturate", "false"])]
         if dtype.endswith("fnuz") and row["since_opset"]:

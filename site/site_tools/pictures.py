@@ -57,7 +57,7 @@ def signal_to_noise(values: Sequence[float], dtype: str, scale: float) -> float:
     """Decibels: the engine's results against the exact sources."""
     options = ["--scale", repr(scale)]
     if dtype.startswith("int"):
-        options += ["--int-rounding", "nearest_even", "--out-of-range", "saturate"]
+        options += ["--rounding", "nearest_even", "--out-of-range", "saturate"]
     results = engine.explain([repr(v) for v in values], dtype, "--from", "float32", *options)
     signal = math.fsum(v * v for v in values)
     noise = math.fsum((float(r["exact_value"]) / scale - v) ** 2 for v, r in zip(values, results))

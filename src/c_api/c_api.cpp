@@ -67,8 +67,9 @@ Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cas
 
 // Reports whether the options are those of a call without: the most usual ones.
 [[maybe_unused]] bool are_defaults(const tc_cast_options& o) {
-  return o.struct_size == sizeof o && o.saturate == 1 && o.threads >= 0 && o.scale == 1.0 &&
-         (o.opset | o.round_mode | o.out_of_range | o.int_rounding | o.invalid | o.fnuz_inf | o.float_string) == 0;
+  return o.struct_size == sizeof o && o.saturate == 1 && o.threads >= 0 && o.scale == 1.0 && o.seed == 0 &&
+         (o.opset | o.round_mode | o.out_of_range | o.rounding | o.invalid | o.fnuz_inf | o.float_string | o.inexact) ==
+             0;
 }
 
 // A block of `tc_free`. Throws std::bad_alloc, as std::vector does.

@@ -21,7 +21,7 @@ TEST(CApi, DefaultsAreThoseOfTheHeader) {
   EXPECT_EQ(options.saturate, 1);
   EXPECT_EQ(options.round_mode, 0);
   EXPECT_EQ(options.out_of_range, 0);
-  EXPECT_EQ(options.int_rounding, 0);
+  EXPECT_EQ(options.rounding, 0);
   EXPECT_EQ(options.invalid, 0);
   EXPECT_EQ(options.fnuz_inf, 0);
   EXPECT_EQ(options.float_string, 0);

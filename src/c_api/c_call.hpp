@@ -45,7 +45,7 @@ struct Growth;
 template <>
 struct Growth<tc_cast_options> {
   static constexpr const char* name = "tc_cast_options";
-  static constexpr std::array sizes = {offsetof(tc_cast_options, executor)};
+  static constexpr std::array sizes = {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed)};
 };
 template <>
 struct Growth<tc_promote_options> {

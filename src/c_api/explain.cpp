@@ -61,6 +61,9 @@ Result<JsonText> explanations(std::string_view literal, DType from, DType to, co
   if (from != DType::undefined) {
     CastOptions unscaled = options;
     unscaled.scale = 1.0;
+    unscaled.rounding = tensorcast::Rounding::automatic;
+    unscaled.seed = 0;
+    unscaled.inexact = tensorcast::Inexact::automatic;
     const Explanation source = TRY(tensorcast::explain(literal, from, from, unscaled));
     json.key("source");
     append_explanation(json, source);

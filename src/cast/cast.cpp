@@ -20,14 +20,17 @@ bool are_defaults(const CastOptions& o) {
                                              .saturate = true,
                                              .round_mode = RoundMode(0),
                                              .out_of_range = OutOfRange(0),
-                                             .int_rounding = IntRounding(0),
+                                             .rounding = Rounding(0),
                                              .invalid = Invalid(0),
                                              .fnuz_inf = FnuzInf(0),
                                              .float_string = FloatString(0),
-                                             .scale = 1.0});
+                                             .scale = 1.0,
+                                             .seed = 0,
+                                             .inexact = Inexact(0)});
   return (differs(o.opset) | differs(!o.saturate) | differs(o.round_mode) | differs(o.out_of_range) |
-          differs(o.int_rounding) | differs(o.invalid) | differs(o.fnuz_inf) | differs(o.float_string)) == 0 &&
-         o.scale == 1.0;
+          differs(o.rounding) | differs(o.invalid) | differs(o.fnuz_inf) | differs(o.float_string) |
+          differs(o.inexact)) == 0 &&
+         o.scale == 1.0 && o.seed == 0;
 }
 
 // Reports whether the most usual request was done: small, by the defaults. Else cast_views() does it.
@@ -53,7 +56,7 @@ Result<void> cast_views(const TensorView& src, const MutableTensorView& dst, con
     return invalid("source and target have different shapes");
   }
   const std::size_t count = TRY(element_count(src.shape));
-  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, count};
+  const Conversion conversion{src.bytes.data(), src.dtype, dst.bytes.data(), dst.dtype, count, execution.first_element};
   TRY(check(conversion, options));
   TRY(check_size("source", src.dtype, count, src.bytes.size()));
   TRY(check_size("target", dst.dtype, count, dst.bytes.size()));

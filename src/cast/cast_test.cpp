@@ -337,7 +337,7 @@ TEST(CastReport, CountsEqualThoseOfTheReference) {
       if (to == DType::string) continue;
       for (const CastOptions& options :
            {CastOptions{}, CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate},
-            CastOptions{.opset = 23, .int_rounding = IntRounding::nearest_even}}) {
+            CastOptions{.opset = 23, .rounding = Rounding::nearest_even}}) {
         const Result<codec::Policy> policy = codec::resolve_policy(options, from, to);
         if (!policy) continue;
         std::vector<std::byte> target(storage_bytes(to, count));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "codec/policy.hpp"
 #include "dtype/dtype_table.hpp"
@@ -17,11 +18,12 @@ struct Conversion {
   std::byte* dst = nullptr;
   DType to = DType::undefined;
   std::size_t count = 0;
+  std::uint64_t first = 0;  // the place of the first element in its tensor
 
   [[nodiscard]] bool is_in_place() const noexcept { return src == dst; }
   // Precondition: both types start at whole bytes at `first`; multiples of piece_granule do.
-  [[nodiscard]] Conversion slice(std::size_t first, std::size_t elements) const noexcept {
-    return {src + storage_bytes(from, first), from, dst + storage_bytes(to, first), to, elements};
+  [[nodiscard]] Conversion slice(std::size_t begin, std::size_t elements) const noexcept {
+    return {src + storage_bytes(from, begin), from, dst + storage_bytes(to, begin), to, elements, first + begin};
   }
 };
 

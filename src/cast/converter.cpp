@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codec/packing.hpp"
+#include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast {
@@ -21,7 +22,14 @@ bool shares_codes(DType from, DType to, const codec::Policy& policy) {
 
 Converter::Converter(Target target, const Conversion& whole, const codec::Policy& policy) : policy_(policy) {
   const DType from = whole.from, to = whole.to;
-  if (policy.scale == 1.0) {
+  if (policy.has_word(row(to))) {
+    // A table has one result for each code, which random bits forbid.
+    if (policy.rounding != Rounding::stochastic && kernels::TableConversion::pays(from, whole.count)) {
+      table_.emplace(target, from, to, policy);
+    } else if (kernels::RoundedConversion::takes(from, to, policy)) {
+      rounded_.emplace(target, from, to, policy);
+    }
+  } else if (policy.scale == 1.0) {
     is_copy_ = shares_codes(from, to, policy);
     if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to)->run;
   } else if (kernels::TableConversion::pays(from, whole.count)) {
@@ -41,8 +49,13 @@ void Converter::run(const Conversion& piece) const noexcept {
     codec::clear_tail(piece.to, piece.dst, piece.count);
   } else if (table_) {
     table_->run(piece.src, piece.dst, piece.count);
-  } else {
+  } else if (rounded_) {
+    rounded_->run(piece.src, piece.dst, piece.count, piece.first);
+  } else if (scaled_) {
     scaled_->run(piece.src, piece.dst, piece.count);
+  } else {
+    static_cast<void>(
+        codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first));
   }
 }
 

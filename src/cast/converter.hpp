@@ -7,6 +7,7 @@
 #include "cast/conversion.hpp"
 #include "kernels/byte_table/table_conversion.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/rounded.hpp"
 #include "kernels/scaled.hpp"
 #include "tensorcast/target.hpp"
 
@@ -32,6 +33,7 @@ class Converter {
   kernels::KernelFn kernel_ = nullptr;
   std::optional<kernels::ScaledConversion> scaled_;
   std::optional<kernels::TableConversion> table_;
+  std::optional<kernels::RoundedConversion> rounded_;
 };
 
 }  // namespace TENSORCAST_ABI

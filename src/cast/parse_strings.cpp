@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings to numbers. The standard library reads the texts that it reads exactly, the reference all others. Blocks of
 // numbers then go through cast() to the target.
+#include "cast/parse_strings.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,6 +15,7 @@
 
 #include "cast/conversion.hpp"
 #include "codec/integer_codec.hpp"
+#include "codec/packing.hpp"
 #include "codec/reference_cast.hpp"
 #include "codec/text_codec.hpp"
 #include "dtype/errors.hpp"
@@ -159,7 +162,7 @@ class IntegerReader {
  private:
   // Reports whether [rest, end) is a fraction that the rounding drops.
   [[nodiscard]] bool is_dropped(const char* rest, const char* end) const {
-    return policy_.int_rounding == IntRounding::trunc && *rest == '.' &&
+    return policy_.rounding == Rounding::automatic && *rest == '.' &&
            std::all_of(rest + 1, end, [](char c) { return c >= '0' && c <= '9'; });
   }
 
@@ -216,8 +219,25 @@ Result<void> parse_blocks(const StringView& src, DType wide_type, const MutableT
   return {};
 }
 
+// By the reference, which knows all words and whether a text is exact.
+Result<void> parse_exactly(const StringView& src, const MutableTensorView& dst, std::size_t count, const Policy& policy,
+                           std::uint64_t first) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Result<std::uint64_t> code =
+        codec::cast_text(element(src, i), dst.dtype, policy, codec::random_of(policy, first + i));
+    if (!code) {
+      code.error().element = i;
+      return std::move(code).error();
+    }
+    codec::store_code(dst.dtype, dst.bytes.data(), i, *code);
+  }
+  if (count != 0) codec::clear_tail(dst.dtype, dst.bytes.data(), count);
+  return {};
+}
+
 Result<void> parse(const StringView& src, const MutableTensorView& dst, std::size_t count, const CastOptions& options,
-                   const Policy& policy) {
+                   const Policy& policy, std::uint64_t first) {
+  if (policy.has_word(row(dst.dtype)) || policy.inexact_is_error) return parse_exactly(src, dst, count, policy, first);
   if (dst.dtype == DType::float64) {
     return parse_blocks<WideFloatReader<double>>(src, DType::float64, dst, count, {}, policy);
   }
@@ -247,6 +267,11 @@ Result<void> check_offsets(const StringView& strings) {
 }  // namespace
 
 Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options) {
+  return parse_strings(src, dst, options, 0);
+}
+
+Result<void> parse_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options,
+                           std::uint64_t first) {
   TRY(check_numeric(DType::float32, dst.dtype));
   const std::size_t count = TRY(element_count(dst.shape));
   const std::size_t strings = src.offsets.empty() ? 0 : src.offsets.size() - 1;
@@ -254,7 +279,7 @@ Result<void> cast_from_strings(const StringView& src, const MutableTensorView& d
   TRY(check_size("target", dst.dtype, count, dst.bytes.size()));
   TRY(check_offsets(src));
   const Policy policy = TRY(codec::resolve_policy(options, DType::string, dst.dtype));
-  return parse(src, dst, count, options, policy);
+  return parse(src, dst, count, options, policy, first);
 }
 
 }  // namespace TENSORCAST_ABI

@@ -135,7 +135,7 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
   BypassingStore store(*ops_, dst);
   for (std::size_t left = part.count - head; left != 0; src += src_bytes, dst += dst_bytes) {
     const bool is_last = left <= piece_elements_;
-    Conversion piece = {src, part.from, dst, part.to, is_last ? left : piece_elements_};
+    Conversion piece = {src, part.from, dst, part.to, is_last ? left : piece_elements_, part.first + part.count - left};
     left -= piece.count;
     if (prefetch_bytes != 0 && left > prefetch_pieces_ * piece_elements_) prefetch(src + prefetch_bytes, src_bytes);
     if (keeps_source) {
@@ -155,10 +155,11 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
 
 Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* accumulator) const {
   if (strict_ && strict_->may_fail(piece.src, piece.count)) {
-    Result<void> done = codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_);
+    Result<void> done =
+        codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first);
     if (!done) return done;
   }
-  if (accumulator != nullptr) reporter_->add({piece.src, piece.dst, piece.count}, *accumulator);
+  if (accumulator != nullptr) reporter_->add({piece.src, piece.dst, piece.count, piece.first}, *accumulator);
   return {};
 }
 

@@ -50,7 +50,7 @@ Prepared::Prepared(DType from, DType to, const CastOptions& options) noexcept
       from_bits_(static_cast<std::uint8_t>(bit_width(from))),
       to_bits_(static_cast<std::uint8_t>(bit_width(to))) {
 #if TENSORCAST_HAS_KERNELS
-  if (policy_.scale != 1.0 || policy_.demands_errors()) return;
+  if (policy_.scale != 1.0 || policy_.demands_errors() || policy_.has_word(row(to))) return;
   limit_ = small_elements;
   kernel_ = from == to ? copy_of(from) : kernels::find_kernel(active_target(), from, to)->run;
   if (from == to) {

@@ -21,7 +21,7 @@ std::vector<CastOptions> all_options() {
   return {{},
           {.saturate = false},
           {.opset = 19},
-          {.out_of_range = OutOfRange::saturate, .int_rounding = IntRounding::nearest_even},
+          {.out_of_range = OutOfRange::saturate, .rounding = Rounding::nearest_even},
           CastOptions::lossless_integers(),
           {.round_mode = RoundMode::nearest, .scale = 0.3},
           {.invalid = Invalid::error}};

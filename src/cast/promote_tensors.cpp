@@ -15,6 +15,9 @@ Result<std::pair<Tensor, Tensor>> promote(const Tensor& a, const Tensor& b, cons
   if (!a.defined() || !b.defined()) {
     return invalid(formatted("the {} tensor is not defined", a.defined() ? "second" : "first"));
   }
+  if (cast_options.rounding != Rounding::automatic) {
+    return invalid("promotions have no rounding", "cast both to the common type that promote_types() names");
+  }
   const DType common = TRY(promote_types({a.dtype(), a.shape().empty()}, {b.dtype(), b.shape().empty()}, options));
   return guarded([&]() -> Result<std::pair<Tensor, Tensor>> {
     Tensor first = TRY(cast(a, common, cast_options, execution));

@@ -27,7 +27,7 @@ inline namespace TENSORCAST_ABI {
 namespace {
 
 bool needs_one_kernel(const Conversion& c, const codec::Policy& policy) {
-  return c.from != c.to && policy.scale == 1.0 && !policy.demands_errors();
+  return c.from != c.to && policy.scale == 1.0 && !policy.demands_errors() && !policy.has_word(row(c.to));
 }
 
 using report::ReportAccumulator;
@@ -168,7 +168,7 @@ bool run_small(const Conversion&, std::size_t, std::size_t) noexcept { return fa
 
 Result<void> run(const Conversion& whole, const codec::Policy& policy, const Execution&, CastReport* report) {
   if (report != nullptr) return unsupported("this build has no reports");
-  return codec::reference_cast(whole.src, whole.from, whole.dst, whole.to, whole.count, policy);
+  return codec::reference_cast(whole.src, whole.from, whole.dst, whole.to, whole.count, policy, whole.first);
 }
 
 #endif

@@ -259,13 +259,16 @@ const Packing& packing_of(DType dtype) {
   return bits == 2 ? packing<2> : bits == 4 ? packing<4> : packing<6>;
 }
 
+// `first`: the place of the block's first element in its tensor.
 Result<void> cast_block(DType from, const std::byte* src, DType to, std::byte* dst, std::size_t count,
-                        const Work& work) {
+                        std::uint64_t first, const Work& work) {
   const std::int64_t shape[1] = {static_cast<std::int64_t>(count)};
   const TensorView source{from, shape, {src, storage_bytes(from, count)}};
   const MutableTensorView target{to, shape, {dst, storage_bytes(to, count)}};
-  return work.report != nullptr ? cast(source, target, work.options, *work.report, work.execution)
-                                : cast(source, target, work.options, work.execution);
+  Execution execution = work.execution;
+  execution.first_element += first;
+  return work.report != nullptr ? cast(source, target, work.options, *work.report, execution)
+                                : cast(source, target, work.options, execution);
 }
 
 Error interrupted() { return {.code = ErrorCode::cancelled, .message = "interrupted"}; }
@@ -300,12 +303,12 @@ class Block {
   [[nodiscard]] std::byte* converted() { return converted_.data(); }
 
   // Converts `count` elements, which have bytes of their own or are packed as in the source, to dense ones.
-  Result<void> convert(const std::byte* src, std::byte* dst, std::size_t count, const Work& work) {
+  Result<void> convert(const std::byte* src, std::byte* dst, std::size_t count, std::uint64_t first, const Work& work) {
     if (src_.one_per_byte) {
       packing_of(src_.dtype).pack(src, packed_.data(), count);
       src = packed_.data();
     }
-    return cast_block(src_.dtype, src, dst_.dtype, dst, count, work);
+    return cast_block(src_.dtype, src, dst_.dtype, dst, count, first, work);
   }
 
   // The first `count` elements of converted(), each in bytes of its own if `codes` was set.
@@ -339,9 +342,9 @@ Result<void> cast_blocks(const StridedArray& src, const StridedArray& dst, std::
       });
     }
     if (dst.is_packed()) {
-      return block.convert(source, dst.data + storage_bytes(dst.dtype, first), piece, work);
+      return block.convert(source, dst.data + storage_bytes(dst.dtype, first), piece, first, work);
     }
-    TRY(block.convert(source, block.converted(), piece, work));
+    TRY(block.convert(source, block.converted(), piece, first, work));
     const std::byte* drain = block.items(piece);
     to.advance(piece, [&](std::byte* run, std::int64_t stride, std::size_t length) {
       copy_run(drain, dst_item, run, stride, length, dst.item_bytes(), dst.swapped);
@@ -396,7 +399,7 @@ Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::s
         const std::size_t height = std::min(tile_rows, row_count - row);
         gather_tile(from + at(src, rows, row) + at(src, last, column), src.strides[rows], src.strides[last],
                     block.gathered(), height, columns, src.item_bytes(), src.swapped);
-        TRY(block.convert(block.gathered(), block.converted(), height * columns, work));
+        TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work));
         const std::byte* drain = block.items(height * columns);
         for (std::size_t i = 0; i < height; ++i, drain += columns * dst.item_bytes()) {
           const std::int64_t place = to + at(dst, rows, row + i) + at(dst, last, column);
@@ -506,7 +509,7 @@ Result<void> cast_dense(const Conversion& whole, const Work& work) {
   return in_pieces(whole.count, is_one ? std::max<std::size_t>(1, whole.count) : dense_elements, work.stop,
                    [&](std::size_t first, std::size_t elements) {
                      const Conversion piece = whole.slice(first, elements);
-                     return cast_block(piece.from, piece.src, piece.to, piece.dst, piece.count, work);
+                     return cast_block(piece.from, piece.src, piece.to, piece.dst, piece.count, first, work);
                    });
 }
 
@@ -521,7 +524,9 @@ Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, c
   }
   const StridedArray from = squeezed(src), to = squeezed(dst);
   TRY(check_overlap(from, to, count));
-  const std::optional<std::size_t> rows = tile_axis(from, count);
+  // Stochastic rounding depends on places in C order, which tiles are not in.
+  const bool may_tile = work.options.rounding != Rounding::stochastic;
+  const std::optional<std::size_t> rows = may_tile ? tile_axis(from, count) : std::nullopt;
   if (rows && from.data != to.data) {
     Result<void> done = cast_tiles(from, to, count, *rows, work);
     // Tiles are not in C order, so another error may come first.

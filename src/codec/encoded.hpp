@@ -16,6 +16,7 @@ enum Event : std::uint16_t {
   event_nan_lost = 1 << 5,     // was NaN, became a number
   event_wrapped = 1 << 6,      // out of the integer's range, low bits kept
   event_error = 1 << 7,        // the policy demands an error; bits are unspecified
+  event_sign_lost = 1 << 8,    // below zero, became its magnitude
 };
 
 struct Encoded {

@@ -21,9 +21,8 @@ bool infinity_saturates(const DTypeRow& type, const Policy& policy) {
   return !type.format.has_nan() || (type.format.obeys_saturate() && policy.saturate && !policy.keeps_infinity);
 }
 
-// The code of the largest number with this sign; without a sign, zero is the lowest number.
+// The code of the largest number with this sign.
 std::uint64_t extreme_code(const DTypeRow& type, bool negative) {
-  if (negative && !type.format.has_sign) return 0;
   return (negative ? sign_bit(type) : 0) | type.format.largest_code();
 }
 
@@ -68,33 +67,32 @@ Encoded encode_infinite(const Real& value, const DTypeRow& type, const Policy& p
   return {.bits = nan_code(type, value.negative, 0), .events = event_nan_made};
 }
 
-Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy) {
+// D16: a word that leads to zero leads to the largest number, whatever saturates.
+Encoded encode_beyond(const Real& value, const DTypeRow& type, const Policy& policy, const RoundingStep& step) {
   const std::uint64_t sign = value.negative ? sign_bit(type) : 0;
   if (policy.range == RangeRule::error) return {.events = event_error};
-  if (saturates(type, policy)) {
-    const std::uint64_t extreme = extreme_code(type, value.negative);
-    const std::uint16_t underflowed = extreme == 0 ? event_underflowed : 0;
-    return {.bits = extreme, .events = static_cast<std::uint16_t>(event_saturated | event_inexact | underflowed)};
+  if (saturates(type, policy) || step.leads_to_zero(value.negative)) {
+    return {.bits = extreme_code(type, value.negative),
+            .events = static_cast<std::uint16_t>(event_saturated | event_inexact)};
   }
   if (type.format.has_infinity()) return {.bits = sign | infinity_code(type.format), .events = event_overflowed};
   return {.bits = nan_code(type, value.negative, 0), .events = event_overflowed | event_nan_made};
 }
 
-// D1, D2, D5, D13: rounds to nearest even as if the exponent range had no upper end, then tests the range.
-Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
+// D1, D2, D5, D13, D16: rounds as if the exponent range had no upper end, then tests the range.
+Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy, const RoundingStep& step) {
   const FloatFormat& format = type.format;
   const int leading = value.leading_exponent();
-  if (leading > format.max_exponent() + 1) return encode_beyond(value, type, policy);
+  if (leading > format.max_exponent() + 1) return encode_beyond(value, type, policy, step);
   const bool subnormal = leading < format.min_exponent();
   const int binade = subnormal ? format.min_exponent() : leading;
   const SplitMagnitude exact = split_at(value, binade - format.mantissa_bits);
 
   // A significand that rounds up to the next power of two carries into the exponent field: the code stays right.
-  const auto rounded = static_cast<std::uint64_t>(round_half_even(exact));
+  const auto kept = static_cast<std::uint64_t>(rounded(exact, value.negative, step));
   const auto exponent_field = static_cast<std::uint64_t>(subnormal ? 0 : leading + format.bias - 1);
-  const std::uint64_t code = (exponent_field << format.mantissa_bits) + rounded;
-  if (code > format.largest_code()) return encode_beyond(value, type, policy);
-  if (value.negative && !format.has_sign && code != 0) return encode_beyond(value, type, policy);
+  const std::uint64_t code = (exponent_field << format.mantissa_bits) + kept;
+  if (code > format.largest_code()) return encode_beyond(value, type, policy, step);
 
   Encoded result{.bits = code};
   if (exact.tail != Real::Tail::none) result.events |= event_inexact;
@@ -104,7 +102,7 @@ Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& pol
 }
 
 // D4, a format of powers of two only: tests the range of the value itself, then rounds.
-Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy) {
+Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Policy& policy, std::uint32_t random) {
   const FloatFormat& format = type.format;
   if (value.is_nan()) return {.bits = nan_code(type, false, 0)};
 
@@ -125,11 +123,33 @@ Encoded encode_power_of_two(const Real& value, const DTypeRow& type, const Polic
     const std::uint16_t overflowed = infinite ? 0 : event_overflowed;
     return {.bits = nan_code(type, false, 0), .events = static_cast<std::uint16_t>(event_nan_made | overflowed)};
   }
+  if (policy.rounding != Rounding::automatic) {
+    // The part of the number above its binade's power of two, of whose codes the last bits say which is even.
+    const auto code = static_cast<std::uint64_t>(leading + format.bias);
+    SplitMagnitude place = split_at(value, leading);
+    place.whole = code;
+    return {.bits = static_cast<std::uint64_t>(rounded(place, false, policy.step(Rounding::nearest_even, random))),
+            .events = exact ? std::uint16_t{0} : std::uint16_t{event_inexact}};
+  }
   bool up = !exact;
   if (policy.e8m0_rounding == RoundMode::down) up = false;
   if (policy.e8m0_rounding == RoundMode::nearest) up = (value.significand >> 126 & 1) != 0;
   return {.bits = static_cast<std::uint64_t>(leading + format.bias + (up ? 1 : 0)),
           .events = exact ? std::uint16_t{0} : std::uint16_t{event_inexact}};
+}
+
+Encoded encode_magnitude(const Real& value, const DTypeRow& type, const Policy& policy, const RoundingStep& step) {
+  switch (value.kind) {
+    case Real::Kind::nan:
+      return encode_nan(value, type, policy);
+    case Real::Kind::infinite:
+      return encode_infinite(value, type, policy);
+    case Real::Kind::finite:
+      return encode_finite(value, type, policy, step);
+    case Real::Kind::zero:
+      break;
+  }
+  return {.bits = value.negative && type.format.has_negative_zero() ? sign_bit(type) : 0};
 }
 
 }  // namespace
@@ -155,21 +175,21 @@ Real decode_float(DType from, std::uint64_t bits) noexcept {
   return Real::Finite(negative, significand, exponent_field - format.bias - format.mantissa_bits);
 }
 
-Encoded encode_float(const Real& value, DType to, const Policy& policy) noexcept {
+Encoded encode_float(const Real& value, DType to, const Policy& policy, std::uint32_t random) noexcept {
   const DTypeRow& type = row(to);
-  if (!type.format.has_sign && policy.invalid_is_error && value.is_below_zero()) return {.events = event_error};
-  if (!type.format.has_zero) return encode_power_of_two(value, type, policy);
-  switch (value.kind) {
-    case Real::Kind::nan:
-      return encode_nan(value, type, policy);
-    case Real::Kind::infinite:
-      return encode_infinite(value, type, policy);
-    case Real::Kind::finite:
-      return encode_finite(value, type, policy);
-    case Real::Kind::zero:
-      break;
-  }
-  return {.bits = value.negative && type.format.has_negative_zero() ? sign_bit(type) : 0};
+  const bool lacks_sign = !type.format.has_sign && value.is_below_zero();
+  if (lacks_sign && policy.invalid_is_error) return {.events = event_error};
+  if (!type.format.has_zero) return encode_power_of_two(value, type, policy, random);
+  const RoundingStep step = policy.step(Rounding::nearest_even, random);
+  if (!lacks_sign) return encode_magnitude(value, type, policy, step);
+  // D15: the magnitude.
+  if (policy.range == RangeRule::error) return {.events = event_error};
+  Real magnitude = value;
+  magnitude.negative = false;
+  Encoded encoded = encode_magnitude(magnitude, type, policy, step);
+  const bool changed = value.kind == Real::Kind::finite && (encoded.events & event_nan_made) == 0 && encoded.bits != 0;
+  encoded.events |= static_cast<std::uint16_t>(event_sign_lost | (changed ? event_inexact : 0));
+  return encoded;
 }
 
 }  // namespace tensorcast::codec

@@ -25,11 +25,10 @@ struct IntegerPart {
   bool rounded = false;
 };
 
-IntegerPart integer_part(const Real& value, IntRounding rounding) {
-  const bool to_nearest = rounding == IntRounding::nearest_even;
+IntegerPart integer_part(const Real& value, const RoundingStep& step) {
   if (value.exponent < 0) {
     const SplitMagnitude exact = split_at(value, 0);
-    const uint128 whole = to_nearest ? round_half_even(exact) : exact.whole;
+    const uint128 whole = rounded(exact, value.negative, step);
     return {.low_bits = static_cast<std::uint64_t>(whole),
             .fits_64_bits = whole >> 64 == 0,
             .rounded = exact.tail != Real::Tail::none};
@@ -37,8 +36,11 @@ IntegerPart integer_part(const Real& value, IntRounding rounding) {
   if (!value.sticky) {
     return {.low_bits = value.exponent < 64 ? static_cast<std::uint64_t>(value.significand) << value.exponent : 0};
   }
-  const SplitMagnitude low{.whole = value.integer_low_bits, .tail = value.fraction};
-  return {.low_bits = static_cast<std::uint64_t>(to_nearest ? round_half_even(low) : low.whole),
+  // Out of every range: what wraps of a stochastic result depends on the fraction's side of one half alone.
+  const SplitMagnitude low{.whole = value.integer_low_bits,
+                           .tail = value.fraction,
+                           .tail_bits = value.fraction >= Real::Tail::half ? 0x80000000 : 0};
+  return {.low_bits = static_cast<std::uint64_t>(rounded(low, value.negative, step)),
           .rounded = value.fraction != Real::Tail::none};
 }
 
@@ -57,8 +59,8 @@ Encoded encode_nonfinite(const Real& value, const DTypeRow& type, const Policy& 
   return {.bits = static_cast<std::uint64_t>(extreme) & code_mask(type), .events = event_saturated};
 }
 
-Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy) {
-  const IntegerPart part = integer_part(value, policy.int_rounding);
+Encoded encode_finite(const Real& value, const DTypeRow& type, const Policy& policy, std::uint32_t random) {
+  const IntegerPart part = integer_part(value, policy.step(Rounding::toward_zero, random));
   const int128 signed_part = value.negative ? -static_cast<int128>(part.low_bits) : static_cast<int128>(part.low_bits);
   if (part.fits_64_bits && signed_part >= lowest(type) && signed_part <= largest(type)) {
     return encoded(static_cast<std::uint64_t>(signed_part) & code_mask(type),
@@ -84,12 +86,12 @@ Real decode_integer(DType from, std::uint64_t bits) noexcept {
   return Real::Finite(value < 0, static_cast<uint128>(value < 0 ? -value : value), 0);
 }
 
-Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexcept {
+Encoded encode_integer(const Real& value, DType to, const Policy& policy, std::uint32_t random) noexcept {
   switch (value.kind) {
     case Real::Kind::zero:
       return {};
     case Real::Kind::finite:
-      return encode_finite(value, row(to), policy);
+      return encode_finite(value, row(to), policy, random);
     case Real::Kind::infinite:
     case Real::Kind::nan:
       break;

@@ -11,8 +11,9 @@
 
 namespace tensorcast::codec {
 
-// Precondition of both: the type is of the integer family.
+// Precondition of both: the type is of the integer family. `random`: the element's word, of stochastic rounding.
 [[nodiscard]] Real decode_integer(DType from, std::uint64_t bits) noexcept;
-[[nodiscard]] Encoded encode_integer(const Real& value, DType to, const Policy& policy) noexcept;
+[[nodiscard]] Encoded encode_integer(const Real& value, DType to, const Policy& policy,
+                                     std::uint32_t random = 0) noexcept;
 
 }  // namespace tensorcast::codec

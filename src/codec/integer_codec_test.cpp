@@ -45,14 +45,14 @@ TEST(IntegerCodec, TruncatesTowardZero) {
 }
 
 TEST(IntegerCodec, NearestEvenRoundsTiesToEven) {
-  const Policy nearest{.int_rounding = IntRounding::nearest_even};
+  const Policy nearest{.rounding = Rounding::nearest_even};
   EXPECT_EQ(integer(0.5, DType::int8, nearest), 0);
   EXPECT_EQ(integer(1.5, DType::int8, nearest), 2);
   EXPECT_EQ(integer(2.5, DType::int8, nearest), 2);
   EXPECT_EQ(integer(-2.5, DType::int8, nearest), -2);
   EXPECT_EQ(integer(std::nextafter(2.5, 3.0), DType::int8, nearest), 3);
   EXPECT_EQ(integer(1e-300, DType::int8, nearest), 0);
-  const Policy strict_nearest{.range = RangeRule::error, .int_rounding = IntRounding::nearest_even};
+  const Policy strict_nearest{.range = RangeRule::error, .rounding = Rounding::nearest_even};
   EXPECT_EQ(integer(255.4, DType::uint8, strict_nearest), 255);
   EXPECT_EQ(from_double(255.5, DType::uint8, strict_nearest).events, event_error);
   EXPECT_EQ(integer(-0.5, DType::uint8, strict_nearest), 0);

@@ -109,6 +109,46 @@ RangeRule range_rule(const CastOptions& options, DType from, DType to, int opset
   return (to_integer || to_float) && may_matter ? wanted : RangeRule::wrap;
 }
 
+// Reports whether `to` has every number of `from`, so that none is rounded or out of range.
+bool has_all_numbers(const DTypeRow& from, const DTypeRow& to) {
+  if (from.family == Family::text || to.family != Family::floating || may_be_out_of_range(from, to)) return false;
+  const int digits = from.family == Family::floating ? from.format.mantissa_bits + 1 : from.bits;
+  const int last_place = from.family == Family::floating ? from.format.min_exponent() - from.format.mantissa_bits : 0;
+  return to.format.has_zero && digits <= to.format.mantissa_bits + 1 &&
+         last_place >= to.format.min_exponent() - to.format.mantissa_bits;
+}
+
+// The word that changes a result; automatic if it is what the target does anyway.
+Rounding word_of(const CastOptions& options, const DTypeRow& from, const DTypeRow& to) {
+  const bool is_scaled = options.scale != 1.0;
+  const Rounding word = options.rounding;
+  if (word == Rounding::automatic || (from.id == to.id && !is_scaled) || to.family == Family::text)
+    return Rounding::automatic;
+  if (to.family == Family::integer) {
+    return word == Rounding::toward_zero || (is_whole(from.family) && !is_scaled) ? Rounding::automatic : word;
+  }
+  if (to.family != Family::floating) return Rounding::automatic;
+  if (to.format.has_zero)
+    return word == Rounding::nearest_even || (!is_scaled && has_all_numbers(from, to)) ? Rounding::automatic : word;
+  const bool has_mode = word != Rounding::nearest_even && word != Rounding::to_odd && word != Rounding::stochastic;
+  return has_mode ? Rounding::automatic : word;
+}
+
+// D16: the words that are modes of float8_e8m0fnu, whose numbers are positive.
+RoundMode e8m0_mode(const CastOptions& options) {
+  switch (options.rounding) {
+    case Rounding::nearest_away:
+      return RoundMode::nearest;
+    case Rounding::toward_zero:
+    case Rounding::toward_negative:
+      return RoundMode::down;
+    case Rounding::toward_positive:
+      return RoundMode::up;
+    default:
+      return options.round_mode;
+  }
+}
+
 int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_known_opset : options.opset; }
 
 }  // namespace
@@ -118,6 +158,16 @@ Result<void> check_options(const CastOptions& options, DType from, DType to) {
   const int opset = opset_of(options);
   TRY(check_types(from, to, opset));
   if (!has_attributes(options, opset)) return newer_attribute(options, opset);
+  if (options.seed != 0 && options.rounding != Rounding::stochastic) {
+    return invalid(formatted("seed is {}, but only rounding=stochastic has one", options.seed));
+  }
+  const bool has_two = options.rounding != Rounding::automatic && options.round_mode != CastOptions{}.round_mode;
+  if (has_two && to == DType::float8_e8m0fnu) {
+    return invalid("round_mode must not be given with rounding, which says how float8_e8m0fnu is rounded, too");
+  }
+  if (to == DType::string && options.inexact == Inexact::error && options.float_string == FloatString::g8) {
+    return invalid("eight digits do not say every number, which inexact=error would have to refuse");
+  }
   if (to == DType::string && options.scale != 1.0) return invalid("a cast to string has no scale");
   return {};
 }
@@ -137,8 +187,10 @@ Policy policy_of(const CastOptions& options, DType from, DType to) noexcept {
     policy.saturate = true;
     policy.range = RangeRule::wrap;
   }
-  policy.int_rounding = options.int_rounding;
-  policy.e8m0_rounding = options.round_mode;
+  policy.inexact_is_error = options.inexact == Inexact::error;
+  policy.rounding = word_of(options, row(from), row(to));
+  policy.seed = policy.rounding == Rounding::stochastic ? options.seed : 0;
+  policy.e8m0_rounding = e8m0_mode(options);
   policy.float_string = options.float_string;
   policy.scale = options.scale;
   return policy;

@@ -35,7 +35,7 @@ TEST(Policy, RefusesValuesThatNoOptionHas) {
   wrong[0].opset = 99;
   wrong[1].opset = -1;
   wrong[2].round_mode = static_cast<RoundMode>(3);
-  wrong[3].int_rounding = static_cast<IntRounding>(-1);
+  wrong[3].rounding = static_cast<Rounding>(-1);
   wrong[4].out_of_range = static_cast<OutOfRange>(-1);
   wrong[5].fnuz_inf = static_cast<FnuzInf>(2);
   wrong[6].float_string = static_cast<FloatString>(3);
@@ -90,7 +90,10 @@ TEST(Policy, ValuesThatDoNotExistAreRefused) {
       {.round_mode = static_cast<RoundMode>(3)},
       {.round_mode = static_cast<RoundMode>(-1)},
       {.out_of_range = static_cast<OutOfRange>(4)},
-      {.int_rounding = static_cast<IntRounding>(2)},
+      {.rounding = static_cast<Rounding>(8)},
+      {.seed = 1},
+      {.rounding = Rounding::to_odd, .seed = 1},
+      {.inexact = static_cast<Inexact>(2)},
       {.invalid = static_cast<Invalid>(2)},
       {.fnuz_inf = static_cast<FnuzInf>(2)},
       {.float_string = static_cast<FloatString>(3)},
@@ -104,6 +107,8 @@ TEST(Policy, ValuesThatDoNotExistAreRefused) {
   }
   EXPECT_EQ(refusal({}, DType::uint1, DType::float32).code, ErrorCode::unsupported);
   EXPECT_EQ(refusal({.scale = 2.0}, DType::float32, DType::string).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refusal({.float_string = FloatString::g8, .inexact = Inexact::error}, DType::float64, DType::string).code,
+            ErrorCode::invalid_argument);
   EXPECT_TRUE(resolve_policy({.scale = 0.0}, DType::float32, DType::int8).ok());
 }
 
@@ -180,11 +185,35 @@ TEST(Policy, Float6CameWithOpset28) {
   }
 }
 
+TEST(Policy, WordsThatChangeNothingAreNone) {
+  const auto word = [](Rounding rounding, DType from, DType to) {
+    return static_cast<Rounding>(resolved({.rounding = rounding}, from, to).rounding);
+  };
+  EXPECT_EQ(word(Rounding::toward_zero, DType::float32, DType::int8), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::nearest_even, DType::float32, DType::float16), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::float16, DType::float32), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::float8_e5m2, DType::float16), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::int64, DType::int8), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::float32, DType::boolean), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::float32, DType::string), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::to_odd, DType::int16, DType::float16), Rounding::to_odd);
+  EXPECT_EQ(word(Rounding::to_odd, DType::int8, DType::float16), Rounding::automatic);
+  EXPECT_EQ(word(Rounding::toward_zero, DType::bfloat16, DType::float16), Rounding::toward_zero);
+  EXPECT_EQ(resolved({.rounding = Rounding::to_odd, .scale = 2.0}, DType::float16, DType::float16).rounding,
+            Rounding::to_odd);
+  EXPECT_EQ(resolved({.rounding = Rounding::toward_negative}, DType::float32, DType::float8_e8m0fnu).e8m0_rounding,
+            RoundMode::down);
+  EXPECT_EQ(
+      refusal({.round_mode = RoundMode::down, .rounding = Rounding::to_odd}, DType::float32, DType::float8_e8m0fnu)
+          .code,
+      ErrorCode::invalid_argument);
+}
+
 TEST(Policy, OptionsArriveAsTheyAre) {
   const CastOptions options{.saturate = false,
                             .round_mode = RoundMode::nearest,
                             .out_of_range = OutOfRange::error,
-                            .int_rounding = IntRounding::nearest_even,
+                            .rounding = Rounding::nearest_even,
                             .invalid = Invalid::error,
                             .float_string = FloatString::g8,
                             .scale = -0.5};
@@ -192,7 +221,7 @@ TEST(Policy, OptionsArriveAsTheyAre) {
   EXPECT_FALSE(policy.saturate);
   EXPECT_TRUE(policy.invalid_is_error);
   EXPECT_EQ(policy.range, RangeRule::error);
-  EXPECT_EQ(policy.int_rounding, IntRounding::nearest_even);
+  EXPECT_EQ(policy.rounding, Rounding::nearest_even);
   EXPECT_EQ(policy.e8m0_rounding, RoundMode::nearest);
   EXPECT_EQ(policy.float_string, FloatString::g8);
   EXPECT_EQ(policy.scale, -0.5);

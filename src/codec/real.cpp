@@ -39,18 +39,48 @@ Real Real::Finite(bool negative, uint128 magnitude, int exponent, bool sticky) n
 
 SplitMagnitude split_at(const Real& value, int place) noexcept {
   const int shift = place - value.exponent;
-  if (shift > 128) return {.whole = 0, .tail = Real::Tail::below_half};
+  if (shift > 128) {
+    const uint128 first_bits = shift < 160 ? value.significand >> (shift - 32) : 0;
+    return {.whole = 0, .tail = Real::Tail::below_half, .tail_bits = static_cast<std::uint32_t>(first_bits)};
+  }
   const uint128 whole = shift == 128 ? 0 : value.significand >> shift;
   const uint128 half = uint128{1} << (shift - 1);
   const uint128 cut = value.significand & (half | (half - 1));
   if (cut == 0 && !value.sticky) return {.whole = whole, .tail = Real::Tail::none};
-  if (cut < half) return {.whole = whole, .tail = Real::Tail::below_half};
-  return {.whole = whole, .tail = cut == half && !value.sticky ? Real::Tail::half : Real::Tail::above_half};
+  const auto first_bits = static_cast<std::uint32_t>(shift < 32 ? cut << (32 - shift) : cut >> (shift - 32));
+  if (cut < half) return {.whole = whole, .tail = Real::Tail::below_half, .tail_bits = first_bits};
+  return {.whole = whole,
+          .tail = cut == half && !value.sticky ? Real::Tail::half : Real::Tail::above_half,
+          .tail_bits = first_bits};
 }
 
-uint128 round_half_even(const SplitMagnitude& magnitude) noexcept {
-  const bool odd = (magnitude.whole & 1) != 0;
-  const bool up = magnitude.tail == Real::Tail::above_half || (magnitude.tail == Real::Tail::half && odd);
+uint128 rounded(const SplitMagnitude& magnitude, bool negative, const RoundingStep& step) noexcept {
+  using Tail = Real::Tail;
+  const bool is_odd = (magnitude.whole & 1) != 0;
+  bool up = false;
+  switch (step.word) {
+    case Rounding::automatic:
+    case Rounding::nearest_even:
+      up = magnitude.tail == Tail::above_half || (magnitude.tail == Tail::half && is_odd);
+      break;
+    case Rounding::nearest_away:
+      up = magnitude.tail >= Tail::half;
+      break;
+    case Rounding::toward_zero:
+      break;
+    case Rounding::toward_positive:
+      up = magnitude.tail != Tail::none && !negative;
+      break;
+    case Rounding::toward_negative:
+      up = magnitude.tail != Tail::none && negative;
+      break;
+    case Rounding::to_odd:
+      up = magnitude.tail != Tail::none && !is_odd;
+      break;
+    case Rounding::stochastic:
+      up = magnitude.tail_bits > ~step.random;
+      break;
+  }
   return magnitude.whole + (up ? 1 : 0);
 }
 

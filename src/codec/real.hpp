@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "tensorcast/cast.hpp"
+
 namespace tensorcast::codec {
 
 using uint128 = unsigned __int128;
@@ -50,13 +52,26 @@ struct Real {
 struct SplitMagnitude {
   uint128 whole = 0;
   Real::Tail tail = Real::Tail::none;
+  std::uint32_t tail_bits = 0;  // the first 32 bits of the tail
 };
 
 // Precondition: finite, and place > value.exponent.
 [[nodiscard]] SplitMagnitude split_at(const Real& value, int place) noexcept;
 
-// Rounds to nearest, ties to even.
-[[nodiscard]] uint128 round_half_even(const SplitMagnitude& magnitude) noexcept;
+// How one number is rounded (D16). `random`: the element's word, of stochastic rounding.
+struct RoundingStep {
+  Rounding word = Rounding::nearest_even;  // not automatic
+  std::uint32_t random = 0;
+
+  // Reports whether no number of this sign becomes greater in magnitude: numbers beyond the largest become the largest.
+  [[nodiscard]] bool leads_to_zero(bool negative) const noexcept {
+    return word == Rounding::toward_zero || word == Rounding::to_odd ||
+           word == (negative ? Rounding::toward_positive : Rounding::toward_negative);
+  }
+};
+
+// Even is a number whose last bit is 0, `negative` the sign of the whole number.
+[[nodiscard]] uint128 rounded(const SplitMagnitude& magnitude, bool negative, const RoundingStep& step) noexcept;
 
 [[nodiscard]] Real scaled(const Real& value, double scale) noexcept;  // exact product, or 128 bits plus sticky
 

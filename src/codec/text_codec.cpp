@@ -123,17 +123,18 @@ Result<Real> decode_text(std::string_view text, double scale) {
   return guarded([&]() -> Result<Real> { return to_real(*number, scale); });
 }
 
-Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& policy) {
+Result<std::uint64_t> cast_text(std::string_view text, DType to, const Policy& policy, std::uint32_t random) {
   const std::string_view trimmed = trim(text);
   if (to == DType::boolean) {
     if (const std::optional<bool> truth = scan_bool_word(trimmed)) return *truth && policy.scale != 0.0 ? 1u : 0u;
   }
   const Real value = TRY(decode_text(trimmed, policy.scale));
-  const Encoded encoded = encode(value, to, policy);
+  const Encoded encoded = encode(value, to, policy, random);
   if ((encoded.events & event_error) == 0) return encoded.bits;
   std::string factor = policy.scale == 1.0 ? "" : formatted(" times scale {}", policy.scale);
-  return Error{.code = ErrorCode::out_of_range,
-               .message = formatted("value {}{} does not fit {} (from string)", quotable(trimmed), factor, name(to))};
+  return Error{
+      .code = ErrorCode::out_of_range,
+      .message = formatted("value {}{} {} {} (from string)", quotable(trimmed), factor, refusal(policy), name(to))};
 }
 
 }  // namespace tensorcast::codec

@@ -104,7 +104,7 @@ TEST(TextToInteger, ReadsTheExactValue) {
   EXPECT_EQ(code_of("18446744073709551615", DType::uint64), ~std::uint64_t{0});
   EXPECT_EQ(code_of("9007199254740993", DType::int64), 9007199254740993u);
   EXPECT_EQ(code_of("0.9999999999999999999999999999999999999999999999999999", DType::int8), 0u);
-  const Policy nearest{.int_rounding = IntRounding::nearest_even};
+  const Policy nearest{.rounding = Rounding::nearest_even};
   EXPECT_EQ(code_of("2.5", DType::int8, nearest), 2u);
   EXPECT_EQ(code_of("2.50000000000000000000000000000000000000000000000001", DType::int8, nearest), 3u);
 }
@@ -118,7 +118,7 @@ TEST(TextToInteger, WrapsBeyond128Bits) {
   const std::string nines(500, '9');  // -1 modulo 2^64, as 10^500 is a multiple of it
   EXPECT_EQ(code_of(nines, DType::uint64), ~std::uint64_t{0});
   EXPECT_EQ(code_of(nines + ".25", DType::uint64), ~std::uint64_t{0});
-  const Policy nearest{.int_rounding = IntRounding::nearest_even};
+  const Policy nearest{.rounding = Rounding::nearest_even};
   EXPECT_EQ(code_of(nines + ".49", DType::uint64, nearest), ~std::uint64_t{0});
   EXPECT_EQ(code_of(nines + ".5", DType::uint64, nearest), 0u);  // odd: the tie goes up
   EXPECT_EQ(code_of(power_of_ten(41) + ".5", DType::uint64, nearest), code_of("1e41", DType::uint64, nearest));

@@ -76,8 +76,11 @@ Result<Source> read_source(std::string_view literal, DType from, const CastOptio
   if (is_code(literal)) {
     source.code = TRY(parse_code(literal, from));
   } else if (typed) {
-    CastOptions unscaled = options;
+    CastOptions unscaled = options;  // the word is of the conversion that is explained
     unscaled.scale = 1.0;
+    unscaled.rounding = Rounding::automatic;
+    unscaled.seed = 0;
+    unscaled.inexact = Inexact::automatic;
     const Policy policy = TRY(codec::resolve_policy(unscaled, DType::float64, from));
     source.code = TRY(codec::cast_text(literal, from, policy));
   } else {
@@ -120,8 +123,10 @@ std::vector<std::string> event_names(const Encoded& encoded, DType to, const Pol
   if (happened(codec::event_saturated)) names.emplace_back("saturated");
   if (happened(codec::event_wrapped)) names.emplace_back("wrapped");
   if (happened(codec::event_underflowed)) names.emplace_back("underflowed");
+  if (happened(codec::event_sign_lost)) names.emplace_back("sign lost");
   if (names.empty() && happened(codec::event_inexact)) {
-    const bool truncates = family(to) == Family::integer && policy.int_rounding == IntRounding::trunc;
+    const bool truncates = family(to) == Family::integer &&
+                           (policy.rounding == Rounding::automatic || policy.rounding == Rounding::toward_zero);
     names.emplace_back(truncates ? "truncated" : "rounded");
   }
   // An overflow to NaN and a NaN that was made are one event to a reader.

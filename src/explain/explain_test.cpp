@@ -81,7 +81,7 @@ TEST(Explain, NamesWhatHappened) {
   EXPECT_EQ(explained("1e6", DType::float16, error).error, "value 1e6 does not fit float16");
   EXPECT_EQ(explained("1e999", DType::float64, error).error, "value 1e999 does not fit float64");
   EXPECT_EQ(explained("2.7", DType::int8).events, Events{"truncated"});
-  EXPECT_EQ(explained("2.7", DType::int8, {.int_rounding = IntRounding::nearest_even}).events, Events{"rounded"});
+  EXPECT_EQ(explained("2.7", DType::int8, {.rounding = Rounding::nearest_even}).events, Events{"rounded"});
   EXPECT_EQ(explained("nan", DType::int8).events, Events{"NaN lost"});
   EXPECT_EQ(explained("-inf", DType::float8_e4m3fn, {.saturate = false}).events, Events{"NaN made"});
 }

@@ -59,7 +59,7 @@ std::vector<CastOptions> option_sets() {
   sets.push_back({.round_mode = RoundMode::down});
   sets.push_back({.out_of_range = OutOfRange::saturate});
   sets.push_back({.out_of_range = OutOfRange::error});
-  sets.push_back({.int_rounding = IntRounding::nearest_even});
+  sets.push_back({.inexact = Inexact::error});
   sets.push_back({.invalid = Invalid::error});
   sets.push_back({.opset = 21, .out_of_range = OutOfRange::wrap, .fnuz_inf = FnuzInf::flt_max});
   sets.push_back({.saturate = false, .out_of_range = OutOfRange::saturate});

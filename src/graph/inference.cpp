@@ -92,6 +92,9 @@ Result<void> check_arity(const GraphNode& node) {
 }
 
 Result<void> check_cast(const CastOptions& options, DType from, DType to) {
+  if (options.rounding != Rounding::automatic) {
+    return invalid("rounding is not an attribute of ONNX's Cast, so no node has it", "cast arrays and files with it");
+  }
   for (const DType dtype : {from, to}) {
     if (!is_castable(dtype) || is_onnx(dtype)) continue;
     return unsupported(fmt::format("{} is not a type of ONNX, so no node has it", name(dtype)),

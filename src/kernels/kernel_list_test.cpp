@@ -89,7 +89,7 @@ TEST(Environment, KernelsDoNotDependOnTheCallers) {
   for (const Target target : supported_targets()) {
     for (const Kernel& kernel : kernels(target)) {
       constexpr std::size_t count = 160, few = 11;
-      const codec::Policy rounding{.int_rounding = IntRounding::nearest_even};
+      const codec::Policy rounding{.rounding = Rounding::nearest_even};
       {
         std::vector<std::byte> table(storage_bytes(kernel.to, 1));
         kernel.run(src.data(), table.data(), 1, rounding);  // the reference fills tables

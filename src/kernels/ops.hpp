@@ -13,6 +13,7 @@
 #include "kernels/compare.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/multiply.hpp"
+#include "kernels/rounding.hpp"
 #include "kernels/runs.hpp"
 #include "tensorcast/target.hpp"
 
@@ -31,6 +32,9 @@ struct Ops {
   byte_table::Loops (*table_loops)() noexcept;
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
+  // Numbers rounded by the words of D16, and the random words of elements.
+  const Rounders* rounders;
+  RandomWordsFn random_words;
   // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
   ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;
   // As the function for bfloat16 to bfloat16 in runs of 32, which have a scale each and no zero or bias, if all scales

@@ -43,7 +43,7 @@ std::vector<double> boundaries(DType to, std::mt19937_64& random) {
 Bytes neighbourhoods(DType from, const std::vector<double>& numbers, std::size_t& elements) {
   codec::Policy saturating;
   saturating.range = codec::RangeRule::saturate;
-  saturating.int_rounding = IntRounding::nearest_even;
+  saturating.rounding = Rounding::nearest_even;
   std::vector<std::uint64_t> codes;
   for (const double number : numbers) {
     for (const double both : {number, -number}) {

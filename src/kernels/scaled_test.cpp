@@ -57,7 +57,7 @@ std::vector<codec::Policy> scaled_policies(double scale) {
     policy.scale = scale;
     policy.saturate = saturate;
     policy.keeps_infinity = saturate;
-    policy.int_rounding = saturate ? IntRounding::trunc : IntRounding::nearest_even;
+    policy.rounding = saturate ? Rounding::automatic : Rounding::nearest_even;
     policy.range = saturate ? codec::RangeRule::saturate : codec::RangeRule::wrap;
     policy.e8m0_rounding = saturate ? RoundMode::up : RoundMode::nearest;
     result.push_back(policy);

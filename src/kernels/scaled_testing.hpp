@@ -24,7 +24,7 @@ inline codec::Policy policy_of(std::size_t index, double scale) {
   codec::Policy policy;
   policy.scale = scale;
   policy.saturate = index % 2 == 0;
-  policy.int_rounding = index % 4 == 1 || index % 4 == 2 ? IntRounding::nearest_even : IntRounding::trunc;
+  policy.rounding = index % 4 == 1 || index % 4 == 2 ? Rounding::nearest_even : Rounding::automatic;
   policy.range = index % 4 < 2 ? codec::RangeRule::wrap : codec::RangeRule::saturate;
   policy.keeps_infinity = index % 4 == 2;
   policy.float4_nan_is_zero = index % 4 != 3;

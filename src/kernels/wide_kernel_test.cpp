@@ -77,7 +77,7 @@ std::vector<NamedPolicy> policies(DType from, DType to) {
         add(std::string(saturate ? "saturate" : "wrap") + (nearest ? " nearest" : " trunc"),
             [=](codec::Policy& policy) {
               policy.range = saturate ? codec::RangeRule::saturate : codec::RangeRule::wrap;
-              policy.int_rounding = nearest ? IntRounding::nearest_even : IntRounding::trunc;
+              policy.rounding = nearest ? Rounding::nearest_even : Rounding::automatic;
             });
       }
     }
@@ -324,10 +324,10 @@ TEST_P(WideKernel, SaturatesWithAndWithoutNumbersBeyondInt32) {
       }
     }
     const Bytes src = pack(from, codes);
-    for (const IntRounding rounding : {IntRounding::trunc, IntRounding::nearest_even}) {
+    for (const Rounding rounding : {Rounding::automatic, Rounding::nearest_even}) {
       codec::Policy policy;
       policy.range = codec::RangeRule::saturate;
-      policy.int_rounding = rounding;
+      policy.rounding = rounding;
       Bytes expected(storage_bytes(to, codes.size()));
       ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, codes.size(), policy));
       for (const Target target : supported_targets()) {

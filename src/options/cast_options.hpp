@@ -11,6 +11,18 @@ namespace tensorcast::options {
 // newest_opset() as a constant.
 inline constexpr int newest_known_opset = 28;
 
+// D16. Zarr and P3109 spell some of them otherwise.
+inline constexpr Words roundings({"auto", "nearest_even", "nearest_away", "toward_zero", "toward_positive",
+                                  "toward_negative", "to_odd", "stochastic"},
+                                 {{"nearest-even", 1},
+                                  {"nearest-away", 2},
+                                  {"towards-zero", 3},
+                                  {"trunc", 3},
+                                  {"towards-positive", 4},
+                                  {"up", 4},
+                                  {"towards-negative", 5},
+                                  {"down", 5}});
+
 // In the order in which interfaces list them. CastOptions has the defaults.
 inline constexpr std::tuple cast_options{
     option("opset", &CastOptions::opset, &tc_cast_options::opset,
@@ -31,8 +43,10 @@ inline constexpr std::tuple cast_options{
                     "``\"wrap\"`` are "
                     "ONNX's rules: integers wrap, floats become infinity or as ``saturate`` says",
             .convert_help = "numbers out of the target's range (default: to an integer type, error; else auto)"}),
-    option("int_rounding", &CastOptions::int_rounding, &tc_cast_options::int_rounding,
-           {.words = {"trunc", "nearest_even"}, .help = "fractions on the way to integers (default {})"}),
+    option("rounding", &CastOptions::rounding, &tc_cast_options::rounding,
+           {.words = roundings,
+            .help = "which neighbour a number between two of the target's becomes (default {}: integers toward_zero, "
+                    "floats nearest_even, float8_e8m0fnu as round_mode says)"}),
     option("invalid", &CastOptions::invalid, &tc_cast_options::invalid,
            {.words = {"default", "error"},
             .help = "NaN and Inf to integers, NaN to float4, negatives to unsigned floats"}),
@@ -45,6 +59,13 @@ inline constexpr std::tuple cast_options{
            {.may_be_array = true,
             .help = "multiply by X before the one rounding (default {})",
             .more = "An array that broadcasts to the shape of ``x`` has a scale for each row, channel or element"}),
+    option("seed", &CastOptions::seed, &tc_cast_options::seed,
+           {.help = "of stochastic rounding (default {}), whose bits depend on it and on the places of elements alone",
+            .metavar = "N"}),
+    option("inexact", &CastOptions::inexact, &tc_cast_options::inexact,
+           {.words = {"auto", "error"},
+            .help = "numbers whose value would change: rounded, or refused (error)",
+            .flag = "on_inexact"}),
 };
 
 }  // namespace tensorcast::options

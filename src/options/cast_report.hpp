@@ -40,6 +40,8 @@ inline constexpr std::tuple cast_report{
                  "Was NaN, became a number."},
     ReportNumber{"wrapped", &CastReport::wrapped, &tc_cast_report::wrapped, Merged::sum,
                  "Out of the target integer's range, kept the low bits."},
+    ReportNumber{"sign_lost", &CastReport::sign_lost, &tc_cast_report::sign_lost, Merged::sum,
+                 "Below zero, became its magnitude in a type without sign."},
     ReportNumber{"max_abs_error", &CastReport::max_abs_error, &tc_cast_report::max_abs_error, Merged::largest,
                  "Over elements finite in and out."},
     ReportNumber{"max_rel_error", &CastReport::max_rel_error, &tc_cast_report::max_rel_error, Merged::largest,

@@ -2,9 +2,11 @@
 // How a list describes the members of a struct, so that every interface shows them from one place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -14,14 +16,37 @@
 
 namespace tensorcast::options {
 
+// Another spelling of a word, which texts may have and nothing prints.
+struct Synonym {
+  const char* word = nullptr;
+  int number = 0;
+};
+
 // The words of an enum, in the order of its numbers, which begin at 0.
 struct Words {
-  std::array<const char*, 6> word = {};
+  std::array<const char*, 8> word = {};
+  std::array<Synonym, 8> synonyms = {};
+
+  constexpr Words() = default;
+  constexpr Words(std::initializer_list<const char*> words, std::initializer_list<Synonym> others = {}) {
+    std::copy(words.begin(), words.end(), word.begin());
+    std::copy(others.begin(), others.end(), synonyms.begin());
+  }
 
   [[nodiscard]] constexpr std::size_t size() const {
     std::size_t count = 0;
     while (count < word.size() && word[count] != nullptr) ++count;
     return count;
+  }
+  // The number of a word or a synonym; -1 if there is none.
+  [[nodiscard]] constexpr int find(std::string_view text) const {
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (text == word[i]) return static_cast<int>(i);
+    }
+    for (const Synonym& synonym : synonyms) {
+      if (synonym.word != nullptr && text == synonym.word) return synonym.number;
+    }
+    return -1;
   }
   [[nodiscard]] constexpr const char* const* begin() const { return word.data(); }
   [[nodiscard]] constexpr const char* const* end() const { return word.data() + size(); }

@@ -63,8 +63,8 @@ Magnitude distance(const codec::Real& x, const codec::Real& y) {
 
 }  // namespace
 
-CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy) {
-  const codec::Encoded encoded = codec::cast_code(from, code, to, policy);
+CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy, std::uint32_t random) {
+  const codec::Encoded encoded = codec::cast_code(from, code, to, policy, random);
   codec::Real exact = codec::decode(from, code);
   if (policy.scale != 1.0) exact = codec::scaled(exact, policy.scale);
   const codec::Real result = codec::decode(to, encoded.bits);
@@ -88,6 +88,7 @@ void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& rep
   report.nan_made += count(codec::event_nan_made);
   report.nan_lost += count(codec::event_nan_lost);
   report.wrapped += count(codec::event_wrapped);
+  report.sign_lost += count(codec::event_sign_lost);
   report.max_abs_error = std::max(report.max_abs_error, outcome.error);
   report.max_rel_error = std::max(report.max_rel_error, outcome.relative_error);
 }

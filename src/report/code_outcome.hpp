@@ -17,7 +17,9 @@ struct CodeOutcome {
   double relative_error = 0.0;  // 0 if the source is
 };
 
-[[nodiscard]] CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy);
+// `random`: the element's word, of stochastic rounding.
+[[nodiscard]] CodeOutcome code_outcome(DType from, std::uint64_t code, DType to, const codec::Policy& policy,
+                                       std::uint32_t random = 0);
 
 // Adds the counts and the maxima of `times` elements.
 void add_counts(const CodeOutcome& outcome, std::uint64_t times, CastReport& report);

@@ -42,6 +42,17 @@ void count_each(const std::byte* data, std::size_t bytes, ByteCounts& counts) {
   for (; at < bytes; ++at) ++counts.bytes[0][static_cast<std::uint8_t>(data[at])];
 }
 
+template <class Number>
+std::uint64_t count_below_zero(const std::byte* numbers, std::size_t count) {
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Number x;
+    std::memcpy(&x, numbers + i * sizeof x, sizeof x);
+    below += x < 0 ? 1 : 0;
+  }
+  return below;
+}
+
 }  // namespace
 
 void ReportAccumulator::merge(const ReportAccumulator& other) {
@@ -58,9 +69,16 @@ void ReportAccumulator::merge(const ReportAccumulator& other) {
 }
 
 Reporter::Reporter(DType from, DType to, const codec::Policy& policy, Target target)
-    : from_(from), to_(to), policy_(policy), target_(target), rules_(rules_of(to, policy)) {
+    : from_(from),
+      to_(to),
+      policy_(policy),
+      target_(target),
+      loses_signs_(family(to) == Family::floating && !row(to).format.has_sign && row(to).format.has_zero),
+      rules_(rules_of(to, policy)) {
   const bool is_scaled = policy.scale != 1.0;
-  if (bit_width(from) <= 8) {
+  if (policy.rounding == Rounding::stochastic || (policy.has_word(row(to)) && bit_width(from) > 8)) {
+    method_ = Method::reference;
+  } else if (bit_width(from) <= 8) {
     method_ = Method::histogram;
   } else if (is_scaled || is_long_integer(from) || is_long_integer(to)) {
     method_ = Method::sums;
@@ -79,10 +97,12 @@ void Reporter::add(const ConvertedPiece& piece, ReportAccumulator& accumulator) 
   }
   const std::size_t elements = method_ == Method::float32 ? 2 * block_elements : block_elements;
   for_each_block(piece, elements, [&](const ConvertedPiece& block) {
-    if (method_ == Method::sums) {
+    if (method_ == Method::reference) {
+      add_by_reference(block, accumulator.by_reference);
+    } else if (method_ == Method::sums) {
       compare_sums(block, accumulator);
     } else {
-      compare(block, accumulator.sums);
+      compare(block, accumulator);
     }
   });
 }
@@ -91,7 +111,7 @@ template <class Function>
 void Reporter::for_each_block(const ConvertedPiece& piece, std::size_t elements, Function function) const {
   for (std::size_t first = 0; first < piece.count; first += elements) {
     function(ConvertedPiece{piece.source + storage_bytes(from_, first), piece.result + storage_bytes(to_, first),
-                            std::min(elements, piece.count - first)});
+                            std::min(elements, piece.count - first), piece.first + first});
   }
 }
 
@@ -115,14 +135,17 @@ void Reporter::add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts)
   for (std::size_t i = bytes * per_byte; i < piece.count; ++i) ++counts.codes[codec::load_code(from_, piece.source, i)];
 }
 
-void Reporter::compare(const ConvertedPiece& block, kernels::CompareSums& sums) const {
+void Reporter::compare(const ConvertedPiece& block, ReportAccumulator& accumulator) const {
   Buffer source, result;
   const bool is_float32 = method_ == Method::float32;
   const DType as = is_float32 ? DType::float32 : DType::float64;
   const kernels::ComparedPairs pairs = {.source = decode(target_, from_, block.source, block.count, as, source.bytes()),
                                         .result = decode(target_, to_, block.result, block.count, as, result.bytes())};
   const kernels::Ops& ops = kernels::ops_of(target_);
-  (is_float32 ? ops.compare_float32 : ops.compare_float64)(pairs, block.count, rules_, sums);
+  (is_float32 ? ops.compare_float32 : ops.compare_float64)(pairs, block.count, rules_, accumulator.sums);
+  if (!loses_signs_) return;
+  accumulator.by_reference.sign_lost += is_float32 ? count_below_zero<float>(pairs.source, block.count)
+                                                   : count_below_zero<double>(pairs.source, block.count);
 }
 
 void Reporter::compare_sums(const ConvertedPiece& block, ReportAccumulator& accumulator) const {
@@ -149,13 +172,15 @@ void Reporter::compare_sums(const ConvertedPiece& block, ReportAccumulator& accu
     if (!is_exact) return add_by_reference(block, accumulator.by_reference);
     low = source_low.numbers.data();
   }
+  if (loses_signs_) accumulator.by_reference.sign_lost += count_below_zero<double>(source.bytes(), block.count);
   const double* const low_of_result = as_sums(to_, block.result, result, result_low);
   ops.compare_float64({source.bytes(), result.bytes(), low, low_of_result}, block.count, rules_, accumulator.sums);
 }
 
 void Reporter::add_by_reference(const ConvertedPiece& block, CastReport& report) const {
   for (std::size_t i = 0; i < block.count; ++i) {
-    add_outcome(code_outcome(from_, codec::load_code(from_, block.source, i), to_, policy_), 1, report);
+    const std::uint32_t random = codec::random_of(policy_, block.first + i);
+    add_outcome(code_outcome(from_, codec::load_code(from_, block.source, i), to_, policy_, random), 1, report);
   }
 }
 

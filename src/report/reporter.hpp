@@ -22,6 +22,7 @@ struct ConvertedPiece {
   const std::byte* source = nullptr;
   const std::byte* result = nullptr;
   std::size_t count = 0;
+  std::uint64_t first = 0;  // the place of the first element in its tensor
 };
 
 // How often each byte or half a byte occurs. There are several tables, as counting a byte twice in a row waits for the
@@ -56,12 +57,12 @@ class Reporter {
   [[nodiscard]] CastReport report(const ReportAccumulator& accumulator) const;
 
  private:
-  enum class Method : std::uint8_t { histogram, float32, float64, sums };
+  enum class Method : std::uint8_t { histogram, float32, float64, sums, reference };
 
   template <class Function>
   void for_each_block(const ConvertedPiece& piece, std::size_t elements, Function function) const;
   void add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts) const;
-  void compare(const ConvertedPiece& block, kernels::CompareSums& sums) const;
+  void compare(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
   void compare_sums(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
   void add_by_reference(const ConvertedPiece& block, CastReport& report) const;
   void add_byte_counts(const ByteCounts& counts, CastReport& report) const;
@@ -71,6 +72,7 @@ class Reporter {
   codec::Policy policy_;
   Target target_;
   Method method_;
+  bool loses_signs_;
   kernels::CompareRules rules_;
 };
 

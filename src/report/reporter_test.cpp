@@ -41,7 +41,7 @@ void convert(const Conversion& c, const codec::Policy& policy) {
 
 const std::vector<CastOptions> all_options = {CastOptions{},
                                               CastOptions{.saturate = false, .out_of_range = OutOfRange::saturate},
-                                              CastOptions{.opset = 23, .int_rounding = IntRounding::nearest_even}};
+                                              CastOptions{.opset = 23, .rounding = Rounding::nearest_even}};
 
 std::vector<DType> numeric_types() {
   std::vector<DType> types;
@@ -407,7 +407,7 @@ TEST(Report, OfShortFloatsThatChange) {
 TEST(Report, OfShortFloatsFarBeyond) {
   std::mt19937_64 random(23);
   std::vector<CastOptions> options = all_options;
-  options.push_back({.out_of_range = OutOfRange::saturate, .int_rounding = IntRounding::nearest_even});
+  options.push_back({.out_of_range = OutOfRange::saturate, .rounding = Rounding::nearest_even});
   for (const DType from : {DType::float16, DType::bfloat16}) {
     for (const int largest : {2, 6, 10, 15, 30}) {
       if (from == DType::float16 && largest > 15) continue;
@@ -558,7 +558,7 @@ TEST(Report, OfRandomRequests) {
     const DType from = one_of(types), to = one_of(types);
     CastOptions options = one_of(all_options);
     options.saturate = random() % 2 == 0;
-    options.int_rounding = random() % 2 == 0 ? IntRounding::trunc : IntRounding::nearest_even;
+    options.rounding = random() % 2 == 0 ? Rounding::automatic : Rounding::nearest_even;
     if (random() % 2 == 0) options.scale = std::ldexp(normal(random), static_cast<int>(random() % 40) - 20);
     const double unit = std::ldexp(1.0, static_cast<int>(random() % 80) - 40);
     std::vector<double> numbers(1 + random() % 1500);

@@ -26,10 +26,12 @@ DoubleDouble sum_of(double larger, double smaller) {
 DoubleDouble just_above(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, infinity)}; }
 DoubleDouble just_below(DoubleDouble x) { return {.high = x.high, .low = std::nextafter(x.low, -infinity)}; }
 
-Range<DoubleDouble> range_of_float(const DTypeRow& target) {
+Range<DoubleDouble> range_of_float(const DTypeRow& target, bool has_word) {
   const FloatFormat& format = target.format;
   const double lowest = facts(target.id).lowest, largest = facts(target.id).largest;
   if (!format.has_zero) return {.below = just_below({lowest}), .above = just_above({largest})};
+  // Words move these ends by a step at most; the reference says of the numbers between.
+  if (has_word) return {.below = just_below({-largest}), .above = just_above({largest})};
   // Half a step above the largest value, where a tie goes to the even mantissa. float64 needs both parts of the sum.
   const double half_step = std::ldexp(1.0, format.max_exponent() - format.mantissa_bits - 1);
   const bool is_one_number = target.bits < 64;
@@ -38,23 +40,23 @@ Range<DoubleDouble> range_of_float(const DTypeRow& target) {
   const bool tie_goes_up = format.largest_code() % 2 == 1;
   Range<DoubleDouble> range = {.below = mirrored, .above = middle};
   if (!tie_goes_up) range = {.below = just_below(mirrored), .above = just_above(middle)};
-  // Without a sign, numbers that round to zero are in range, the tie too.
-  if (!format.has_sign) range.below = just_below({-facts(target.id).smallest_positive / 2});
   return range;
 }
 
 // If numbers are truncated, those at least 1 past an end are out of range. If they are rounded to nearest, those at
 // least 1/2 past the largest, which is odd, and those more than 1/2 past the lowest, which is even.
-Range<DoubleDouble> range_of_integer(const DTypeRow& target, IntRounding rounding) {
+Range<DoubleDouble> range_of_integer(const DTypeRow& target, Rounding rounding) {
   const double end = std::ldexp(1.0, target.is_signed ? target.bits - 1 : target.bits);  // the largest plus one
   const double lowest = target.is_signed ? -end : 0.0;
-  if (rounding == IntRounding::trunc) return {.below = sum_of(lowest, -1.0), .above = {end}};
+  if (rounding == Rounding::automatic) return {.below = sum_of(lowest, -1.0), .above = {end}};
+  if (rounding != Rounding::nearest_even)
+    return {.below = just_below({lowest}), .above = just_above(sum_of(end, -1.0))};
   return {.below = just_below(sum_of(lowest, -0.5)), .above = sum_of(end, -0.5)};
 }
 
 Range<DoubleDouble> range_of(const DTypeRow& target, const codec::Policy& policy) {
-  if (target.family == Family::floating) return range_of_float(target);
-  if (target.family == Family::integer) return range_of_integer(target, policy.int_rounding);
+  if (target.family == Family::floating) return range_of_float(target, policy.has_word(target));
+  if (target.family == Family::integer) return range_of_integer(target, policy.rounding);
   return no_range;
 }
 

@@ -42,7 +42,8 @@ Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::
     accepted = {-infinity, infinity};
   }
   const bool has_no_sign = target.family == Family::floating && !target.format.has_sign;
-  if (has_no_sign && policy.invalid_is_error) accepted.low = std::max(accepted.low, 0.0);
+  if (has_no_sign && (policy.invalid_is_error || policy.range == RangeRule::error))
+    accepted.low = std::max(accepted.low, 0.0);
   if (policy.scale == 1.0) return accepted;
   if (policy.scale == 0.0) return accepted.low <= 0.0 ? Interval{-largest, largest} : Interval{infinity, -infinity};
 
@@ -89,7 +90,9 @@ bool any_set(const std::byte* bytes, std::size_t count) {
 bool may_ever_fail(DType from, DType to, const codec::Policy& policy) noexcept {
   const bool is_scaled = policy.scale != 1.0;
   const DTypeRow& target = row(to);
-  if ((from == to && !is_scaled) || target.family == Family::boolean) return false;
+  if (from == to && !is_scaled) return false;
+  if (policy.inexact_is_error) return true;
+  if (target.family == Family::boolean) return false;
   const bool to_integer = target.family == Family::integer;  // NaN is out of its range, too
   if (policy.range == RangeRule::error && (is_scaled || to_integer || may_be_out_of_range(row(from), target)))
     return true;
@@ -145,10 +148,13 @@ StrictScan::StrictScan(DType from, DType to, const codec::Policy& policy, std::s
     specials_.nan = type.format.has_nan() || !policy.invalid_is_error;
     specials_.infinity = policy.range == RangeRule::error && type.format.has_infinity() && policy.scale != 0.0;
   }
-  if (kernels::TableConversion::pays(from, total)) codes_.emplace(from, to, policy, target);
+  const bool is_by_code = policy.rounding != Rounding::stochastic && kernels::TableConversion::pays(from, total);
+  if (is_by_code) codes_.emplace(from, to, policy, target);
+  needs_reference_ = policy.inexact_is_error && !codes_;
 }
 
 bool StrictScan::may_fail(const std::byte* source, std::size_t count) const noexcept {
+  if (needs_reference_) return true;
   if (codes_) return codes_->may_fail(source, count);
   const kernels::Ops& ops = kernels::ops_of(target_);
   const auto may_any_fail = [&](const std::byte* numbers, std::size_t elements) {

@@ -32,8 +32,8 @@ class StrictScan {
              Target target = active_target()) noexcept;
 
   // Reports whether an element may fail; the reference then names the one that does. False is always right. True may be
-  // wrong next to the end of the target's range, for products with a scale and for 64-bit integers to int64; for the
-  // lowest binade of float8_e8m0fnu; and for infinity times zero.
+  // wrong next to the end of the target's range, where numbers must be exact, for products with a scale and for 64-bit
+  // integers to int64; for the lowest binade of float8_e8m0fnu; and for infinity times zero.
   [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
 
  private:
@@ -57,6 +57,7 @@ class StrictScan {
   kernels::Interval accepted_;  // numbers that surely do not fail; `as_` has both ends exactly
   AcceptedSpecials specials_;
   std::optional<CodeTable> codes_;
+  bool needs_reference_ = false;  // every number does
 };
 
 }  // namespace tensorcast::report

@@ -47,7 +47,7 @@ bool fails_by_scan(Target target, DType from, std::uint64_t code, DType to, cons
 // No element that the reference fails may pass, and what is commonly fine must not be sent to the reference.
 TEST(StrictScan, SlowNeverMissesASingleCode) {
   std::vector<Policy> policies(5, strict());
-  policies[1].int_rounding = IntRounding::nearest_even;
+  policies[1].rounding = Rounding::nearest_even;
   policies[2].range = RangeRule::wrap;
   policies[3].scale = 3.7;
   policies[4].scale = 1e-300;  // products underflow
@@ -68,7 +68,7 @@ TEST(StrictScan, SlowNeverMissesASingleCode) {
           if (found && !fails) ++false_alarms;
         }
         // Exact but for a few: ties at the very end of a range, products, and float8_e8m0fnu's lowest binade.
-        const bool exact = policy.scale == 1.0 && policy.int_rounding == IntRounding::trunc;
+        const bool exact = policy.scale == 1.0 && policy.rounding == Rounding::automatic;
         if (exact && to != DType::float8_e8m0fnu) {
           EXPECT_EQ(false_alarms, 0) << name(from) << " -> " << name(to);
         }
@@ -102,7 +102,7 @@ std::vector<std::uint64_t> sample_codes(DType from) {
 // With a scale, few products are next to the end of a range, where rounding leaves it open.
 TEST(StrictScan, SlowIsExactButForProductsNextToTheEnd) {
   std::vector<Policy> policies(8, strict());
-  policies[1].int_rounding = IntRounding::nearest_even;
+  policies[1].rounding = Rounding::nearest_even;
   policies[2].range = RangeRule::wrap;
   policies[3].scale = 3.7;
   policies[4].scale = 1e-300;

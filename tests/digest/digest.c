@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* digest: converts all 65,536 codes of float16 and a million codes of float32 to each of the 25 numeric types of ONNX,
-   with saturate 1 and 0, and prints a digest of each result, and one of all. It is the same on every machine. digest
-   prints 101 lines digest 491113efdab059d6    prints the last line, and fails unless it is this The C interface alone,
-   so that it compiles for whatever has a C compiler. */
+   with saturate 1 and 0, and by each word of rounding, and prints a digest of each result, and one of all of both
+   kinds. They are the same on every machine.
+
+     digest                                     prints 452 lines
+     digest 491113efdab059d6 WORDS              prints the last line of both, and fails unless they are these
+
+   The C interface alone, so that it compiles for whatever has a C compiler. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,39 +55,60 @@ static void fill_floats(uint32_t* codes) {
   }
 }
 
+static uint32_t floats[float_count];
+static uint16_t halves[half_count];
+static unsigned char results[float_count * 8];
+static int is_quiet;
+
+/* Converts both sources to all types, and mixes a digest of each result into `all`. */
+static uint64_t mix_all(uint64_t all, const tc_cast_options* options, const char* what, int number) {
+  for (int is_half = 0; is_half <= 1; ++is_half) {
+    const void* src = is_half ? (const void*)halves : (const void*)floats;
+    const tc_dtype from = is_half ? TC_FLOAT16 : TC_FLOAT32;
+    const size_t count = is_half ? half_count : float_count;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; ++i) {
+      if (tc_cast(src, from, results, targets[i], count, options) != TC_OK) {
+        fprintf(stderr, "digest: %s to %s: %s\n", tc_dtype_name(from), tc_dtype_name(targets[i]), tc_last_error());
+        exit(1);
+      }
+      const uint64_t hash = mix(fnv_start, results, tc_storage_bytes(targets[i], count));
+      if (!is_quiet) {
+        printf("%s %s %s=%d %016" PRIx64 "\n", tc_dtype_name(from), tc_dtype_name(targets[i]), what, number, hash);
+      }
+      unsigned char bytes[8]; /* the lowest first, on every machine */
+      for (int byte = 0; byte < 8; ++byte) bytes[byte] = (unsigned char)(hash >> 8 * byte);
+      all = mix(all, bytes, sizeof bytes);
+    }
+  }
+  return all;
+}
+
+/* Prints a digest. Returns 1 if it is not the wanted one. */
+static int differs(const char* name, uint64_t digest, const char* wanted) {
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, digest);
+  printf("%s %s\n", name, text);
+  return wanted != NULL && strcmp(wanted, text) != 0;
+}
+
 int main(int argc, char** argv) {
-  static uint32_t floats[float_count];
-  static uint16_t halves[half_count];
-  static unsigned char results[float_count * 8];
   fill_floats(floats);
   for (size_t i = 0; i < half_count; ++i) halves[i] = (uint16_t)i;
+  is_quiet = argc > 1;
 
   uint64_t all = fnv_start;
   for (int saturate = 1; saturate >= 0; --saturate) {
-    for (int is_half = 0; is_half <= 1; ++is_half) {
-      const void* src = is_half ? (const void*)halves : (const void*)floats;
-      const tc_dtype from = is_half ? TC_FLOAT16 : TC_FLOAT32;
-      const size_t count = is_half ? half_count : float_count;
-      for (size_t i = 0; i < sizeof targets / sizeof *targets; ++i) {
-        tc_cast_options options;
-        tc_cast_options_init(&options);
-        options.saturate = saturate;
-        if (tc_cast(src, from, results, targets[i], count, &options) != TC_OK) {
-          fprintf(stderr, "digest: %s to %s: %s\n", tc_dtype_name(from), tc_dtype_name(targets[i]), tc_last_error());
-          return 1;
-        }
-        const uint64_t hash = mix(fnv_start, results, tc_storage_bytes(targets[i], count));
-        if (argc < 2) {
-          printf("%s %s saturate=%d %016" PRIx64 "\n", tc_dtype_name(from), tc_dtype_name(targets[i]), saturate, hash);
-        }
-        unsigned char bytes[8]; /* the lowest first, on every machine */
-        for (int byte = 0; byte < 8; ++byte) bytes[byte] = (unsigned char)(hash >> 8 * byte);
-        all = mix(all, bytes, sizeof bytes);
-      }
-    }
+    tc_cast_options options = TC_CAST_OPTIONS_INIT;
+    options.saturate = saturate;
+    all = mix_all(all, &options, "saturate", saturate);
   }
-  char text[17];
-  snprintf(text, sizeof text, "%016" PRIx64, all);
-  printf("all %s\n", text);
-  return argc < 2 || strcmp(argv[1], text) == 0 ? 0 : 1;
+  uint64_t words = fnv_start;
+  for (int word = TC_ROUNDING_NEAREST_EVEN; word <= TC_ROUNDING_STOCHASTIC; ++word) {
+    tc_cast_options options = TC_CAST_OPTIONS_INIT;
+    options.rounding = word;
+    if (word == TC_ROUNDING_STOCHASTIC) options.seed = 0x0123456789abcdefu;
+    words = mix_all(words, &options, "rounding", word);
+  }
+  const int is_wrong = differs("all", all, argc > 1 ? argv[1] : NULL);
+  return differs("words", words, argc > 2 ? argv[2] : NULL) || is_wrong;
 }

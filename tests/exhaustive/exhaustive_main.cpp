@@ -56,12 +56,12 @@ std::vector<NamedOptions> sweeps_of(Type to) {
     add("opset 23", [](auto& o) { o.opset = 23; });
   } else if (is_integer(to) && info(to).bits > 16) {
     add("wrap, trunc", [](auto& o) { o.out_of_range = 1; });
-    add("saturate, nearest", [](auto& o) { o.out_of_range = 2, o.int_rounding = 1; });
+    add("saturate, nearest", [](auto& o) { o.out_of_range = 2, o.rounding = 1; });
   } else if (is_integer(to)) {
     for (const int rounding : {0, 1}) {
       const std::string suffix = rounding == 0 ? ", trunc" : ", nearest";
-      add("wrap" + suffix, [&](auto& o) { o.out_of_range = 1, o.int_rounding = rounding; });
-      add("saturate" + suffix, [&](auto& o) { o.out_of_range = 2, o.int_rounding = rounding; });
+      add("wrap" + suffix, [&](auto& o) { o.out_of_range = 1, o.rounding = rounding; });
+      add("saturate" + suffix, [&](auto& o) { o.out_of_range = 2, o.rounding = rounding; });
     }
   } else {
     add("", [](auto&) {});

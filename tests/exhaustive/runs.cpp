@@ -46,8 +46,8 @@ void Runs::add_thresholds(std::vector<std::uint32_t>& starts) const {
   };
   if (is_integer(to_)) {
     for (long k = 1; k <= integers_in_runs; ++k) {
-      if (options_.int_rounding == 0) add(mpq_class(k));
-      if (options_.int_rounding != 0) add(mpq_class(2 * k - 1, 2));
+      if (options_.rounding == 0) add(mpq_class(k));
+      if (options_.rounding != 0) add(mpq_class(2 * k - 1, 2));
     }
   } else if (to_ == e8m0) {
     for (const mpq_class& power : magnitudes(e8m0)) {
@@ -75,7 +75,7 @@ void Runs::fill_integers(std::uint32_t first, std::span<Code> out) const {
     std::fill(out.begin(), out.end(), static_cast<Code>(saturate ? extreme : 0));
     return;
   }
-  const bool round = options_.int_rounding != 0;
+  const bool round = options_.rounding != 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t significand = ((first + i) & 0x7FFFFF) | 0x800000;
     std::uint64_t magnitude = 0;

@@ -29,7 +29,7 @@ tc::codec::Policy policy_of(Type from, Type to, const tc_cast_options& options) 
   cpp.saturate = options.saturate != 0;
   cpp.round_mode = static_cast<tc::RoundMode>(options.round_mode);
   cpp.out_of_range = static_cast<tc::OutOfRange>(options.out_of_range);
-  cpp.int_rounding = static_cast<tc::IntRounding>(options.int_rounding);
+  cpp.rounding = static_cast<tc::Rounding>(options.rounding);
   cpp.fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf);
   return tc::codec::resolve_policy(cpp, static_cast<tc::DType>(from), static_cast<tc::DType>(to)).value();
 }

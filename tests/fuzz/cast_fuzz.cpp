@@ -42,7 +42,7 @@ tc_cast_options options_of(const Request& request) {
   options.saturate = (choices & 1) == 0;
   options.round_mode = static_cast<int>(choices >> 1 & 3) % 3;
   options.out_of_range = static_cast<int>(choices >> 3 & 3);
-  options.int_rounding = static_cast<int>(choices >> 5 & 1);
+  options.rounding = static_cast<int>(choices >> 5 & 1);
   options.invalid = static_cast<int>(choices >> 6 & 1);
   options.fnuz_inf = static_cast<int>(choices >> 7 & 1);
   options.threads = (choices >> 8 & 1) != 0 ? 0 : 1;
@@ -55,7 +55,7 @@ tc::CastOptions cpp_options(const tc_cast_options& options) {
           .saturate = options.saturate != 0,
           .round_mode = static_cast<tc::RoundMode>(options.round_mode),
           .out_of_range = static_cast<tc::OutOfRange>(options.out_of_range),
-          .int_rounding = static_cast<tc::IntRounding>(options.int_rounding),
+          .rounding = static_cast<tc::Rounding>(options.rounding),
           .invalid = static_cast<tc::Invalid>(options.invalid),
           .fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf),
           .scale = options.scale};

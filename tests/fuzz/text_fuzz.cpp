@@ -104,12 +104,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   check_printing(rest, type, options);
 
   options.out_of_range = static_cast<int>(choices >> 1 & 3);
-  options.int_rounding = static_cast<int>(choices >> 3 & 1);
+  options.rounding = static_cast<int>(choices >> 3 & 1);
   options.invalid = static_cast<int>(choices >> 4 & 1);
   options.scale = (choices >> 5 & 1) != 0 ? 0.3 : 1.0;
   tc::CastOptions cpp{.saturate = false, .round_mode = tc::RoundMode::nearest, .scale = options.scale};
   cpp.out_of_range = static_cast<tc::OutOfRange>(options.out_of_range);
-  cpp.int_rounding = static_cast<tc::IntRounding>(options.int_rounding);
+  cpp.rounding = static_cast<tc::Rounding>(options.rounding);
   cpp.invalid = static_cast<tc::Invalid>(options.invalid);
   const tc::Result<tc::codec::Policy> policy = tc::codec::resolve_policy(cpp, tc::DType::string, type);
   require(policy.ok());

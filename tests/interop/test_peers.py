@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [
         (name, ctypes.c_int32)
-        for name in ("opset", "saturate", "round_mode", "out_of_range", "int_rounding", "invalid", "fnuz_inf",
+        for name in ("opset", "saturate", "round_mode", "out_of_range", "rounding", "invalid", "fnuz_inf",
                      "float_string", "threads")
     ] + [("scale", ctypes.c_double)]
 

@@ -25,11 +25,13 @@ tc::CastOptions cpp_options(const tc_cast_options& options) {
   result.saturate = options.saturate != 0;
   result.round_mode = static_cast<tc::RoundMode>(options.round_mode);
   result.out_of_range = static_cast<tc::OutOfRange>(options.out_of_range);
-  result.int_rounding = static_cast<tc::IntRounding>(options.int_rounding);
+  result.rounding = static_cast<tc::Rounding>(options.rounding);
   result.invalid = static_cast<tc::Invalid>(options.invalid);
   result.fnuz_inf = static_cast<tc::FnuzInf>(options.fnuz_inf);
   result.float_string = static_cast<tc::FloatString>(options.float_string);
   result.scale = options.scale;
+  result.seed = options.seed;
+  result.inexact = static_cast<tc::Inexact>(options.inexact);
   return result;
 }
 
@@ -295,11 +297,19 @@ std::vector<tc_cast_options> option_sets(Type from, Type to) {
   const auto saturate = [](int value) { return [value](tc_cast_options& o) { o.saturate = value; }; };
   const auto round_mode = [](int value) { return [value](tc_cast_options& o) { o.round_mode = value; }; };
   const auto range = [](int value) { return [value](tc_cast_options& o) { o.out_of_range = value; }; };
-  const auto rounding = [](int value) { return [value](tc_cast_options& o) { o.int_rounding = value; }; };
+  const auto rounding = [](int value) { return [value](tc_cast_options& o) { o.rounding = value; }; };
   const auto invalid = [](int value) { return [value](tc_cast_options& o) { o.invalid = value; }; };
   const auto fnuz_inf = [](int value) { return [value](tc_cast_options& o) { o.fnuz_inf = value; }; };
   const auto text_form = [](int value) { return [value](tc_cast_options& o) { o.float_string = value; }; };
 
+  // Every word, and what the largest numbers do with it.
+  const bool rounds = is_float(to) || (is_integer(to) && from_real);
+  for (int word = TC_ROUNDING_NEAREST_AWAY; rounds && word <= TC_ROUNDING_TO_ODD; ++word) {
+    add(rounding(word));
+    if (is_float8(to) || to == e8m0) add(rounding(word), saturate(0));
+    if (word % 2 == 0) add(rounding(word), range(2)), add(rounding(word), range(3));
+  }
+  if (to == e8m0) add(rounding(TC_ROUNDING_NEAREST_EVEN));
   if (is_float8(to)) {
     add(saturate(0));
     for (const int sat : {0, 1})
@@ -342,7 +352,7 @@ std::string replay_command(Type from, std::uint64_t code, Type to, const tc_cast
   add("saturate", options.saturate, 1);
   add("round_mode", options.round_mode, 0);
   add("out_of_range", options.out_of_range, 0);
-  add("int_rounding", options.int_rounding, 0);
+  add("rounding", options.rounding, 0);
   add("invalid", options.invalid, 0);
   add("fnuz_inf", options.fnuz_inf, 0);
   add("float_string", options.float_string, 0);

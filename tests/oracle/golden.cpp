@@ -28,14 +28,10 @@ void set_option(tc_cast_options& options, std::string_view assignment) {
     return;
   }
   static constexpr std::pair<std::string_view, int32_t tc_cast_options::*> fields[] = {
-      {"opset", &tc_cast_options::opset},
-      {"saturate", &tc_cast_options::saturate},
-      {"round_mode", &tc_cast_options::round_mode},
-      {"out_of_range", &tc_cast_options::out_of_range},
-      {"int_rounding", &tc_cast_options::int_rounding},
-      {"invalid", &tc_cast_options::invalid},
-      {"fnuz_inf", &tc_cast_options::fnuz_inf},
-      {"float_string", &tc_cast_options::float_string},
+      {"opset", &tc_cast_options::opset},           {"saturate", &tc_cast_options::saturate},
+      {"round_mode", &tc_cast_options::round_mode}, {"out_of_range", &tc_cast_options::out_of_range},
+      {"rounding", &tc_cast_options::rounding},     {"invalid", &tc_cast_options::invalid},
+      {"fnuz_inf", &tc_cast_options::fnuz_inf},     {"float_string", &tc_cast_options::float_string},
       {"threads", &tc_cast_options::threads},
   };
   for (const auto& [known, field] : fields) {

@@ -80,7 +80,7 @@ TEST(Opsets, OptionValuesOutsideTheirRangeAreRefused) {
   EXPECT_TRUE(refused([](auto& o) { o.round_mode = 3; }));
   EXPECT_TRUE(refused([](auto& o) { o.round_mode = -1; }));
   EXPECT_TRUE(refused([](auto& o) { o.out_of_range = 4; }));
-  EXPECT_TRUE(refused([](auto& o) { o.int_rounding = 2; }));
+  EXPECT_TRUE(refused([](auto& o) { o.rounding = 8; }));
   EXPECT_TRUE(refused([](auto& o) { o.invalid = 2; }));
   EXPECT_TRUE(refused([](auto& o) { o.fnuz_inf = 2; }));
   EXPECT_TRUE(refused([](auto& o) { o.float_string = 3; }));

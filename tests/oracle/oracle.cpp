@@ -45,10 +45,13 @@ int opset_of(const tc_cast_options& options) { return options.opset == 0 ? newes
 tc_status admission(Type from, Type to, const tc_cast_options& options) {
   const int opset = opset_of(options);
   if (!between(opset, 1, newest_opset) || !between(options.round_mode, 0, 2) || !between(options.out_of_range, 0, 3) ||
-      !between(options.int_rounding, 0, 1) || !between(options.invalid, 0, 1) || !between(options.fnuz_inf, 0, 1) ||
-      !between(options.float_string, 0, 2) || !std::isfinite(options.scale) || options.threads < 0) {
+      !between(options.rounding, 0, 7) || !between(options.invalid, 0, 1) || !between(options.fnuz_inf, 0, 1) ||
+      !between(options.float_string, 0, 2) || !between(options.inexact, 0, 1) || !std::isfinite(options.scale) ||
+      options.threads < 0) {
     return TC_INVALID_ARGUMENT;
   }
+  if (options.seed != 0 && options.rounding != TC_ROUNDING_STOCHASTIC) return TC_INVALID_ARGUMENT;
+  if (to == e8m0 && options.rounding != 0 && options.round_mode != round_up) return TC_INVALID_ARGUMENT;
   if (info(from).first_opset > opset || info(to).first_opset > opset) return TC_UNSUPPORTED;
   if (options.saturate == 0 && opset < 19) return TC_UNSUPPORTED;
   if (options.round_mode != round_up && opset < 24) return TC_UNSUPPORTED;
@@ -98,6 +101,16 @@ Outcome Conversion::under(const tc_cast_options& options) const {
   return outcome;
 }
 
+// D16.
+NearestFloat Conversion::rounded_float(const tc_cast_options& options, bool is_negative) const {
+  if (options.rounding <= TC_ROUNDING_NEAREST_EVEN) return float_;
+  return float_by_word(abs(x_.value), to_, options.rounding, is_negative);
+}
+
+bool Conversion::stops_at_largest(const tc_cast_options& options, bool is_negative) const {
+  return options.rounding > TC_ROUNDING_NEAREST_EVEN && leads_to_zero(options.rounding, is_negative);
+}
+
 Outcome Conversion::to_float(const tc_cast_options& options) const {
   if (to_ == e8m0) return to_power(options);
   if (info(to_).special == Special::none) return to_finite_float(options);
@@ -120,9 +133,11 @@ Outcome Conversion::to_ieee(const tc_cast_options& options) const {
   if (x_.nan()) return {.code = sign | quiet_nan()};
   const std::uint64_t infinity = to_ == f64 ? 0x7FF0000000000000 : to_ == f32 ? 0x7F800000 : largest_finite(to_) + 1;
   if (!x_.finite()) return {.code = sign | infinity};
-  if (!float_.beyond) return {.code = sign | float_.magnitude};
+  const NearestFloat rounded = rounded_float(options, x_.negative);
+  if (!rounded.beyond) return {.code = sign | rounded.magnitude};
   if (options.out_of_range == error_range) return {.refused = true};
-  if (options.out_of_range == saturate_range) return {.code = sign | (infinity - 1), .events = saturated};
+  if (options.out_of_range == saturate_range || stops_at_largest(options, x_.negative))
+    return {.code = sign | (infinity - 1), .events = saturated};
   return {.code = sign | infinity, .events = overflowed};
 }
 
@@ -139,27 +154,30 @@ Outcome Conversion::to_float8(const tc_cast_options& options) const {
 
   const bool table_19 = opset_of(options) < 24 && info(to_).first_opset != 0;
   const bool infinity_is_nan = is_fnuz(to_) && table_19 && options.fnuz_inf == 0;
-  if (!x_.finite() || float_.beyond) {
+  const NearestFloat rounded = x_.finite() ? rounded_float(options, x_.negative) : NearestFloat{};
+  if (!x_.finite() || rounded.beyond) {
     if (options.out_of_range == error_range && (x_.finite() || !has_infinity)) return {.refused = true};
-    if (options.out_of_range == saturate_range && x_.finite()) return {.code = largest, .events = saturated};
+    const bool stops = options.out_of_range == saturate_range || stops_at_largest(options, x_.negative);
+    if (stops && x_.finite()) return {.code = largest, .events = saturated};
     if (options.saturate != 0 && (x_.finite() || !infinity_is_nan)) return {.code = largest, .events = saturated};
     const std::uint16_t events = x_.finite() ? overflowed : no_event;
     if (is_fnuz(to_)) return {.code = fnuz_nan, .events = events};
     return {.code = sign | (has_infinity ? largest_finite(to_) + 1 : 0x7F), .events = events};
   }
-  if (has_one_zero(to_) && float_.magnitude == 0) return {.code = 0};  // there is no negative zero
-  return {.code = sign | float_.magnitude};
+  if (has_one_zero(to_) && rounded.magnitude == 0) return {.code = 0};  // there is no negative zero
+  return {.code = sign | rounded.magnitude};
 }
 
-// D15: as D2, but numbers that round below zero are out of range.
+// D15: the magnitude.
 Outcome Conversion::to_unsigned_float(const tc_cast_options& options) const {
   if (x_.nan()) return {.code = 0xFF};
-  if (x_.negative && !x_.zero() && options.invalid == 1) return {.refused = true};
-  const bool below = x_.negative && (!x_.finite() || float_.magnitude != 0);
-  if (!below && x_.finite() && !float_.beyond) return {.code = float_.magnitude};
+  const bool below = x_.negative && !x_.zero();
+  if (below && (options.invalid == 1 || options.out_of_range == error_range)) return {.refused = true};
+  const NearestFloat rounded = x_.finite() ? rounded_float(options, false) : NearestFloat{};
+  if (x_.finite() && !rounded.beyond) return {.code = rounded.magnitude};
   if (options.out_of_range == error_range) return {.refused = true};
-  const bool clamps = options.saturate != 0 || (options.out_of_range == saturate_range && x_.finite());
-  if (clamps) return {.code = below ? 0 : largest_finite(to_), .events = saturated};
+  const bool stops = options.out_of_range == saturate_range || stops_at_largest(options, false);
+  if (options.saturate != 0 || (stops && x_.finite())) return {.code = largest_finite(to_), .events = saturated};
   return {.code = 0xFF, .events = x_.finite() ? overflowed : no_event};
 }
 
@@ -171,10 +189,11 @@ Outcome Conversion::to_finite_float(const tc_cast_options& options) const {
     return {.code = sign_bit(to_)};
   }
   const std::uint64_t sign = x_.negative ? sign_bit(to_) : 0;
-  const bool outside = !x_.finite() || float_.beyond;
+  const NearestFloat rounded = x_.finite() ? rounded_float(options, x_.negative) : NearestFloat{};
+  const bool outside = !x_.finite() || rounded.beyond;
   if (outside && options.out_of_range == error_range) return {.refused = true};
   if (outside) return {.code = sign | largest_finite(to_), .events = saturated};
-  return {.code = sign | float_.magnitude};
+  return {.code = sign | rounded.magnitude};
 }
 
 // D4: clamp, then round; the range test is on x itself.
@@ -188,6 +207,7 @@ Outcome Conversion::to_power(const tc_cast_options& options) const {
     if (clamps) return {.code = side < 0 ? 0x00U : 0xFEU, .events = saturated};
     return {.code = 0xFF, .events = x_.finite() ? overflowed : no_event};
   }
+  if (options.rounding != 0) return {.code = power_by_word(x_.value, options.rounding)};
   switch (options.round_mode) {
     case round_up:
       return {.code = power_.up};
@@ -207,8 +227,11 @@ Outcome Conversion::to_integer(const tc_cast_options& options) const {
   }
   if (!x_.finite() && (options.invalid == 1 || policy == error_range)) return {.refused = true};
   if (x_.nan()) return {};
-  const IntegerPart part = x_.finite() ? (options.int_rounding == 0 ? truncated_ : nearest_)
-                                       : IntegerPart{.low_bits = 0, .side = x_.negative ? -1 : 1};
+  const auto finite_part = [&] {
+    if (options.rounding <= TC_ROUNDING_NEAREST_EVEN) return options.rounding == 0 ? truncated_ : nearest_;
+    return fit(integer_by_word(x_.value, options.rounding), to_);
+  };
+  const IntegerPart part = x_.finite() ? finite_part() : IntegerPart{.low_bits = 0, .side = x_.negative ? -1 : 1};
   if (part.side == 0) return {.code = part.low_bits};
   if (policy == error_range) return {.refused = true};
   if (policy == saturate_range) return {.code = integer_extreme(to_, part.side < 0), .events = saturated};

@@ -56,6 +56,10 @@ class Conversion {
   [[nodiscard]] Outcome to_power(const tc_cast_options& options) const;
   [[nodiscard]] Outcome to_integer(const tc_cast_options& options) const;
   [[nodiscard]] std::uint64_t quiet_nan() const;
+  // Of a finite number.
+  [[nodiscard]] NearestFloat rounded_float(const tc_cast_options& options, bool is_negative) const;
+  // Reports whether the options make a number beyond the largest the largest (D16).
+  [[nodiscard]] bool stops_at_largest(const tc_cast_options& options, bool is_negative) const;
 
   Type to_;
   std::uint64_t code_;

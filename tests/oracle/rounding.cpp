@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "exact.hpp"
+#include "tensorcast/c_api.h"
 
 namespace oracle {
 namespace {
@@ -57,6 +58,77 @@ NearestFloat nearest_float(const mpq_class& magnitude, Type type) {
   // Neighbouring codes differ by one, so the even one of a tie is the one with an even significand.
   if (middle != middles.end() && *middle == magnitude && code % 2 == 1) ++code;
   return {.magnitude = code, .beyond = code == middles.size()};
+}
+
+bool goes_up(int word, const mpq_class& part, bool lower_is_odd, bool is_negative) {
+  const int half = cmp(part, mpq_class(1, 2));
+  switch (word) {
+    case TC_ROUNDING_NEAREST_EVEN:
+      return half > 0 || (half == 0 && lower_is_odd);
+    case TC_ROUNDING_NEAREST_AWAY:
+      return half >= 0;
+    case TC_ROUNDING_TOWARD_ZERO:
+      return false;
+    case TC_ROUNDING_TOWARD_POSITIVE:
+      return !is_negative;
+    case TC_ROUNDING_TOWARD_NEGATIVE:
+      return is_negative;
+    case TC_ROUNDING_TO_ODD:
+      return !lower_is_odd;
+    default:
+      throw std::invalid_argument("a word that the oracle does not know");
+  }
+}
+
+bool leads_to_zero(int word, bool is_negative) {
+  return word == TC_ROUNDING_TOWARD_ZERO || word == TC_ROUNDING_TO_ODD ||
+         word == (is_negative ? TC_ROUNDING_TOWARD_POSITIVE : TC_ROUNDING_TOWARD_NEGATIVE);
+}
+
+NearestFloat float_by_word(const mpq_class& magnitude, Type type, int word, bool is_negative) {
+  if (magnitude == 0) return {};
+  const TypeInfo& target = info(type);
+  const int least_exponent = 1 - target.bias;
+  // 2^exponent <= magnitude < 2^(exponent + 1)
+  auto exponent = static_cast<long>(mpz_sizeinbase(magnitude.get_num_mpz_t(), 2)) -
+                  static_cast<long>(mpz_sizeinbase(magnitude.get_den_mpz_t(), 2));
+  const auto power = [](long n) {
+    mpq_class result(1);
+    if (n >= 0) mpq_mul_2exp(result.get_mpq_t(), result.get_mpq_t(), static_cast<mp_bitcnt_t>(n));
+    if (n < 0) mpq_div_2exp(result.get_mpq_t(), result.get_mpq_t(), static_cast<mp_bitcnt_t>(-n));
+    return result;
+  };
+  if (magnitude < power(exponent)) --exponent;
+  if (exponent > 20'000) return {.beyond = true};
+  const long binade = std::max<long>(exponent, least_exponent);
+  const mpq_class steps = magnitude / power(binade - target.mantissa_bits);
+  mpz_class below;
+  mpz_fdiv_q(below.get_mpz_t(), steps.get_num_mpz_t(), steps.get_den_mpz_t());
+  const mpq_class part = steps - below;
+  if (part != 0 && goes_up(word, part, mpz_odd_p(below.get_mpz_t()) != 0, is_negative)) ++below;
+  // Codes count on from binade to binade, subnormal numbers included.
+  const mpz_class code = (mpz_class(binade - least_exponent) << target.mantissa_bits) + below;
+  const std::uint64_t largest = type == f64   ? 0x7FEFFFFFFFFFFFFF
+                                : type == f32 ? 0x7F7FFFFF
+                                              : magnitudes(type).size() - 1;
+  if (code > mpz_class(largest)) return {.beyond = true};
+  return {.magnitude = code.get_ui()};
+}
+
+std::uint64_t power_by_word(const mpq_class& x, int word) {
+  const PowerOfTwo place = nearest_power(x);
+  if (place.up == place.down) return place.down;
+  const mpq_class below = magnitudes(e8m0)[place.down];
+  return goes_up(word, (x - below) / below, place.down % 2 == 1, false) ? place.up : place.down;
+}
+
+mpz_class integer_by_word(const mpq_class& x, int word) {
+  mpz_class below;
+  const mpq_class size = abs(x);
+  mpz_fdiv_q(below.get_mpz_t(), size.get_num_mpz_t(), size.get_den_mpz_t());
+  const mpq_class part = size - below;
+  if (part != 0 && goes_up(word, part, mpz_odd_p(below.get_mpz_t()) != 0, x < 0)) ++below;
+  return x < 0 ? mpz_class(-below) : below;
 }
 
 PowerOfTwo nearest_power(const mpq_class& x) {

@@ -19,6 +19,17 @@ struct NearestFloat {
 };
 NearestFloat nearest_float(const mpq_class& magnitude, Type type);
 
+// Whether a number between two neighbours becomes the one of greater magnitude by a word of D16 (TC_ROUNDING_...; not
+// stochastic). `part`: its place between them, above 0 and below 1; `lower_is_odd`: the code of the smaller one is.
+bool goes_up(int word, const mpq_class& part, bool lower_is_odd, bool is_negative);
+// Reports whether numbers beyond the largest become the largest.
+bool leads_to_zero(int word, bool is_negative);
+// As nearest_float(), by a word.
+NearestFloat float_by_word(const mpq_class& magnitude, Type type, int word, bool is_negative);
+// The code of a positive number within the range of float8_e8m0fnu.
+std::uint64_t power_by_word(const mpq_class& x, int word);
+mpz_class integer_by_word(const mpq_class& x, int word);
+
 // The place of a number among the powers of two of float8_e8m0fnu.
 struct PowerOfTwo {
   int side = 0;  // -1 below 2^-127, 1 above 2^127, 0 between; the codes are defined only between

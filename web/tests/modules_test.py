@@ -23,11 +23,11 @@ OPTIONS = [
     {"out_of_range": "wrap"},
     {"out_of_range": "saturate"},
     {"out_of_range": "error"},
-    {"int_rounding": "nearest_even"},
+    {"rounding": "nearest_even"},
     {"invalid": "error"},
     {"fnuz_inf": "flt_max", "opset": 23},
     {"scale": 0.1},
-    {"scale": -1024.5, "int_rounding": "nearest_even"},
+    {"scale": -1024.5, "rounding": "nearest_even"},
 ]
 
 

@@ -7,7 +7,7 @@ import math
 
 from .._core import CastReport
 
-_COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped")
+_COUNTS = ("overflowed", "saturated", "underflowed_to_zero", "inexact", "nan_made", "nan_lost", "wrapped", "sign_lost")
 
 
 def decibels(ratio: float) -> str:

@@ -2,6 +2,8 @@
 // What a plan says of its tensors.
 #include "convert/plan/file_plan.hpp"
 
+#include "convert/plan/tensor_seed.hpp"
+
 namespace tensorcast::file_conversion {
 
 std::vector<const PlannedTensor*> Plan::in_layout() const {
@@ -23,7 +25,7 @@ std::uint64_t Plan::bytes_out() const noexcept {
 }
 
 CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
-  CastOptions options = settings.options;
+  CastOptions options = with_seed_of(settings.options, tensor.name());
   options.scale = tensor.scale;
   return options;
 }

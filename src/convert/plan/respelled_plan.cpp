@@ -75,6 +75,9 @@ Result<void> check_quantizing(const ConvertRequest& request) {
     return fail("there are a type and a scheme to convert to", "rules name types for some of the tensors");
   }
   if (request.options.scale != 1.0) return fail("schemes have scales of their own, and `scale` is another");
+  if (request.options.rounding != Rounding::automatic) {
+    return fail("recipes round as their tools do, and `rounding` is another way", "convert to a type instead");
+  }
   if (request.raw_codes) return fail("`raw_codes` converts codes as plain numbers, which are then not quantized");
   if (!request.filter.rename.empty()) {
     return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");

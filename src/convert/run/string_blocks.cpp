@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cast/parse_strings.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::file_conversion {
@@ -57,7 +58,7 @@ Result<std::span<std::byte>> NumberBlocks::next(std::span<std::byte> block) {
   const DType to = tensor_.target.dtype;
   const std::span<std::byte> numbers = block.first(storage_bytes(to, count));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  if (Result<void> parsed = cast_from_strings(strings.view(), {to, shape, numbers}, options_); !parsed) {
+  if (Result<void> parsed = parse_strings(strings.view(), {to, shape, numbers}, options_, done_); !parsed) {
     return at_element(std::move(parsed).error(), done_);
   }
   done_ += count;

@@ -112,13 +112,20 @@ class Transfer {
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       std::span<std::byte> source = TRY(read_block(tensor, first, count));
       const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
-      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, run_.execution);
+      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, from_element(first));
       if (!done) return located(std::move(done).error(), first, from);
       nonzero.before += count_nonzero(from, source, count);
       nonzero.after += count_nonzero(to, target, count);
       advance(0, tensor);
     }
     return outcome_.cancelled ? Result<void>() : judge(index, report, nonzero, from, to);
+  }
+
+  // Of a block that begins at element `first`.
+  [[nodiscard]] Execution from_element(std::uint64_t first) const {
+    Execution execution = run_.execution;
+    execution.first_element = first;
+    return execution;
   }
 
   Result<void> convert(std::size_t index, const PlannedTensor& tensor) {
@@ -137,8 +144,8 @@ class Transfer {
       std::span<std::byte> source = TRY(read_block(tensor, first, count));
       std::span<std::byte> block = TRY(blocks_.acquire());
       const MutableTensorView target{to, shape, block.first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, options, *report, run_.execution)
-                                 : cast({from, shape, source}, target, options, run_.execution);
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, from_element(first))
+                                 : cast({from, shape, source}, target, options, from_element(first));
       if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
         nonzero.before += count_nonzero(from, source, count);

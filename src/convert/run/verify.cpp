@@ -129,7 +129,9 @@ class Verification {
   Result<void> compare_with_cast(const TensorView& source, DType to, std::span<const std::byte> actual,
                                  const CastOptions& options, std::uint64_t first) {
     const std::span<std::byte> expected = expected_.span().first(actual.size());
-    TRY(cast(source, {to, source.shape, expected}, options, run_.execution));
+    Execution execution = run_.execution;
+    execution.first_element = first;
+    TRY(cast(source, {to, source.shape, expected}, options, execution));
     if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0) return {};
     return first_difference(to, actual.data(), expected.data(), static_cast<std::size_t>(source.shape[0]), first);
   }
@@ -146,8 +148,8 @@ class Verification {
       const std::size_t length = std::min(run_elements, count - begin);
       std::byte expected[run_elements * sizeof(double)];
       const std::byte* found = actual.data() + storage_bytes(to, begin);
-      Result<void> compared =
-          codec::reference_cast(source.data() + storage_bytes(from, begin), from, expected, to, length, policy);
+      Result<void> compared = codec::reference_cast(source.data() + storage_bytes(from, begin), from, expected, to,
+                                                    length, policy, first + begin);
       if (compared && std::memcmp(found, expected, storage_bytes(to, length)) != 0) {
         compared = first_difference(to, found, expected, length, first + begin);
       }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 
+#include "convert/plan/tensor_seed.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -224,7 +225,8 @@ struct TensorFile::State {
     if (info.dtype == dtype && options == CastOptions()) return input.reader->read(index, offset, out);
     const file_conversion::AlignedBuffer stored(storage_bytes(info.dtype, count));
     TRY(input.reader->read(index, offset, stored.span()));
-    return of_first(first, cast({info.dtype, shape, stored.span()}, {dtype, shape, out}, options, execution));
+    return of_first(first, cast({info.dtype, shape, stored.span()}, {dtype, shape, out},
+                                file_conversion::with_seed_of(options, info.name), from_element(first, execution)));
   }
 
   // Decodes and rounds in pieces that stay in the cache.
@@ -234,15 +236,22 @@ struct TensorFile::State {
     TRY(check_range(decoded->tensors()[from], first, count));
     constexpr std::uint64_t piece = std::uint64_t{1} << 16;
     const file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
+    const CastOptions named = file_conversion::with_seed_of(options, decoded->tensors()[from].name);
     for (std::uint64_t done = 0; done < count; done += piece) {
       const std::uint64_t n = std::min(piece, count - done);
       const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
       TRY(decoded->read(from, (first + done) * sizeof(float), bytes));
       const Shape shape{static_cast<std::int64_t>(n)};
       const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
-      TRY(of_first(first + done, cast({DType::float32, shape, bytes}, {dtype, shape, to}, options, execution)));
+      TRY(of_first(first + done, cast({DType::float32, shape, bytes}, {dtype, shape, to}, named,
+                                      from_element(first + done, execution))));
     }
     return {};
+  }
+
+  static Execution from_element(std::uint64_t first, Execution execution) {
+    execution.first_element = first;
+    return execution;
   }
 
   // Counts the element of an error from the tensor's first one on.

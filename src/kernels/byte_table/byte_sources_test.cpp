@@ -62,11 +62,11 @@ std::vector<Policy> policies() {
   all.push_back({.keeps_infinity = true});
   all.push_back({.keeps_infinity = true, .float4_nan_is_zero = false});
   all.push_back({.range = RangeRule::saturate});
-  all.push_back({.int_rounding = IntRounding::nearest_even});
+  all.push_back({.rounding = Rounding::nearest_even});
   all.push_back({.saturate = false,
                  .float4_nan_is_zero = false,
                  .range = RangeRule::saturate,
-                 .int_rounding = IntRounding::nearest_even,
+                 .rounding = Rounding::nearest_even,
                  .e8m0_rounding = RoundMode::nearest});
   return all;
 }
@@ -74,8 +74,8 @@ std::vector<Policy> policies() {
 std::string description(const Policy& policy) {
   return "saturate " + std::to_string(policy.saturate) + " keeps_infinity " + std::to_string(policy.keeps_infinity) +
          " float4_nan_is_zero " + std::to_string(policy.float4_nan_is_zero) + " range " +
-         std::to_string(static_cast<int>(policy.range)) + " int_rounding " +
-         std::to_string(static_cast<int>(policy.int_rounding)) + " e8m0_rounding " +
+         std::to_string(static_cast<int>(policy.range)) + " rounding " +
+         std::to_string(static_cast<int>(policy.rounding)) + " e8m0_rounding " +
          std::to_string(static_cast<int>(policy.e8m0_rounding));
 }
 

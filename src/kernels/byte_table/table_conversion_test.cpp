@@ -18,7 +18,7 @@ std::vector<Policy> table_policies() {
   std::vector<Policy> all(12);
   all[1].saturate = false;
   all[2].range = codec::RangeRule::saturate;
-  all[2].int_rounding = IntRounding::nearest_even;
+  all[2].rounding = Rounding::nearest_even;
   all[3].scale = 0.1;
   all[4].scale = -3.0;
   all[5].scale = 0x1p-10;

@@ -15,7 +15,7 @@ enum class PolicyDependence : std::uint8_t {
   power_of_two,     // Policy::saturate, keeps_infinity and e8m0_rounding
   float4_nan,       // Policy::float4_nan_is_zero
   range,            // Policy::range
-  real_to_integer,  // Policy::range and int_rounding
+  real_to_integer,  // Policy::range and rounding: automatic or nearest_even
 };
 
 constexpr PolicyDependence dependence_of(DType from, DType to) {
@@ -74,8 +74,7 @@ int variant_of(const codec::Policy& policy) noexcept {
     case PolicyDependence::range:
       return policy.range == codec::RangeRule::saturate ? 1 : 0;
     case PolicyDependence::real_to_integer:
-      return (policy.range == codec::RangeRule::saturate ? 1 : 0) +
-             (policy.int_rounding == IntRounding::nearest_even ? 2 : 0);
+      return (policy.range == codec::RangeRule::saturate ? 1 : 0) + (policy.rounding == Rounding::nearest_even ? 2 : 0);
   }
   return 0;
 }

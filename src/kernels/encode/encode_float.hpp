@@ -97,8 +97,7 @@ class FloatEncoder {
         special_above_(kept<in_loop>(
             splat(format.has_nan() && policy.saturate && policy.keeps_infinity ? 0x7f7fffff : 0x7f800000))),
         no_nan_(splat(static_cast<std::uint8_t>(
-            codec::nan_depends_on_opset(row(to)) && !policy.float4_nan_is_zero ? sign_bit - 1 : sign_bit))),
-        below_zero_(splat(static_cast<std::uint8_t>(policy.saturate ? 0 : 0xff))) {}
+            codec::nan_depends_on_opset(row(to)) && !policy.float4_nan_is_zero ? sign_bit - 1 : sign_bit))) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x) const {
     const Block<I32> bits = map(x, [](F32 lanes) { return as<I32>(lanes); });
@@ -122,9 +121,7 @@ class FloatEncoder {
     if constexpr (are_small) codes = min(codes, most_);
     // 5. Signs.
     const U8 signs = pack_signs(bits);
-    if constexpr (!format.has_sign) {
-      const U8 is_negative = as<U8>(as<I8>(signs) < 0);
-      codes = (codes & ~is_negative) | (as<U8>(codes != 0) & is_negative & below_zero_);
+    if constexpr (!format.has_sign) {  // the magnitude (D15)
     } else if constexpr (!fills_byte) {
       codes |= as<U8>(as<U16>(signs) >> (8 - bits_of<to>)) & sign_;
     } else if constexpr (format.has_negative_zero() || !has_nonfinite) {  // of integers, only zero becomes zero
@@ -178,8 +175,7 @@ class FloatEncoder {
 
   I32 limit_;
   I32 special_above_;
-  U8 no_nan_;      // the code of NaN in a type that has none
-  U8 below_zero_;  // the code of numbers below zero in a type without sign
+  U8 no_nan_;  // the code of NaN in a type that has none
   I32 magnitude_ = kept<in_loop>(splat(INT32_MAX));
   I32 exponent_ = kept<in_loop>(splat(0x7f800000));
   I32 least_exponent_ = kept<in_loop>(splat(least_exponent));

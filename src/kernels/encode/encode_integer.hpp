@@ -94,8 +94,7 @@ class FloatToIntegerEncoder {
 
  public:
   explicit FloatToIntegerEncoder(const Policy& policy)
-      : saturates_(policy.range == codec::RangeRule::saturate),
-        rounds_(policy.int_rounding == IntRounding::nearest_even) {}
+      : saturates_(policy.range == codec::RangeRule::saturate), rounds_(policy.rounding == Rounding::nearest_even) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<Hub>& input) const {
     Block<Hub> x = input;

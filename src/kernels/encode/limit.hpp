@@ -89,7 +89,7 @@ template <DType from, DType to>
 SIMD_INLINE F64 limited(F64 x) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const Mask64 is_finite = less(as<F64>(as<I64>(x) & INT64_MAX), splat(infinity));
-  return select(is_finite, clamp(x, splat(lowest_of(row(to))), splat(largest_of(row(to)))), x);
+  return select(is_finite, clamp(x, splat(-largest_of(row(to))), splat(largest_of(row(to)))), x);
 }
 template <DType from, DType to>
 SIMD_INLINE F64x2 limited(F64x2 x) {

@@ -106,6 +106,10 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
   if (report.overflowed != 0 || out_of_range * 100 > report.count * out_of_range_percent) {
     return damage(fmt::format("{} of {} elements are out of range", out_of_range, report.count));
   }
+  if (report.sign_lost != 0) {
+    return Damage{fmt::format("{} of {} elements were below zero and lost their sign", report.sign_lost, report.count),
+                  "a type with a sign would help"};
+  }
   if (report.nan_lost != 0) {
     return damage(fmt::format("{} of {} elements were NaN and became numbers", report.nan_lost, report.count));
   }

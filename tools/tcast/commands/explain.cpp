@@ -9,8 +9,11 @@
 #include "command.hpp"
 #include "dtype/try.hpp"
 #include "flags/options.hpp"
+#include "options/cast_options.hpp"
+#include "options/option_text.hpp"
 #include "print/decimal_text.hpp"
 #include "print/report_json.hpp"
+#include "print/rounding_text.hpp"
 #include "print/value_text.hpp"
 #include "process/failure.hpp"
 #include "process/printable.hpp"
@@ -33,12 +36,14 @@ struct ExplainArguments {
   bool full = false;
   bool json = false;
   bool quiet = false;
+  bool every_rounding = false;
 };
 
 struct ExplainedValue {
   std::string literal;
   std::optional<Explanation> source;  // the value as `from` has it
   std::vector<Explanation> targets;
+  std::vector<EveryRounding> roundings;  // in place of `targets`, with --rounding all
 };
 
 constexpr const char* explain_examples = R"(Examples:
@@ -49,19 +54,30 @@ constexpr const char* explain_examples = R"(Examples:
   tcast explain 0x7E --from float8_e4m3fn --to all
       a code instead of a number: what float8's largest value becomes in every type
   tcast explain 300 --to uint8 --out-of-range saturate
+  tcast explain 0.1 --to float8_e4m3fn --rounding all
+      both neighbours, and which word gives which
   tcast explain 1e-310 --to float64 --full
 VALUE is a decimal number, inf or nan, or, with --from, a code such as 0x3C or 0b0111.)";
 
 Result<ExplainedValue> explain_value(const ExplainArguments& arguments, const std::string& literal) {
   const auto first = literal.find_first_not_of(' ');
-  ExplainedValue value{
-      .literal = first == std::string::npos ? literal : literal.substr(first), .source = {}, .targets = {}};
+  ExplainedValue value{.literal = first == std::string::npos ? literal : literal.substr(first),
+                       .source = {},
+                       .targets = {},
+                       .roundings = {}};
   if (arguments.from != DType::undefined) {
     tensorcast::CastOptions unscaled = arguments.options;
     unscaled.scale = 1.0;
+    unscaled.rounding = tensorcast::Rounding::automatic;
+    unscaled.seed = 0;
+    unscaled.inexact = tensorcast::Inexact::automatic;
     value.source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
   }
   for (const DType to : arguments.to) {
+    if (arguments.every_rounding) {
+      value.roundings.push_back(TRY(by_every_word(literal, arguments.from, to, arguments.options)));
+      continue;
+    }
     value.targets.push_back(TRY(tensorcast::explain(literal, arguments.from, to, arguments.options)));
   }
   return value;
@@ -109,6 +125,7 @@ Json value_json(const ExplainedValue& value) {
   if (value.source) json["source"] = explanation_json(*value.source);
   json["results"] = Json::array();
   for (const Explanation& target : value.targets) json["results"].push_back(explanation_json(target));
+  for (const EveryRounding& target : value.roundings) json["results"].push_back(rounding_json(target));
   return json;
 }
 
@@ -134,9 +151,32 @@ int explain(const ExplainArguments& arguments) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0) print("\n");
     print(heading(values[i], arguments, drawing));
+    if (arguments.every_rounding) {
+      print(rounding_table(values[i].roundings, arguments.full));
+      continue;
+    }
     print(arguments.to.size() == 1 ? draw_card(values[i].targets[0], drawing) : draw_table(values[i].targets, drawing));
   }
   return exit_done;
+}
+
+// The words of `rounding`, and "all".
+void add_rounding_or_all(CLI::App& command, ExplainArguments& arguments) {
+  CLI::Option* const listed = command.get_option("--rounding");
+  const std::string help = listed->get_description(), group = listed->get_group();
+  command.remove_option(listed);
+  const auto read = [](const std::string& word, ExplainArguments& read_to) {
+    read_to.every_rounding = word == "all";
+    const int number = tensorcast::options::roundings.find(word);
+    if (number < 0 && word != "all") {
+      return fmt::format("\"{}\" is not one of {}, all", word, word_list(tensorcast::options::roundings));
+    }
+    read_to.options.rounding = static_cast<tensorcast::Rounding>(word == "all" ? 0 : number);
+    return std::string();
+  };
+  add_read(command, "--rounding", arguments, help + "; all shows both neighbours, and which word gives which", read)
+      ->option_text("WORD|all")
+      ->group(group);
 }
 
 }  // namespace
@@ -159,6 +199,7 @@ void add_explain(CLI::App& app, Work& work) {
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   add_cast_options(command, arguments->options);
+  add_rounding_or_all(command, *arguments);
 
   command.callback([arguments, &work] { work = [arguments] { return explain(*arguments); }; });
 }

@@ -19,9 +19,12 @@ CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Ty
   if constexpr (std::is_same_v<Value, tensorcast::DType>) {
     return add_dtype(app, name, target, help);
   } else if constexpr (Option::is_choice) {
-    std::vector<std::pair<std::string, Value>> choices;
+    std::vector<std::pair<std::string, Value>> choices, synonyms;
     for (const char* word : option.words) choices.emplace_back(word, static_cast<Value>(choices.size()));
-    return add_choice(app, name, target, std::move(choices), help);
+    for (const tensorcast::options::Synonym& synonym : option.words.synonyms) {
+      if (synonym.word != nullptr) synonyms.emplace_back(synonym.word, static_cast<Value>(synonym.number));
+    }
+    return add_choice(app, name, target, std::move(choices), help, std::move(synonyms));
   } else if constexpr (std::is_same_v<Value, bool>) {
     return option.usual() ? add_truth(app, name, target, help) : app.add_flag(name, target, help);
   } else if constexpr (std::is_same_v<Value, int>) {

@@ -77,10 +77,17 @@ void warn_of_namesake(std::span<const tensorcast::DType> targets);
 // Adds an option that takes one of a few words; the first is the default. Underscores equal dashes in words.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& option_name, Value& target,
-                        std::vector<std::pair<std::string, Value>> known, const std::string& help) {
+                        std::vector<std::pair<std::string, Value>> known, const std::string& help,
+                        std::vector<std::pair<std::string, Value>> synonyms = {}) {
   std::vector<std::string> words;
   for (const auto& choice : known) words.push_back(choice.first);
-  const auto read = [known, words](const std::string& given, Value& value) {
+  const auto read = [known, words, synonyms](const std::string& given, Value& value) {
+    const auto synonym =
+        std::find_if(synonyms.begin(), synonyms.end(), [&](const auto& s) { return s.first == given; });
+    if (synonym != synonyms.end()) {
+      value = synonym->second;
+      return std::string();
+    }
     std::string word = given;
     std::replace(word.begin(), word.end(), '-', '_');
     const auto choice = std::find(words.begin(), words.end(), word);

@@ -88,7 +88,7 @@ std::string shown_name(const std::string& tensor) {
 // Counts the elements whose result is not just the nearest value.
 std::uint64_t lossy_elements(const CastReport& report) {
   return report.overflowed + report.saturated + report.underflowed_to_zero + report.nan_made + report.nan_lost +
-         report.wrapped;
+         report.wrapped + report.sign_lost;
 }
 
 // "12 overflowed, 3 became zero", or "".
@@ -103,6 +103,7 @@ std::string losses_text(const CastReport& report) {
   add(report.underflowed_to_zero, "became zero");
   add(report.nan_made > report.overflowed ? report.nan_made - report.overflowed : 0, "became NaN");
   add(report.nan_lost, "lost NaN");
+  add(report.sign_lost, "lost their sign");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -42,7 +42,7 @@ class UseTensorcast : public ov::pass::ModelPass {
   OPENVINO_RTTI("UseTensorcast", "tensorcast", ov::pass::ModelPass)
 
   // Loads the library at `extension_path`. `options` are those of tc_cast() by their names, opset, saturate,
-  // round_mode, out_of_range, int_rounding, invalid, fnuz_inf, threads, scale, and `by_text`: refuse the promotions
+  // round_mode, out_of_range, rounding, invalid, fnuz_inf, threads, scale, and `by_text`: refuse the promotions
   // that OpenVINO's text forbids. Throws std::exception if the library does not load or an option is wrong.
   explicit UseTensorcast(const std::string& extension_path, ov::AnyMap options = {}, bool constants = false)
       : options_(std::move(options)), constants_(constants) {

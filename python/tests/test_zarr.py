@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zarr's codec cast_value, by its text and by what its reference implementation gives."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tensorcast import CastError
+from tensorcast.zarr import cast_array, cast_array_into
+
+
+def cast(values, dtype, to, rounding="nearest-even", out_of_range=None, mapped=None):
+    return cast_array(
+        np.array(values, dtype), target_dtype=to, rounding_mode=rounding, out_of_range_mode=out_of_range,
+        scalar_map_entries=mapped,
+    )  # fmt: skip
+
+
+def test_rounding_comes_before_the_range():
+    assert cast([127.9, -0.4], "float64", "int8", "towards-zero").tolist() == [127, 0]
+    assert cast([-0.4], "float64", "uint8", "towards-zero").tolist() == [0]
+    with pytest.raises(CastError, match="127.9"):
+        cast([127.9], "float64", "int8")
+    with pytest.raises(CastError, match="element 1"):
+        cast([0.0, -0.4], "float64", "uint8", "towards-negative")
+    assert cast([65530.0], "float32", "float16", "towards-zero").tolist() == [65504]
+
+
+@pytest.mark.parametrize(
+    "rounding", ["nearest-even", "nearest-away", "towards-zero", "towards-positive", "towards-negative"]
+)
+def test_clamp_maps_to_infinity(rounding):
+    clamped = cast([1e10, -1e10, 65504, np.inf], "float64", "float16", rounding, "clamp")
+    assert clamped.tolist() == [np.inf, -np.inf, 65504, np.inf]
+    assert cast([300, -300], "int32", "int8", rounding, "clamp").tolist() == [127, -128]
+
+
+def test_nan_and_infinity_are_errors_where_the_type_has_none():
+    for mode in (None, "clamp", "wrap"):
+        for bad in (np.nan, np.inf):
+            with pytest.raises(CastError):
+                cast([bad], "float32", "int8", "nearest-even", mode)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(CastError):
+            cast([bad], "float32", "float4_e2m1fn", "nearest-even", "clamp")
+    assert np.isnan(cast([np.nan], "float32", "float8_e4m3fn").astype(np.float32)[0])
+    with pytest.raises(CastError):
+        cast([np.inf], "float32", "float8_e4m3fn", "nearest-even", "clamp")
+    assert cast([-0.0], "float32", "float16").tobytes() == b"\x00\x80"
+
+
+def test_wrap():
+    assert cast([256, -1, 300], "int64", "uint8", "nearest-even", "wrap").tolist() == [0, 255, 44]
+    with pytest.raises(CastError, match="wrap"):
+        cast([1.0], "float64", "float32", "nearest-even", "wrap")
+
+
+def test_the_first_equal_entry_wins():
+    assert cast([np.nan, 1, 2], "float32", "uint8", mapped=[(np.nan, 255), (1, 2), (2, 3)]).tolist() == [255, 2, 3]
+    assert cast([1, 1], "int32", "int8", mapped=[(1, 5), (1, 6)]).tolist() == [5, 5]
+    # Integers beyond 2^53 are not their neighbours.
+    assert cast([2**60, 2**60 + 1], "int64", "int8", out_of_range="clamp", mapped={2**60 + 1: -1}).tolist() == [127, -1]
+    assert cast([2.0**53], "float64", "int8", out_of_range="clamp", mapped={2**53 + 1: 0}).tolist() == [127]
+
+
+def test_into():
+    out = np.empty(3, np.int16)
+    cast_array_into(np.float32([1.5, 2.5, -2.5]), out, rounding_mode="nearest-away")
+    assert out.tolist() == [2, 3, -3]
+    with pytest.raises(CastError, match="shape"):
+        cast_array_into(np.float32([1]), out, rounding_mode="nearest-away")
+
+
+def test_wrong_words():
+    with pytest.raises(CastError, match="nearest-odd"):
+        cast([1], "int8", "int16", "nearest-odd")
+    with pytest.raises(CastError, match="saturate"):
+        cast([1], "int8", "int16", "nearest-even", "saturate")
+
+
+TYPES = [
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bfloat16",
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_arrays_are_stored_as_every_type(name):
+    zarr = pytest.importorskip("zarr")
+    from tensorcast.zarr import CastValue
+
+    if not hasattr(ml_dtypes, name) and not hasattr(np, name):
+        pytest.skip(f"this ml_dtypes has no {name}")
+    fill = 1.0 if name == "float8_e8m0fnu" else 0.0
+    array = zarr.create_array(
+        {}, shape=(4,), chunks=(2,), dtype="float32", fill_value=fill, filters=[CastValue(data_type=name)], compressors=None
+    )
+    array[:3] = np.float32([1, 1, 1])
+    assert array[:].tolist() == [1, 1, 1, fill]
+    assert zarr.open_array(array.store)[:].tolist() == [1, 1, 1, fill]
+
+
+def test_the_entry_point_is_found():
+    pytest.importorskip("zarr")
+    from importlib.metadata import entry_points
+
+    assert any(point.value == "tensorcast.zarr:CastValue" for point in entry_points(group="zarr.codecs"))
+
+
+def test_a_fill_value_that_does_not_survive_is_an_error():
+    zarr = pytest.importorskip("zarr")
+    from tensorcast.zarr import CastValue
+
+    with pytest.raises(CastError, match="fill value nan does not survive"):
+        zarr.create_array({}, shape=(2,), dtype="float32", fill_value=np.nan, filters=[CastValue(data_type="int16")])
+    codec = CastValue(data_type="int16", scalar_map={"encode": [["NaN", -1]], "decode": [[-1, "NaN"]]})
+    array = zarr.create_array({}, shape=(3,), dtype="float32", fill_value=np.nan, filters=[codec])
+    array[0] = 7
+    assert array[:2].tolist()[0] == 7 and np.isnan(array[1])
+
+
+def test_other_keys_are_errors():
+    pytest.importorskip("zarr")
+    from tensorcast.zarr import CastValue
+
+    with pytest.raises(CastError, match="speed"):
+        CastValue.from_dict({"name": "cast_value", "configuration": {"data_type": "int8", "speed": 1}})
+    with pytest.raises(CastError, match="wrap"):
+        CastValue(data_type="float16", out_of_range="wrap").validate(shape=(1,), dtype=_float32(), chunk_grid=None)
+
+
+def _float32():
+    from zarr.core.dtype import Float32
+
+    return Float32()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rounded.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "dtype/dtype_table.hpp"
+#include "dtype/number_range.hpp"
+#include "kernels/ops.hpp"
+
+namespace tensorcast::kernels {
+namespace {
+
+using codec::Policy;
+
+constexpr std::size_t rounded_count = 1024;  // elements that stay in the first-level cache; a multiple of 4
+
+bool is_power_of_two(const DTypeRow& to) { return to.family == Family::floating && !to.format.has_zero; }
+bool is_long(const DTypeRow& type) { return type.family == Family::integer && type.bits == 64; }
+
+RoundRule rule_of(const DTypeRow& to, const Policy& policy) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  RoundRule rule = {.word = policy.rounding, .positive_limit = infinity, .negative_limit = infinity};
+  if (to.family == Family::integer) {
+    rule.kept_bits = 64;
+    return rule;
+  }
+  rule.is_power_of_two = is_power_of_two(to);
+  rule.kept_bits = to.format.mantissa_bits;
+  rule.last_place = to.format.min_exponent() - to.format.mantissa_bits;
+  rule.is_magnitude = !to.format.has_sign && !rule.is_power_of_two;
+  if (rule.is_power_of_two) return rule;
+  const codec::RoundingStep step = policy.step(Rounding::nearest_even, 0);
+  const bool saturates = policy.range == codec::RangeRule::saturate;
+  if (saturates || step.leads_to_zero(false)) rule.positive_limit = largest_of(to);
+  if (saturates || step.leads_to_zero(true)) rule.negative_limit = largest_of(to);
+  return rule;
+}
+
+}  // namespace
+
+bool RoundedConversion::takes(DType from, DType to, const Policy& policy) noexcept {
+  return policy.scale == 1.0 && !(is_long(row(from)) && is_power_of_two(row(to)));
+}
+
+RoundedConversion::RoundedConversion(Target target, DType from, DType to, const Policy& policy) noexcept
+    : from_(from), to_(to), policy_(policy), rule_(rule_of(row(to), policy)) {
+  const DTypeRow& source = row(from);
+  const Rounders& rounders = *ops_of(target).rounders;
+  const bool fits_float32 = (source.bits <= 16 || from == DType::float32) && !rule_.is_power_of_two;
+  const DType read_as = is_long(source) ? from : fits_float32 ? DType::float32 : DType::float64;
+  const DType number = fits_float32 ? DType::float32 : DType::float64;
+  round_ = fits_float32 ? rounders.float32 : rounders.float64;
+  if (is_long(source)) round_ = source.is_signed ? rounders.int64 : rounders.uint64;
+  if (read_as != from) decode_ = find_kernel(target, from, read_as)->run;
+  if (number != to) encode_ = find_kernel(target, number, to)->run;
+  if (policy.rounding == Rounding::stochastic) random_words_ = ops_of(target).random_words;
+  seed_ = policy.seed;
+  policy_.rounding = Rounding::automatic;
+}
+
+void RoundedConversion::run(const std::byte* src, std::byte* dst, std::size_t count,
+                            std::uint64_t first) const noexcept {
+  // Not in place, which compilers do not vectorize.
+  alignas(64) std::byte numbers[rounded_count * sizeof(double)], rounded[rounded_count * sizeof(double)];
+  alignas(64) std::uint32_t random[rounded_count + 4];
+  for (std::size_t step = 0; count != 0; count -= step, first += step) {
+    step = std::min(rounded_count, count);
+    const auto skipped = static_cast<std::size_t>(first % 4);  // words of the first block
+    if (random_words_ != nullptr) random_words_(seed_, first / 4, (skipped + step + 3) / 4, random);
+    if (decode_ != nullptr) decode_(src, numbers, step, Policy{});
+    round_(decode_ != nullptr ? numbers : src, encode_ != nullptr ? rounded : dst, step, rule_, random + skipped);
+    if (encode_ != nullptr) encode_(rounded, dst, step, policy_);
+    src += storage_bytes(row(from_), step);
+    dst += storage_bytes(row(to_), step);
+  }
+}
+
+}  // namespace tensorcast::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions by a word that kernels do not know (D16): numbers are rounded as float32 or float64, which are then of
+// the target's numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel.hpp"
+#include "kernels/rounding.hpp"
+
+namespace tensorcast::kernels {
+
+// One kind of conversion, for any number of blocks and threads.
+class RoundedConversion {
+ public:
+  // Reports whether there is a way for the pair; else the reference converts it.
+  [[nodiscard]] static bool takes(DType from, DType to, const codec::Policy& policy) noexcept;
+
+  // Precondition: takes(), policy.has_word(), and the policy demands no error.
+  RoundedConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
+
+  // As KernelFn. `first`: the place of the first element in its tensor.
+  void run(const std::byte* src, std::byte* dst, std::size_t count, std::uint64_t first) const noexcept;
+
+ private:
+  DType from_, to_;
+  codec::Policy policy_;  // of the kernel, which rounds nothing
+  RoundRule rule_;
+  KernelFn decode_ = nullptr;  // null: the source is read as it is
+  RoundFn round_ = nullptr;
+  KernelFn encode_ = nullptr;             // null: the rounded numbers are the result
+  RandomWordsFn random_words_ = nullptr;  // null: the word is not stochastic
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace tensorcast::kernels

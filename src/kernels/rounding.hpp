@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers rounded to those of another type by the words of D16, as float32 or float64: the type's kernel then changes
+// nothing but their form.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensorcast/cast.hpp"
+
+namespace tensorcast::kernels {
+
+struct RoundRule {
+  Rounding word = Rounding::toward_zero;  // not automatic; nearest_even to powers of two only
+  int kept_bits = 0;                      // after the leading one, of numbers above the subnormal ones
+  int last_place = 0;                     // the exponent of the least number above zero
+  // What greater positive and negative finite numbers become: the largest, or infinity if they stay.
+  double positive_limit = 0.0, negative_limit = 0.0;
+  bool is_magnitude = false;     // signs are dropped
+  bool is_power_of_two = false;  // of float8_e8m0fnu, in float64; numbers out of its range stay
+};
+
+// Rounds `count` numbers. `src` and `dst` have any alignment, and are equal or disjoint. `random`: a word for each
+// number, of stochastic rounding.
+using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
+                         const std::uint32_t* random);
+
+struct Rounders {
+  RoundFn float32 = nullptr;
+  RoundFn float64 = nullptr;
+  RoundFn int64 = nullptr, uint64 = nullptr;  // to float64
+};
+
+// The words of 4 `blocks` elements, from element 4 `first_block` on (codec::random_block).
+using RandomWordsFn = void (*)(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words);
+
+}  // namespace tensorcast::kernels
