@@ -21,7 +21,7 @@ constexpr Rounding words[] = {Rounding::nearest_even,    Rounding::nearest_away,
                               Rounding::toward_positive, Rounding::toward_negative, Rounding::to_odd,
                               Rounding::stochastic};
 
-double value_of(DType dtype, std::uint64_t code) {
+double decoded_value(DType dtype, std::uint64_t code) {
   const Real real = decode(dtype, code);
   const double sign = real.negative ? -1.0 : 1.0;
   if (real.kind == Real::Kind::nan) return std::nan("");
@@ -34,7 +34,7 @@ double value_of(DType dtype, std::uint64_t code) {
 std::vector<double> magnitudes_of(DType dtype) {
   std::vector<double> all;
   const FloatFormat& format = row(dtype).format;
-  for (std::uint64_t code = 0; code <= format.largest_code(); ++code) all.push_back(value_of(dtype, code));
+  for (std::uint64_t code = 0; code <= format.largest_code(); ++code) all.push_back(decoded_value(dtype, code));
   all.push_back(all.back() + std::ldexp(1.0, format.max_exponent() - format.mantissa_bits));
   return all;
 }
@@ -77,7 +77,7 @@ TEST(Rounding, EveryWordFindsItsNeighbour) {
     const bool lacks_sign = !row(to).format.has_sign;
     for (const DType from : {DType::float16, DType::bfloat16}) {
       for (std::uint64_t code = 0; code < 0x10000; code += 3) {
-        const double source = value_of(from, code);
+        const double source = decoded_value(from, code);
         const double x = lacks_sign ? std::fabs(source) : source;
         if (std::isnan(x) || std::fabs(x) > all.back()) continue;
         for (const Rounding word : words) {
@@ -88,10 +88,10 @@ TEST(Rounding, EveryWordFindsItsNeighbour) {
             if (!leads_to_zero(word, x)) continue;  // what the type has for overflow, as other tests say
             --wanted;
           }
-          ASSERT_EQ(std::fabs(value_of(to, got.bits)), all[wanted])
+          ASSERT_EQ(std::fabs(decoded_value(to, got.bits)), all[wanted])
               << name(from) << " " << code << " to " << name(to) << " by word " << static_cast<int>(word);
           if (wanted != 0 && !lacks_sign) {
-            EXPECT_EQ(std::signbit(value_of(to, got.bits)), x < 0);
+            EXPECT_EQ(std::signbit(decoded_value(to, got.bits)), x < 0);
           }
         }
       }

@@ -23,8 +23,8 @@ class InputFile {
   // Opens a regular file, never blocking on a pipe, or a URL's file in the store of remote_file.hpp. Errors: io, with
   // the path and the system's reason; unsupported: a URL without a store.
   [[nodiscard]] static Result<InputFile> open(const std::string& path);
-  // Opens a file that another file names, relative to `folder` and below it: no absolute path, no ".." that leads out, no
-  // symbolic links. Errors: parse if `relative` leads elsewhere; io.
+  // Opens a file that another file names, relative to `folder` and below it: no absolute path, no ".." that leads out,
+  // no symbolic links. Errors: parse if `relative` leads elsewhere; io.
   [[nodiscard]] static Result<InputFile> open_below(const std::string& folder, std::string_view relative);
 
   // Opens `name`, one part, in an open folder; no link is followed. `path` is for messages. Errors: io.
