@@ -9,6 +9,7 @@ import torch
 
 from .. import _core
 from ._torch import _NAME, _PYTORCH, type_name
+from .._device._operator import OPERATOR as ON_DEVICE
 from ._torch_operator import OPERATOR
 
 
@@ -34,6 +35,9 @@ def traced_cast(
     **options: Any,
 ) -> Any:
     """Calls the operator; where it lacks an argument, the original, outside of the graph."""
+    if out is None and not report and order != "C" and isinstance(x, torch.Tensor) and isinstance(scale, torch.Tensor):
+        if x.device.type != "cpu":
+            return ON_DEVICE(x, _name_now(to), scale, **options)
     if out is not None or report or order == "C" or not isinstance(scale, (int, float)) or not isinstance(x, torch.Tensor):
         return _untraced(x, to, out=out, copy=copy, order=order, report=report, scale=scale, **options)
     name = _name_now(to)
