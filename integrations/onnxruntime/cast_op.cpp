@@ -119,58 +119,51 @@ struct Domains {
   TypeSystem system;
   std::deque<CastOp> ops;
   OrtCustomOpDomain* own = nullptr;
+  OrtCustomOpDomain* own_with_all_pairs = nullptr;
   OrtCustomOpDomain* onnx = nullptr;
 };
 
-// Declares Cast in `domain`. The input types of all declarations together are those of the operator, and "undefined"
-// does not include the newest, so each is named. Targets need not be: with all pairs, sessions would take 10 ms to
-// make.
-void add_cast(const OrtApi& api, std::uint32_t api_version, Domains& domains, OrtCustomOpDomain& domain,
-              CastKind kind) {
+// Declares Cast or CastLike in `domain`. The types of all declarations together are those of the operator, and
+// "undefined" does not include the newest, so each source is named. Targets need not be; the newest of Cast are, which
+// are outputs alone. One declaration with an undefined target takes the others from CastLike, where they are inputs: so
+// `all_pairs` names every pair, and the runtime, which compares all with all, takes 20 ms for a session.
+void add_ops(const OrtApi& api, std::uint32_t api_version, Domains& domains, OrtCustomOpDomain& domain, CastKind kind,
+             bool all_pairs) {
   for (const tc_dtype from : domains.system.types) {
     const auto add = [&](tc_dtype to) {
       CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, kind, from, to));
       check(api.CustomOpDomain_Add(&domain, &op));
     };
-    add(0);
+    if (!all_pairs) add(0);
     for (const tc_dtype to : domains.system.types) {
-      if (is_new(to)) add(to);
-    }
-  }
-}
-
-// Declares CastLike, whose second input also has a type to name.
-void add_cast_like(const OrtApi& api, std::uint32_t api_version, Domains& domains, OrtCustomOpDomain& domain) {
-  for (const tc_dtype from : domains.system.types) {
-    for (const tc_dtype to : domains.system.types) {
-      CastOp& op = domains.ops.emplace_back(declare(api, api_version, domains.system, CastKind::own_like, from, to));
-      check(api.CustomOpDomain_Add(&domain, &op));
+      if (all_pairs || (kind != CastKind::own_like && is_new(to))) add(to);
     }
   }
 }
 
 }  // namespace
 
-void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions& options, bool override) {
-  if (override && api_version < 22) fail(api, ORT_FAIL, "replacing Cast needs ONNX Runtime 1.22 or newer");
+void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions& options, const Wishes& wishes) {
+  if (wishes.override && api_version < 22) fail(api, ORT_FAIL, "replacing Cast needs ONNX Runtime 1.22 or newer");
   static std::mutex mutex;
   static auto& every = *new std::map<const OrtApi*, Domains>;
   const std::scoped_lock lock(mutex);
   Domains& domains = every[&api];
-  if (domains.own == nullptr) {
-    domains.system = type_system(api);
+  if (domains.system.types.empty()) domains.system = type_system(api);
+  OrtCustomOpDomain*& own = wishes.all_pairs ? domains.own_with_all_pairs : domains.own;
+  if (own == nullptr) {
     OrtCustomOpDomain* domain = nullptr;
     check(api.CreateCustomOpDomain("ai.tensorcast", &domain));
-    if (api_version >= 22) add_cast(api, api_version, domains, *domain, CastKind::own);
-    add_cast_like(api, api_version, domains, *domain);
-    domains.own = domain;
+    if (api_version >= 22) add_ops(api, api_version, domains, *domain, CastKind::own, false);
+    add_ops(api, api_version, domains, *domain, CastKind::own_like, wishes.all_pairs || api_version < 22);
+    own = domain;
   }
-  check(api.AddCustomOpDomain(&options, domains.own));
-  if (!override) return;
+  check(api.AddCustomOpDomain(&options, own));
+  if (!wishes.override) return;
   if (domains.onnx == nullptr) {
     OrtCustomOpDomain* domain = nullptr;
     check(api.CreateCustomOpDomain("", &domain));  // "ai.onnx" would be another domain to the runtime
-    add_cast(api, api_version, domains, *domain, CastKind::onnx_or_built_in);
+    add_ops(api, api_version, domains, *domain, CastKind::onnx_or_built_in, false);
     domains.onnx = domain;
   }
   check(api.AddCustomOpDomain(&options, domains.onnx));

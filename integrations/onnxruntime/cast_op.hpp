@@ -23,8 +23,14 @@ struct CastOp : OrtCustomOp {
   tc_dtype to;  // 0: every type that the runtime knows by the word "undefined"
 };
 
-// Adds ai.tensorcast::Cast and CastLike to `options`, and with `override` also the ONNX domain's Cast. Release 1.21
-// ignores the output type that an operator infers, so there is only CastLike, and `override` fails.
-void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions& options, bool override);
+// What the configuration of a session asks for.
+struct Wishes {
+  bool override = false;   // also the ONNX domain's Cast
+  bool all_pairs = false;  // CastLike with a second input of the newest types, which makes sessions slow to make
+};
+
+// Adds ai.tensorcast::Cast and CastLike to `options`. Release 1.21 ignores the output type that an operator infers, so
+// there is only CastLike, and `override` fails.
+void add_domains(const OrtApi& api, std::uint32_t api_version, OrtSessionOptions& options, const Wishes& wishes);
 
 }  // namespace tensorcast::onnxruntime

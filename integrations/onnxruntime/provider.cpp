@@ -8,8 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "attributes.hpp"
 #include "cast_kernel.hpp"
 #include "element_type.hpp"
 #include "runtime.hpp"
@@ -19,6 +23,7 @@ namespace {
 
 constexpr std::uint32_t oldest_release = 24;  // the first with kernels in plugins
 constexpr const char* provider_name = "TensorcastExecutionProvider";
+constexpr std::string_view own_domain = "ai.tensorcast";  // of the operators in the other library
 // Versions of Cast whose types and attributes this library knows. The first has `to` as a number, as all since.
 constexpr int first_version = 6;
 constexpr int last_version = 28;
@@ -37,6 +42,7 @@ struct Provider : OrtEp {
   const OrtApi& api;
   const OrtEpApi& plugins;
   std::unique_ptr<OrtKernelRegistry, decltype(OrtEpApi::ReleaseKernelRegistry)> kernels;
+  std::string problem;  // of the node that refuse_node() gets
 };
 
 struct Kernel : OrtKernelImpl {
@@ -58,6 +64,28 @@ Kernel::Kernel(const Provider& provider, const OrtKernelInfo& info)
 OrtStatus* create_kernel(void* provider, const OrtKernelInfo* info, OrtKernelImpl** kernel) noexcept {
   const auto& owner = *static_cast<const Provider*>(provider);
   return guarded(owner.api, [&] { *kernel = new Kernel(owner, *info); });
+}
+
+OrtStatus* refuse_node(void* provider, const OrtKernelInfo* /*info*/, OrtKernelImpl** /*kernel*/) noexcept {
+  const auto& owner = *static_cast<const Provider*>(provider);
+  return guarded(owner.api, [&] { fail(owner.api, ORT_INVALID_GRAPH, owner.problem); });
+}
+
+// Adds a kernel for nodes of the operators' domain that are wrong.
+void add_refusal(Provider& provider, const char* op) {
+  const OrtEpApi& plugins = provider.plugins;
+  OrtKernelDefBuilder* made = nullptr;
+  check(plugins.CreateKernelDefBuilder(&made));
+  const std::unique_ptr<OrtKernelDefBuilder, decltype(plugins.ReleaseKernelDefBuilder)> builder(
+      made, plugins.ReleaseKernelDefBuilder);
+  check(plugins.KernelDefBuilder_SetOperatorType(made, op));
+  check(plugins.KernelDefBuilder_SetDomain(made, own_domain.data()));
+  check(plugins.KernelDefBuilder_SetSinceVersion(made, 1, 1));
+  check(plugins.KernelDefBuilder_SetExecutionProvider(made, provider_name));
+  OrtKernelDef* definition = nullptr;
+  check(plugins.KernelDefBuilder_Build(made, &definition));
+  const std::unique_ptr<OrtKernelDef, decltype(plugins.ReleaseKernelDef)> owner(definition, plugins.ReleaseKernelDef);
+  check(plugins.KernelRegistry_AddKernel(provider.kernels.get(), definition, refuse_node, &provider));
 }
 
 // Adds a kernel from each of `from` to each of `to`. The runtime may let the result overwrite the input if `in_place`.
@@ -99,18 +127,46 @@ void add_kernels(Provider& provider) {
   add_kernel(provider, bytes, all, true);
   // The runtime takes types of fewer than 8 bits for bytes when it compares the sizes of input and result.
   add_kernel(provider, packed, all, false);
+  add_refusal(provider, "Cast");
+  add_refusal(provider, "CastLike");
 }
 
-// Takes the nodes of `graph`, which may be the body of a node, that there is a kernel for.
-void take_nodes(const Provider& provider, const OrtGraph& graph, OrtEpGraphSupportInfo& taken) {
+// What is wrong with a node of the operators' domain, whose attributes the runtime shows to providers alone; empty for
+// nothing.
+std::string problem_of(const OrtApi& api, const OrtNode& node, const char* op) {
+  std::size_t count = 0;
+  check(api.Node_GetNumAttributes(&node, &count));
+  std::vector<const OrtOpAttr*> attributes(count);
+  check(api.Node_GetAttributes(&node, attributes.data(), count));
+  for (const OrtOpAttr* attribute : attributes) {
+    const char* name = nullptr;
+    check(api.OpAttr_GetName(attribute, &name));
+    if (!has_attribute(op, name)) return std::string(op) + " has no attribute " + name;
+  }
+  return {};
+}
+
+// Takes the nodes of `graph`, which may be the body of a node, that there is a kernel for. The runtime ignores an error
+// here, and reports one of a kernel: so a node that is wrong gets one that is refused.
+void take_nodes(Provider& provider, const OrtGraph& graph, OrtEpGraphSupportInfo& taken) {
   std::size_t count = 0;
   check(provider.api.Graph_GetNumNodes(&graph, &count));
   std::vector<const OrtNode*> nodes(count);
   check(provider.api.Graph_GetNodes(&graph, nodes.data(), count));
   for (const OrtNode* node : nodes) {
+    const char* domain = nullptr;
+    const char* op = nullptr;
+    check(provider.api.Node_GetDomain(node, &domain));
+    check(provider.api.Node_GetOperatorType(node, &op));
     const OrtKernelDef* kernel = nullptr;
     check(provider.plugins.EpGraphSupportInfo_LookUpKernel(&taken, node, &kernel));
-    if (kernel != nullptr) check(provider.plugins.EpGraphSupportInfo_AddSingleNode(&taken, node));
+    if (kernel == nullptr) continue;
+    if (std::string_view(domain) == own_domain) {
+      std::string problem = problem_of(provider.api, *node, op);
+      if (problem.empty()) continue;  // the operators' library computes it
+      provider.problem = std::move(problem);
+    }
+    check(provider.plugins.EpGraphSupportInfo_AddSingleNode(&taken, node));
   }
 }
 
@@ -119,7 +175,7 @@ Provider::Provider(const Factory& factory)
   ort_version_supported = factory.ort_version_supported;
   GetName = [](const OrtEp*) noexcept { return provider_name; };
   GetCapability = [](OrtEp* me, const OrtGraph* graph, OrtEpGraphSupportInfo* taken) noexcept {
-    const auto& provider = *static_cast<const Provider*>(me);
+    auto& provider = *static_cast<Provider*>(me);
     return guarded(provider.api, [&] { take_nodes(provider, *graph, *taken); });
   };
   GetKernelRegistry = [](OrtEp* me, const OrtKernelRegistry** registry) noexcept -> OrtStatus* {

@@ -31,7 +31,8 @@ Error error_of(nb::python_error& error, const std::string& url) {
   }
   const std::string type = nb::cast<std::string>(error.type().attr("__name__"));
   const std::string words = nb::cast<std::string>(nb::str(error.value()));
-  made.message = words.empty() ? type : type + ": " + words;
+  const bool is_ours = nb::cast<std::string>(nb::str(error.type().attr("__module__"))).starts_with("tensorcast");
+  made.message = words.empty() ? type : is_ours ? words : type + ": " + words;
   if (error.matches(PyExc_KeyboardInterrupt)) error.restore();
   return made;
 }

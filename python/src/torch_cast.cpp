@@ -35,6 +35,7 @@ struct Names {
   PyObject* dtype = PyUnicode_InternFromString("dtype");
   PyObject* layout = PyUnicode_InternFromString("layout");
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
+  PyObject* is_nested = PyUnicode_InternFromString("is_nested");
   PyObject* requires_grad = PyUnicode_InternFromString("requires_grad");
   PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
   PyObject* is_neg = PyUnicode_InternFromString("is_neg");
@@ -105,8 +106,8 @@ bool is_observed(PyObject* x) {
 bool is_plain(PyObject* x) {
   const Owned layout(PyObject_GetAttr(x, names().layout));
   if (layout.get() == nullptr) PyErr_Clear();
-  return layout.get() == torch.strided && attribute(x, names().is_cpu) == 1 && answer_of(x, names().is_neg) == 0 &&
-         answer_of(x, names().is_contiguous) == 1;
+  return layout.get() == torch.strided && attribute(x, names().is_cpu) == 1 && attribute(x, names().is_nested) == 0 &&
+         answer_of(x, names().is_neg) == 0 && answer_of(x, names().is_contiguous) == 1;
 }
 
 std::byte* data_of(PyObject* x) {

@@ -83,7 +83,9 @@ def _bind(
 def _convert(x: npt.NDArray[Any], to: Any) -> npt.NDArray[Any]:
     texts: FloatString = "g8" if x.dtype.kind == "f" and to == 8 else "plain"  # of ONNX Runtime
     result: npt.NDArray[Any] = _cast(x, to, opset=_OPSET, float_string=texts)
-    return result
+    if result.dtype.kind == "S":
+        result = np.char.decode(result, "utf-8", "replace")
+    return result.astype(object) if result.dtype.kind == "U" else result
 
 
 def cast(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:

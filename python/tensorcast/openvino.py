@@ -26,6 +26,7 @@ import openvino  # type: ignore[import-untyped,unused-ignore]
 
 from . import _core
 from ._errors import CastError, UnsupportedError
+from ._option_list import DEFAULTS, STRING_OPTIONS
 from ._interop._libraries import find_library
 from ._cast._promote import promote_types
 
@@ -92,7 +93,8 @@ _Op: Any = openvino.Op if hasattr(openvino, "DiscreteTypeInfo") else object
 class Convert(_Op):  # type: ignore[misc,unused-ignore]
     """OpenVINO's Convert, done by tensorcast: ``Convert([node.output(0)], openvino.Type.f16, saturate=False)``.
 
-    An operation in Python, for builds of the package without the library; models with it are not saved to files.
+    An operation in Python, for builds of the package without the library. It is saved as that of the library, which reads
+    it; ``core.add_extension(Convert)`` reads it in Python.
     """
 
     class_type_info = openvino.DiscreteTypeInfo("Convert", "tensorcast") if _Op is not object else None
@@ -106,6 +108,7 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
         _core.check_options({**options})
         self._destination = destination_type
         self._options = options
+        self._options.pop("float_string", None)  # of no meaning here
         if inputs is not None:
             self.set_arguments(inputs)
             self.constructor_validate_and_infer_types()
@@ -117,8 +120,15 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
         return Convert(inputs, self._destination, **self._options)
 
     def visit_attributes(self, visitor: Any) -> bool:
-        # OpenVINO merges operations that have the same input and attributes.
-        visitor.on_attributes({"destination_type": self._destination.to_string(), "options": repr(self._options)})
+        # As the library's operation; a reader sets them. OpenVINO merges operations of the same input and attributes.
+        usual = {name: value for name, value in DEFAULTS.items() if name not in STRING_OPTIONS}
+        attributes: dict[str, Any] = {"destination_type": self._destination.to_string(), **usual, **self._options}
+        attributes["scale"] = float(attributes["scale"])
+        visitor.on_attributes(attributes)
+        self._destination = getattr(openvino.Type, attributes["destination_type"])
+        given = {name: attributes[name] for name in usual if attributes[name] != usual[name]}
+        _core.check_options(given)
+        self._options = given  # type: ignore[assignment]
         return True
 
     def get_type_info(self) -> Any:

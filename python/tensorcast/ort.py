@@ -62,6 +62,9 @@ def provider_name() -> str:
 def register(session_options: onnxruntime.SessionOptions, override: bool = False, *, provider: bool = False) -> None:
     """Adds tensorcast's operators to the sessions that are made with ``session_options``.
 
+    An attribute of an operator that has a wrong kind or value is an error when the session is made; ``provider`` also
+    refuses names that the operators do not have.
+
     Args:
         session_options: changed in place.
         override: replace the ``Cast`` of ONNX, too. Conversions that tensorcast leaves to others, such as those of

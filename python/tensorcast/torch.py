@@ -6,7 +6,8 @@
 tensor([0.1016,    nan], dtype=torch.float8_e4m3fn)
 
 The operator has the options of :func:`tensorcast.cast`. It always returns a new tensor, which has the layout of its
-input (``channels_last`` stays). Its gradient is straight-through, as that of :class:`tensorcast.CastNode`: ``cast(scale *
+input (``channels_last`` stays). ``torch.ops.tensorcast.cast_scaled(x, to, scale)`` takes the scale as a tensor, which
+compiled code reads when it runs. Its gradient is straight-through, as that of :class:`tensorcast.CastNode`: ``cast(scale *
 grad_output, input's type)``; there is none from or to types that are not floating point.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ from torch.nn.utils import parametrize
 
 from ._cast._arrays import scale_is_one
 from ._device import _entry, _operator
-from ._interop import _torch_operator  # noqa: F401: the operator
+from ._interop import _torch_operator
 from ._errors import CastError
 from ._interop._torch import _NAME, type_name
 
@@ -42,16 +43,15 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
     Args:
         x: a dense tensor on any device.
         to: a type that PyTorch has.
-        **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` is a number.
+        **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` is a number or a tensor.
 
     Raises:
         CastError: as :func:`tensorcast.cast`.
-        TypeError: PyTorch or the operator lacks the type.
+        TypeError: PyTorch or the operator lacks the type, or the tensor's class takes no operators of others.
     """
     if not isinstance(options.get("saturate", True), (bool, int)):  # PyTorch takes None for the default
         raise CastError(f"saturate must be True or False, not {options.get('saturate')!r}")
-    result: torch.Tensor = torch.ops.tensorcast.cast(x, type_name(to), **options)
-    return result
+    return _torch_operator.called(x, type_name(to), **options)
 
 
 def cast_on_device(
@@ -99,6 +99,8 @@ class _CastWhenRead(nn.Module):
         self.to_type = to
 
     def forward(self, stored: torch.Tensor) -> torch.Tensor:
+        if _NAME[stored.dtype] == self.to_type:
+            return stored
         result: torch.Tensor = torch.ops.tensorcast.cast(stored, self.to_type)
         return result
 
@@ -106,26 +108,145 @@ class _CastWhenRead(nn.Module):
         return self.to_type
 
 
+class _CastBuffer(_CastWhenRead):
+    """The same for a buffer, which modules update in place: all reads give one tensor, until it is written back."""
+
+    def __init__(self, to: str, stored_type: str) -> None:
+        super().__init__(to)
+        self.stored_type = stored_type
+        self._given: tuple[torch.Tensor, torch.Tensor, Any] | None = None  # what was read, of what, and its versions
+
+    def _versions(self, given: torch.Tensor, stored: torch.Tensor) -> tuple[int, int] | None:
+        return None if torch.compiler.is_compiling() else (given._version, stored._version)
+
+    def forward(self, stored: torch.Tensor) -> torch.Tensor:
+        if _NAME[stored.dtype] == self.to_type:
+            return stored
+        if self._given is not None and self._is_current(stored):
+            return self._given[0]
+        given = super().forward(stored)
+        self._given = (given, stored, self._versions(given, stored))
+        return given
+
+    def right_inverse(self, value: torch.Tensor) -> torch.Tensor:
+        """What an assignment to the buffer stores."""
+        self._given = None
+        return value if _NAME[value.dtype] == self.stored_type else cast(value.detach(), self.stored_type)
+
+    def _is_current(self, stored: torch.Tensor) -> bool:
+        """Reports whether what was read is still that of `stored`, which loading and moving a module change."""
+        assert self._given is not None
+        _, source, versions = self._given
+        return source is stored and (versions is None or versions[1] == stored._version)
+
+    def write_back(self, stored: torch.Tensor, training: bool) -> None:
+        """Stores the elements that somebody changed in the tensor that was read."""
+        if self._given is None:
+            return
+        (given, _, versions), current = self._given, self._is_current(stored)
+        self._given = None
+        # Batch norm updates its statistics without counting a version; it does so in training alone.
+        if not current or (not training and versions is not None and given._version == versions[0]):
+            return
+        with torch.no_grad():
+            changed = cast(given.detach(), self.stored_type)
+            if changed.shape == given.shape:  # not pairs of float4, which come back as they were
+                changed = torch.where(given == cast(stored, self.to_type), stored, changed)
+            stored.copy_(changed)
+
+
 def _stored_key(prefix: str, name: str) -> str:
     return f"{prefix}parametrizations.{name}.original"
 
 
-def _cast_names(module: nn.Module) -> list[str]:
-    """The tensors of a module that are cast when they are read."""
+def _cast_steps(module: nn.Module) -> dict[str, _CastWhenRead]:
+    """The tensors of a module that are cast when they are read, and what does it."""
     lists: Any = getattr(module, "parametrizations", {})
-    return [name for name, steps in lists.items() if any(isinstance(step, _CastWhenRead) for step in steps)]
+    return {name: step for name, steps in lists.items() for step in steps if isinstance(step, _CastWhenRead)}
+
+
+def _write_back(module: nn.Module, *_: Any) -> None:
+    for name, step in _cast_steps(module).items():
+        if isinstance(step, _CastBuffer):
+            step.write_back(module.parametrizations[name].original, module.training)  # type: ignore[index, union-attr]
 
 
 def _save_under_old_names(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
-    for name in _cast_names(module):
+    for name in _cast_steps(module):
         if _stored_key(prefix, name) in state:
             state[prefix + name] = state.pop(_stored_key(prefix, name))
 
 
 def _load_from_old_names(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    for name in _cast_names(module):
+    for name in _cast_steps(module):
         if prefix + name in state:
             state[_stored_key(prefix, name)] = state.pop(prefix + name)
+
+
+def _cast_when_read(module: nn.Module, name: str, to: str) -> None:
+    """Lets the module see its tensor `name` in the type `to`."""
+    stored: torch.Tensor = getattr(module, name)
+    if not _cast_steps(module):
+        module._register_state_dict_hook(_save_under_old_names)  # type: ignore[no-untyped-call]
+        module._register_load_state_dict_pre_hook(_load_from_old_names, with_module=True)  # type: ignore[no-untyped-call]
+        module.register_state_dict_pre_hook(_write_back)  # type: ignore[no-untyped-call]
+        module.register_forward_hook(_write_back)
+    is_buffer, is_saved = name in module._buffers, name not in module._non_persistent_buffers_set
+    step = _CastBuffer(to, _NAME[stored.dtype]) if is_buffer else _CastWhenRead(to)
+    parametrize.register_parametrization(module, name, step, unsafe=True)
+    if not is_saved:
+        module.parametrizations[name]._non_persistent_buffers_set.add("original")  # type: ignore[index, union-attr]
+
+
+class _Place(NamedTuple):
+    """A tensor of a module, by one of its names."""
+
+    name: str  # as of state_dict()
+    module: nn.Module
+    key: str
+    tensor: torch.Tensor
+    step: _CastWhenRead | None  # casts it already when it is read
+
+
+def _places(model: nn.Module) -> list[_Place]:
+    """All parameters and buffers of the model, by all their names."""
+    found = []
+    cast_before: dict[str, tuple[str, _CastWhenRead]] = {}  # by the name of the module that holds the stored tensor
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        dotted = f"{prefix}." if prefix else ""
+        for name, step in _cast_steps(module).items():
+            cast_before[f"{dotted}parametrizations.{name}"] = (dotted + name, step)
+        for key, tensor in [*module._parameters.items(), *module._buffers.items()]:
+            if tensor is not None:
+                name, step_before = cast_before.get(prefix, (dotted + key, None))
+                found.append(_Place(name, module, key, tensor, step_before))
+    return found
+
+
+def _memory(tensor: torch.Tensor) -> Any:
+    """The same for tensors that share their memory."""
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # it has none
+        address = 0
+    return (address, tensor.dtype, tensor.shape, tensor.stride()) if address else id(tensor)
+
+
+def _targets(places: list[_Place], rules: list[tuple[str, re.Pattern[str], str]]) -> dict[Any, str]:
+    """The type of each tensor that a rule matches by one of its names."""
+    decided: dict[Any, tuple[str, str]] = {}
+    unused = {pattern for pattern, _, _ in rules}
+    for place in places:
+        matches = [(pattern, to) for pattern, expression, to in rules if expression.search(place.name)]
+        unused -= {pattern for pattern, _ in matches}
+        if not matches:
+            continue
+        other, to = decided.setdefault(_memory(place.tensor), (place.name, matches[0][1]))
+        if to != matches[0][1]:
+            raise CastError(f"{other} and {place.name} are one tensor, and get two types: {to} and {matches[0][1]}")
+    if unused:
+        raise CastError(f"no tensor of the model matches {', '.join(map(repr, sorted(unused)))}")
+    return {memory: to for memory, (_, to) in decided.items()}
 
 
 def convert_module(
@@ -140,13 +261,15 @@ def convert_module(
     >>> convert_module(model, {"norm": "float32", r"\\.weight$": "float8_e4m3fn"}, compute_dtype="bfloat16")
 
     Args:
-        model: tensors that it shares stay shared; each must get one type by all its names.
+        model: tensors that it shares stay shared: a rule for one of the names is one for all, and two names may not get
+            two types.
         rules: ``{regular expression: dtype}``; the first that matches anywhere in a tensor's name, as of
             ``state_dict()``, decides. Others stay as they are.
         compute_dtype: the type in which the model sees the tensors; they are cast to it whenever they are read, so that
             layers can compute on float8 weights. ``state_dict()`` keeps its keys and has the stored tensors. ``None``: it
-            sees them as they are stored. PyTorch cannot add float8 gradients, as training a float8 tensor that the model
-            reads twice would need.
+            sees them as they are stored. A buffer that the module changes, such as a mean of batch norm, is stored again,
+            and rounded, at the end of the module's ``forward`` and by ``state_dict()``. PyTorch cannot add float8
+            gradients, as training a float8 tensor that the model reads twice would need.
         **options: those of :func:`tensorcast.cast`, but ``float_string``.
 
     Returns:
@@ -160,43 +283,31 @@ def convert_module(
     listed: Any = rules.items() if isinstance(rules, Mapping) else rules
     pairs: list[tuple[str, re.Pattern[str], str]] = [(text, re.compile(text), type_name(to)) for text, to in listed]
     compute = None if compute_dtype is None else type_name(compute_dtype)
-    unused = {pattern for pattern, _, _ in pairs}
-    targets: dict[int, str] = {}
-    converted: dict[int, torch.Tensor] = {}
-    places: list[tuple[nn.Module, str, torch.Tensor]] = []
-    for prefix, module in model.named_modules():
-        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
-            full = f"{prefix}.{name}" if prefix else name
-            if tensor is None:
-                continue
-            to = None
-            for pattern, expression, target in pairs:
-                if expression.search(full):
-                    unused.discard(pattern)
-                    to = to or target
-            if to is None:
-                continue
-            if targets.setdefault(id(tensor), to) != to:
-                raise CastError(f"{full} is shared, and its names get two types: {targets[id(tensor)]} and {to}")
-            if id(tensor) not in converted:
-                result = cast(tensor.detach(), to, **options)
-                if isinstance(tensor, nn.Parameter):
-                    result = nn.Parameter(result, tensor.requires_grad and result.is_floating_point())
-                converted[id(tensor)] = result
-            places.append((module, name, tensor))
-    if unused:
-        raise CastError(f"no tensor of the model matches {', '.join(map(repr, sorted(unused)))}")
-    for module, name, tensor in places:
-        result = converted[id(tensor)]
-        if isinstance(result, nn.Parameter):
-            module._parameters[name] = result
-        else:
-            module._buffers[name] = result
-        if compute is not None and _NAME[result.dtype] != compute:
-            if not _cast_names(module):
-                module._register_state_dict_hook(_save_under_old_names)  # type: ignore[no-untyped-call]
-                module._register_load_state_dict_pre_hook(  # type: ignore[no-untyped-call]
-                    _load_from_old_names, with_module=True
-                )
-            parametrize.register_parametrization(module, name, _CastWhenRead(compute), unsafe=True)
+    places = _places(model)
+    targets = _targets(places, pairs)
+    for module in model.modules():
+        _write_back(module)
+    made: dict[Any, torch.Tensor] = {}  # by memory
+    converted: dict[int, torch.Tensor] = {}  # by tensor
+    chosen = [place for place in places if _memory(place.tensor) in targets]
+    for place in chosen:
+        tensor, memory = place.tensor, _memory(place.tensor)
+        if memory not in made:
+            made[memory] = cast(tensor.detach(), targets[memory], **options)
+        if id(tensor) not in converted:
+            result = made[memory].detach()
+            if isinstance(tensor, nn.Parameter):
+                result = nn.Parameter(result, tensor.requires_grad and result.is_floating_point())
+            converted[id(tensor)] = result
+    for place in {(id(place.module), place.key): place for place in chosen}.values():  # shared modules have two names
+        result = converted[id(place.tensor)]
+        held: Any = place.module._parameters if isinstance(result, nn.Parameter) else place.module._buffers
+        held[place.key] = result
+        stored_type = _NAME[result.dtype]
+        if place.step is not None:
+            place.step.to_type = compute or stored_type
+            if isinstance(place.step, _CastBuffer):
+                place.step.stored_type = stored_type
+        elif compute is not None and stored_type != compute:
+            _cast_when_read(place.module, place.key, compute)
     return model

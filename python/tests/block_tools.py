@@ -4,8 +4,8 @@
     python block_tools.py GGML_QUANTS.so TRANSFORMER_ENGINE.whl            writes it
     python block_tools.py --check GGML_QUANTS.so TRANSFORMER_ENGINE.whl    compares it with what the tools write now
 
-Needs torch 2.13, torchao 0.18, compressed-tensors 0.20, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
-transformers 5.23, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
+Needs torch 2.13, torchao 0.18, compressed-tensors 0.20.1, nvidia-modelopt 0.47, mlx 0.32.4, comfy-kitchen 0.2.40,
+transformers 5.24, amd-quark 0.13, which compiles code of its own, and sgl-deep-gemm 0.1.0, which is DeepGEMM as a wheel:
 later ones round ties of float4 to even. The library is ggml-quants.c and ggml.c of llama.cpp, compiled as ``gcc -O2 -DNDEBUG
 -ffp-contract=off -shared -fPIC``: a fused multiply-add would change its bytes. Of transformer-engine 2.20.2, the wheel without
 extras is read, not installed: ModelOpt would look for its CUDA.
@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from comfy_kitchen.float_utils import from_blocked
 from compressed_tensors.compressors.mx_utils import compress_mx_scale
+from compressed_tensors.compressors.mxfp6.helpers import pack_fp6_to_uint8
 from compressed_tensors.quantization import QuantizationArgs
 from compressed_tensors.quantization.lifecycle.forward import quantize as ct_quantize
 from compressed_tensors.quantization.utils import helpers as ct
@@ -41,7 +42,6 @@ from quark.torch.quantization.observer.observer import PerBlockMXObserver
 from quark.torch.utils.numerics import to_e8m0_uint8
 from quark.torch.utils.pack import create_pack_method
 from torchao.prototype.mx_formats import mx_tensor, nvfp4_tensor
-from torchao.prototype.mx_formats.kernels import f32_to_f6_e2m3_unpacked
 from torchao.quantization import Float8Tensor, PerBlock, PerRow, PerTensor
 from transformers.integrations.finegrained_fp8 import Fp8Quantize
 
@@ -123,13 +123,21 @@ def modelopt_fp8(x, **how):
     return {"codes": code_bytes(made._quantized_data), "scales": scales.float().numpy()}
 
 
+def modelopt_export_fp8(x):
+    """What export_hf_checkpoint writes of a tensor: get_scaling_factor and to_quantized_weight, which want a model."""
+    weight = tensor_of(x)
+    scale = weight.abs().amax().float() / 448.0
+    return {"codes": code_bytes((weight / scale).to(torch.float8_e4m3fn)), "scales": scale.numpy()}
+
+
 def ct_args(bits, kind, strategy, **more):
     return QuantizationArgs(num_bits=bits, type=kind, strategy=strategy, **{"symmetric": True, **more})
 
 
 def ct_codes(numbers, bits):
     if bits == 6:
-        return code_bytes(f32_to_f6_e2m3_unpacked(numbers.float()))
+        word = pack_fp6_to_uint8(numbers).numpy().reshape(len(numbers), -1, 3).astype(np.int32) @ [1, 1 << 8, 1 << 16]
+        return (word[..., None] >> np.arange(0, 24, 6) & 63).astype(np.uint8).reshape(numbers.shape)
     size = np.searchsorted(np.float32([0, 0.5, 1, 1.5, 2, 3, 4, 6]), numbers.float().abs().numpy())
     return (size | (torch.signbit(numbers).numpy() * 8)).astype(np.uint8)
 
@@ -387,7 +395,7 @@ def all_tools(library, wheel_of_te):
     for strategy, granularity in (("tensor", PerTensor()), ("channel", PerRow()), ("block", PerBlock((128, 128)))):
         tools[f"fp8-{strategy} compressed-tensors"] = lambda x, a=strategy: ct_fp8(x, a)
         tools[f"fp8-{strategy} torchao"] = lambda x, a=granularity: torchao_fp8(x, a)
-    tools["fp8-tensor modelopt"] = modelopt_fp8
+    tools["fp8-tensor modelopt"] = modelopt_export_fp8
     tools["fp8-channel modelopt"] = lambda x: modelopt_fp8(x, axis=0)
     tools["fp8-block modelopt"] = lambda x: modelopt_fp8(x, block_sizes={-1: 128, -2: 128})
     tools["mxfp4 modelopt"], tools["mxfp8 modelopt"], tools["nvfp4 modelopt"] = modelopt_mxfp4, modelopt_mxfp8, modelopt_nvfp4

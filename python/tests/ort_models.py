@@ -34,12 +34,14 @@ def cast(source, target, dtype, domain=OWN, **attributes):
     return helper.make_node("Cast", [source], [target], domain=domain, to=int(dtype), **attributes)
 
 
-def options(register=True, override=False, provider=False, threads=1, **entries):
+def options(register=True, override=False, provider=False, threads=1, all_pairs=False, **entries):
     made = onnxruntime.SessionOptions()
     made.log_severity_level = 4  # errors are exceptions, too
     made.intra_op_num_threads = threads
     for name, text in entries.items():
         setattr(made, name, text)
+    if all_pairs:
+        made.add_session_config_entry("ai.tensorcast.cast_like_all", "1")
     if register:
         ort.register(made, override=override, provider=provider)
     return made

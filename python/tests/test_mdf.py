@@ -280,3 +280,11 @@ def test_the_packages_own_tests_of_these_functions_pass(tmp_path):
     with_ours = outcome("-p", "with_tensorcast")
     assert any("passed" in count for count in with_ours)
     assert with_ours == outcome()
+
+
+@pytest.mark.parametrize("texts", [["a", "bcd"], [], [["1", "22"]]])
+@pytest.mark.parametrize("kind", ["<U5", ">U5", "S5", object])
+def test_texts_are_in_arrays_of_objects(texts, kind):
+    for x in (np.array(texts, kind), np.asfortranarray(np.array(texts, kind))):
+        for result in (mdf.cast(x, to=8), mdf.cast(x, to=np.dtype("<U9")), mdf.castlike(x, np.array(["z"]))):
+            assert result.dtype == object and result.tolist() == texts and result.flags.c_contiguous

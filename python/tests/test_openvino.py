@@ -2,9 +2,11 @@
 """tensorcast inside OpenVINO models."""
 
 import concurrent.futures
+import contextlib
 import pathlib
 import shutil
 import subprocess
+from xml.etree import ElementTree
 
 import ml_dtypes
 import numpy as np
@@ -148,6 +150,38 @@ def test_without_the_extension_the_operations_are_in_python(monkeypatch):
     integers, narrow = run(model, np.float32([300, -5, 7.5]))
     assert integers.tolist() == [15, 0, 7]
     assert narrow.view(ml_dtypes.bfloat16).tolist() == [300, -5, 7.5]
+
+
+@pytest.mark.skipif(not hasattr(ov, "DiscreteTypeInfo"), reason="OpenVINO before 2025.0 has no operations in Python")
+@pytest.mark.parametrize("options", [{}, {"saturate": False, "scale": 0.1}, {"out_of_range": "wrap", "scale": 2, "opset": 19}])
+def test_operations_in_python_are_saved_as_those_of_the_extension(options, monkeypatch, tmp_path):
+    x = ops.parameter([-1], ov.Type.f32, name="x")
+    make = lambda: model_of([ops.convert(ops.convert(x, "f8e5m2"), "f32"), ops.convert(x, "i8")], [x])
+    given = np.append(samples("float32")[:101], np.float32([np.inf, 1e30]))
+    with monkeypatch.context() as patched:
+        patched.setattr(own, "_factory", lambda: None)
+        in_python = make()
+        use_tensorcast(in_python, **options)
+    expected = [codes(found) for found in run(in_python, given)]
+    (tmp_path / "python").mkdir()
+    path = saved(in_python, tmp_path / "python")
+    python_core = ov.Core()
+    python_core.add_extension(own.Convert)
+    cores = [python_core]
+    with contextlib.suppress(tc.CastError):
+        cores.append(ov.Core())
+        cores[-1].add_extension(str(own.extension_path()))
+        in_cpp = make()
+        use_tensorcast(in_cpp, **options)
+        cpp_path = saved(in_cpp, tmp_path)
+        layers = [[layer.find("data").attrib for layer in ElementTree.parse(file).iter("layer")
+                   if layer.get("version") == "tensorcast"] for file in (path, cpp_path)]  # fmt: skip
+        assert layers[0] == layers[1]
+        found = run(python_core.read_model(cpp_path), given)
+        assert all(np.array_equal(codes(ours), theirs) for ours, theirs in zip(found, expected, strict=True))
+    for core in cores:
+        found = list(core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([given]).values())
+        assert all(np.array_equal(codes(ours), theirs) for ours, theirs in zip(found, expected, strict=True))
 
 
 def extension():

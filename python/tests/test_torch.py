@@ -339,3 +339,52 @@ def test_memory_formats_are_kept(to):
         assert tc.cast(x, to, order="C").is_contiguous()
         _, report = tc.cast(x, to, report=True)
         assert report.count == x.numel()
+
+
+def test_out_is_a_change_that_autograd_sees():
+    w, out = torch.ones(3, requires_grad=True), torch.zeros(3)
+    product = w * out
+    tc.cast(torch.arange(3.0), "float32", out=out)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    with torch.inference_mode():
+        out = torch.zeros(3)
+        assert tc.cast(torch.arange(3.0), "float32", out=out).tolist() == [0, 1, 2]
+
+
+def test_out_whose_elements_overlap_is_refused():
+    memory = torch.zeros(40)
+    for out in (torch.zeros(1).expand(3), memory.as_strided((4, 4), (2, 1)), memory.as_strided((3, 3, 3), (6, 3, 2))):
+        with pytest.raises(CastError, match="elements of out share memory"):
+            tc.cast(torch.ones(out.shape), "float32", out=out)
+    for out in (memory.as_strided((2, 2), (3, 2)), memory[::3], memory.view(5, 8).T, torch.zeros(0, 3).expand(0, 3)):
+        assert torch.equal(tc.cast(torch.ones(out.shape), "float32", out=out), torch.ones(out.shape))
+    with pytest.raises(CastError, match="conjugation or negation"):
+        tc.cast(torch.ones(1), "float32", out=torch.tensor([1 + 2j]).conj().imag)
+
+
+@pytest.mark.parametrize("left", [0, 8])
+def test_a_tensor_whose_storage_was_freed_is_refused(left, tmp_path):
+    x, out = torch.arange(4.0), torch.zeros(4, dtype=torch.float16)
+    for tensor in (x, out):
+        tensor.untyped_storage().resize_(min(left, tensor.nbytes - 1))
+    whole = torch.arange(4.0)
+    for call in (lambda: tc.cast(x, "float16", report=True), lambda: tc.cast(whole, "float16", out=out),
+                 lambda: tc.cast(x, "float4_e2m1fn"), lambda: tc.save(tmp_path / "x.safetensors", {"x": x})):  # fmt: skip
+        with pytest.raises(CastError, match="storage has .* bytes and its elements need .*: it was freed"):
+            call()
+    if not left:  # the short way asks for the address alone
+        for call in (lambda: tc.cast(x, "float16"), lambda: torch.ops.tensorcast.cast(x, "float16")):
+            with pytest.raises(CastError, match="it was freed"):
+                call()
+
+
+def test_default_devices_and_nested_tensors():
+    with torch.device("meta"):
+        pairs = tc.cast(torch.ones(2, 4, device="cpu"), "float4_e2m1fn")
+        assert pairs.device.type == "cpu" and pairs.view(torch.uint8).tolist() == [[0x22, 0x22]] * 2
+        assert tc.cast(pairs, "float32").tolist() == [[1] * 4] * 2
+    for layout in (torch.strided, torch.jagged):
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+        with pytest.raises(TypeError, match=r"nested tensor.*unbind"):
+            tc.cast(nested, "float16")

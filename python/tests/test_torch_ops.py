@@ -191,6 +191,110 @@ def test_the_compiler_learns_of_cast_when_it_is_loaded():
                                          capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
 
 
+def test_a_scale_that_changes_does_not_compile_again():
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    x = torch.randn(2, 3)
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(lambda x, scale: tc.cast(x, "float16", scale=scale), fullgraph=True, backend=counter)
+    for i in range(12):
+        assert torch.equal(compiled(x, 1.5 + i), tc.cast(x, "float16", scale=1.5 + i))
+    assert counter.frame_count <= 3
+    for of_tensor in (torch.tensor(2.5), torch.tensor([[2.0], [0.5]]), torch.tensor([1, 2, 3], dtype=torch.float64)):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x, scale: tc.cast(x, "float16", scale=scale), fullgraph=True, backend="aot_eager")
+        assert torch.equal(compiled(x, of_tensor), tc.cast(x, "float16", scale=of_tensor))
+
+
+def test_a_scale_in_a_tensor():
+    x, scale = torch.randn(2, 3), torch.tensor([[2.0], [0.5]])
+    expected = tc.cast(x, "bfloat16", scale=scale)
+    assert torch.equal(torch.ops.tensorcast.cast_scaled(x, "bfloat16", scale), expected)
+    torch.library.opcheck(torch.ops.tensorcast.cast_scaled, (x.clone().requires_grad_(), "float16", scale))
+    assert torch.equal(torch.vmap(lambda row, scale: tc.cast(row, "bfloat16", scale=scale))(x, scale), expected)
+    assert torch.equal(torch.vmap(lambda row: tc.cast(row, "bfloat16", scale=torch.tensor(2.0)))(x), tc.cast(x, "bfloat16", scale=2))
+    assert torch.equal(torch.vmap(lambda scale: tc.cast(x, "bfloat16", scale=scale))(scale[:, 0]),
+                       torch.stack([tc.cast(x, "bfloat16", scale=2), tc.cast(x, "bfloat16", scale=0.5)]))  # fmt: skip
+    gradient = torch.func.grad(lambda x: tc.cast(x, "float16", scale=scale).float().sum())(x)
+    assert torch.equal(gradient, scale.expand(2, 3))
+    with pytest.raises(CastError, match=r"scale.detach\(\)"):
+        tc.cast(x, "float16", scale=scale.clone().requires_grad_())
+
+
+def test_vmap_of_scalars_has_no_pairs():
+    numbers = torch.tensor([1.0, 2, 3, 4])
+    for cast in (torch.ops.tensorcast.cast, tc.cast):
+        with pytest.raises(CastError, match="pairs"):
+            cast(torch.tensor(1.0), "float4_e2m1fn")
+        with pytest.raises(CastError, match="pairs"):
+            torch.vmap(lambda number: cast(number, "float4_e2m1fn"))(numbers)
+        pairs = torch.vmap(lambda row: cast(row, "float4_e2m1fn"))(numbers.reshape(2, 2))
+        assert pairs.view(torch.uint8).tolist() == [[0x42], [0x65]]
+        with pytest.raises(CastError, match="pairs"):
+            torch.vmap(lambda pair: cast(pair, "float32"))(pairs[:, 0])
+
+
+@pytest.mark.parametrize("to, options", [("float16", {"out_of_range": "never"}), ("float4_e2m1fn", {"scale": float("nan")}),
+                                         ("float8_e8m0fnu", {"round_mode": "even"}), ("int8", {"opset": -1})])  # fmt: skip
+def test_meta_refuses_what_a_run_refuses(to, options):
+    for device in ("cpu", "meta"):
+        with pytest.raises(CastError):
+            torch.ops.tensorcast.cast(torch.ones(2, 2, device=device), to, **options)
+
+
+def test_script_calls_the_operator():
+    @torch.jit.script
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.tensorcast.cast(x, "float8_e4m3fn", saturate=False)
+
+    x = torch.tensor([0.1, 1e9])
+    assert "tensorcast::cast" in str(narrow.graph) and torch.equal(bits(narrow(x)), bits(tc.cast(x, "float8_e4m3fn", saturate=False)))
+
+
+class Foreign(torch.Tensor):
+    """A class of tensors, such as those of torchao, that takes no operators of others."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{cls.__name__} dispatch: attempting to run an unimplemented operator")
+
+
+def test_tensors_that_take_no_operators_are_refused():
+    for cast in (tc.cast, tct.cast):
+        with pytest.raises(TypeError, match=r"Foreign does not take operators of others.*dequantize"):
+            cast(Foreign(torch.ones(2)), "float16")
+        with pytest.raises(TypeError, match="unbind"):
+            cast(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "float16")
+
+
+def test_distributed_tensors_cast_their_own_parts():
+    """In a process of its own, as one of two."""
+    pytest.importorskip("torch.distributed.tensor")
+    code = """
+import torch, tensorcast as tc
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, init_device_mesh
+from torch.testing._internal.distributed.fake_pg import FakeStore
+import torch.distributed as dist
+dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+mesh = init_device_mesh("cpu", (2,))
+local = torch.tensor([[0.1, 300.0, 2.0, 3.0]])
+for placement, shape in ((Shard(0), (2, 4)), (Shard(1), (1, 8)), (Replicate(), (1, 4))):
+    x = DTensor.from_local(local, mesh, [placement])
+    for y, expected in ((tc.cast(x, "float8_e4m3fn"), tc.cast(local, "float8_e4m3fn")),
+                        (torch.ops.tensorcast.cast(x, "int8", scale=2.0), tc.cast(local, "int8", scale=2.0)),
+                        (tc.cast(x, "bfloat16", scale=torch.tensor(2.0)), tc.cast(local, "bfloat16", scale=2.0))):
+        assert type(y) is DTensor and y.placements == (placement,) and y.shape == shape, (y, placement)
+        assert torch.equal(y.to_local().view(torch.uint8), expected.view(torch.uint8))
+assert tc.cast(DTensor.from_local(local, mesh, [Shard(0)]), "float4_e2m1fn").placements == (Shard(0),)
+assert tc.cast(DTensor.from_local(local, mesh, [Partial()]), "bfloat16").placements in ((Replicate(),), (Shard(0),), (Shard(1),))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class Exported(nn.Module):
     def __init__(self, cast):
         super().__init__()
@@ -228,6 +332,26 @@ def test_export_refuses_what_cast_lacks(dynamo, tmp_path):
     with pytest.raises(Exception, match="ONNX's Cast has no scale") as caught:
         torch.onnx.export(module, (torch.ones(2),), tmp_path / "m.onnx", dynamo=dynamo, opset_version=20, verbose=False)
     assert not (tmp_path / "m.onnx").exists(), caught
+
+
+@pytest.mark.parametrize("cast, opset", [(lambda x: torch.ops.tensorcast.cast(x, "float8_e4m3fn"), 19),
+                                         (lambda x: torch.ops.tensorcast.cast(x, "bfloat16"), 13)])  # fmt: skip
+def test_the_older_exporter_writes_what_the_opset_has(cast, opset, tmp_path):
+    onnx = pytest.importorskip("onnx")
+
+    class Only(Exported):
+        def forward(self, x):
+            return torch.ops.tensorcast.cast(self.cast(x), "float32")
+
+    path = tmp_path / "m.onnx"
+    for version in (opset - 1, opset):
+        export = lambda version=version: torch.onnx.export(Only(cast), (torch.ones(2),), path, dynamo=False, opset_version=version)
+        if version < opset:
+            with pytest.raises(Exception, match=f"since opset {opset}; export with opset_version={opset}"):
+                export()
+            continue
+        export()
+        onnx.checker.check_model(onnx.load(path), full_check=True)
 
 
 class Block(nn.Module):

@@ -16,8 +16,16 @@ void pack_stream(int bits, std::span<const std::uint8_t> codes, std::byte* packe
       packed[i] = static_cast<std::byte>(codes[2 * i] | codes[2 * i + 1] << 4);
     }
     if (count % 2 != 0) packed[count / 2] = static_cast<std::byte>(codes[count - 1]);
-  } else {
+  } else if (bits == 6) {
     kernels::ops_of(active_target()).pack_six_bits(reinterpret_cast<const std::byte*>(codes.data()), packed, count);
+  } else {
+    std::uint32_t held = 0;
+    int held_bits = 0;
+    for (const std::uint8_t code : codes) {
+      held |= std::uint32_t{code} << held_bits;
+      for (held_bits += bits; held_bits >= 8; held_bits -= 8, held >>= 8) *packed++ = static_cast<std::byte>(held);
+    }
+    if (held_bits > 0) *packed = static_cast<std::byte>(held);
   }
 }
 
@@ -27,6 +35,13 @@ void unpack_stream(int bits, const std::byte* packed, std::span<std::uint8_t> co
     return;
   }
   kernels::ops_of(active_target()).unpack_bits(bits, packed, reinterpret_cast<std::byte*>(codes.data()), codes.size());
+}
+
+void unpack_codes(const BlockCoding& coding, const std::byte* packed, std::span<std::uint8_t> codes) noexcept {
+  unpack_stream(coding.bits, packed, codes);
+  if (coding.element != DType::uint8) return;
+  const auto half = static_cast<std::uint8_t>(1u << (coding.bits - 1));
+  for (std::uint8_t& code : codes) code ^= half;
 }
 
 }  // namespace tensorcast::block

@@ -19,7 +19,6 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
-#include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "dtype/try.hpp"
 #include "kernels/ops.hpp"
@@ -101,7 +100,7 @@ Error missing_global(GlobalScale kind) {
 
 // One factor or divisor, or one for each matrix.
 Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind, std::size_t matrices) {
-  if (TENSORCAST_HAS_QUICK_BLOCKS && view.dtype == DType::undefined) return missing_global(kind);
+  if (view.dtype == DType::undefined) return missing_global(kind);
   const Result<std::size_t> count = element_count(view.shape);
   if (view.dtype == DType::undefined || !count || (*count != 1 && *count != matrices)) {
     return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
@@ -225,7 +224,7 @@ class Writer {
     first_ = first;
     out_ = out;
     bypasses_cache_ = bytes >= bypass_cache_min_bytes;
-    bypasses_buffer_ = TENSORCAST_HAS_QUICK_BLOCKS && bypasses_cache_ && stores_bypass_buffer(active_target());
+    bypasses_buffer_ = bypasses_cache_ && stores_bypass_buffer(active_target());
   }
 
   Result<void> write(std::size_t begin, std::size_t end, CastReport* report) const {
@@ -233,10 +232,8 @@ class Writer {
     const Made made{.is_final = is_fused, .type = is_fused ? to_ : DType::float32, .report = report};
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
-      if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-        if (TurnedTile::may_turn(checked_)) return write_turned<TurnedTile>(begin, end, made);
-        if (TurnedExperts::may_turn(checked_, made.type)) return write_turned<TurnedExperts>(begin, end, made);
-      }
+      if (TurnedTile::may_turn(checked_)) return write_turned<TurnedTile>(begin, end, made);
+      if (TurnedExperts::may_turn(checked_, made.type)) return write_turned<TurnedExperts>(begin, end, made);
       return write_transposed(begin, end, made);
     };
     Result<void> done = written();
@@ -372,12 +369,10 @@ class Writer {
   template <class Write>
   [[nodiscard]] bool bypasses_buffer(std::size_t count, std::size_t row, std::size_t column, const Made& made,
                                      const Write& write) const {
-    if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-      constexpr std::uintptr_t line = 64;
-      if (!bypasses_buffer_ || !made.is_final || count % kernels::run_step != 0) return false;
-      std::byte* const to = place(row, column);
-      return reinterpret_cast<std::uintptr_t>(to) % line == 0 && write(to);
-    }
+    constexpr std::uintptr_t line = 64;
+    if (!bypasses_buffer_ || !made.is_final || count % kernels::run_step != 0) return false;
+    std::byte* const to = place(row, column);
+    return reinterpret_cast<std::uintptr_t>(to) % line == 0 && write(to);
     return false;
   }
 

@@ -9,7 +9,6 @@
 #include "block/float_steps.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -84,7 +83,7 @@ void define_codes(const ElementRule& rule, DType weights, const Operand& operand
       codes[i] = search_e2m1(is_quotient ? quotient : numbers[i], is_quotient ? 1.0f : operand.factor);
       continue;
     }
-    if (TENSORCAST_HAS_QUICK_BLOCKS && rule.nan_code >= 0 && is_nan(quotient)) {
+    if (rule.nan_code >= 0 && is_nan(quotient)) {
       const unsigned sign = rule.nan_has_sign ? bits_of(quotient) >> 31 : 0;
       codes[i] = static_cast<std::uint8_t>(static_cast<unsigned>(rule.nan_code) | sign << (rule.bits - 1));
       continue;

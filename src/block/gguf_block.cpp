@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block/gguf_block.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -33,6 +34,37 @@ static_assert([] {
 }  // namespace
 
 const GgufRow& row(GgufBlock block) noexcept { return rows[static_cast<std::size_t>(block) - 1]; }
+
+void split_float4_blocks(const GgufRow& format, std::span<const std::byte> blocks, std::byte* codes,
+                         std::byte* scales) noexcept {
+  const std::size_t run = format.run, runs = format.size.elements / run;
+  const std::byte* from = blocks.data();
+  while (from != blocks.data() + blocks.size()) {
+    if (scales != nullptr) scales = std::copy_n(from, runs, scales);
+    from += runs;
+    for (std::size_t i = 0; i < runs; ++i, from += run / 2) {
+      if (codes == nullptr) continue;
+      for (std::size_t k = 0; k < run / 2; ++k) {
+        codes[k] = from[k] & std::byte{15};
+        codes[k + run / 2] = from[k] >> 4;
+      }
+      codes += run;
+    }
+  }
+}
+
+void join_float4_blocks(const GgufRow& format, const std::byte* codes, const std::byte* scales, std::size_t count,
+                        std::byte* blocks) noexcept {
+  const std::size_t run = format.run, runs = format.size.elements / run;
+  for (std::size_t block = 0; block < count; ++block, scales += runs) {
+    blocks = std::copy_n(scales, runs, blocks);
+    for (std::size_t i = 0; i < runs; ++i, codes += run) {
+      for (std::size_t k = 0; k < run / 2; ++k) {
+        *blocks++ = (codes[k] & std::byte{15}) | (codes[k + run / 2] & std::byte{15}) << 4;
+      }
+    }
+  }
+}
 
 }  // namespace tensorcast::block
 

@@ -207,7 +207,6 @@ void put_half(float number, std::uint8_t* bytes) noexcept {
 float half_number(float number) noexcept { return round_to_float16(number); }
 
 GgufEncode gguf_encoder(GgufBlock format) noexcept {
-  if (kernels::ops_of(active_target()).find_encode_gguf == nullptr) return gguf_definition(format);
   switch (format) {
     case GgufBlock::q4_0:
       return encode_many<GgufBlock::q4_0, encode_q4_0>;

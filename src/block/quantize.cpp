@@ -10,6 +10,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -17,43 +18,25 @@ namespace {
 
 Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, GgufBlock gguf,
                              const QuantizeOptions& options, const Execution& execution) {
-  Result<block::Quantizer> quantizer = block::Quantizer::make(weight.dtype, weight.shape, scheme, options, gguf);
-  if (!quantizer) return std::move(quantizer).error();
-  const Result<std::size_t> count = element_count(weight.shape);
-  if (!count) return count.error();
-  if (Result<void> size = check_size("source", weight.dtype, *count, weight.bytes.size()); !size) {
-    return std::move(size).error();
-  }
-  if (Result<void> threads = check_execution(execution); !threads) return std::move(threads).error();
+  block::Quantizer quantizer = TRY(block::Quantizer::make(weight.dtype, weight.shape, scheme, options, gguf));
+  const std::size_t count = TRY(element_count(weight.shape));
+  TRY(check_size("source", weight.dtype, count, weight.bytes.size()));
+  TRY(check_execution(execution));
   if (options.maximum && !(*options.maximum >= 0.0f && std::isfinite(*options.maximum))) {
     return invalid(formatted("`maximum` is {}, which is no magnitude", *options.maximum));
   }
-  if (quantizer->needs_maximum()) {
-    const Result<float> largest =
-        options.maximum ? Result<float>(*options.maximum) : quantizer->maximum(weight.bytes.data(), *count, execution);
-    if (!largest) return largest.error();
-    quantizer->set_maximum(*largest);
+  if (quantizer.needs_maximum()) {
+    quantizer.set_maximum(options.maximum ? *options.maximum
+                                          : TRY(quantizer.maximum(weight.bytes.data(), count, execution)));
   }
-  QuantizedTensor made = quantizer->layout();
-  made.codes = ResultVector<std::byte>(quantizer->rows() * quantizer->codes_row_bytes(), execution.memory);
+  QuantizedTensor made = quantizer.layout();
+  made.codes = ResultVector<std::byte>(quantizer.rows() * quantizer.codes_row_bytes(), execution.memory);
   constexpr bool may_advise = true;
   (void)pages_of(made.codes.data(), made.codes.size(), may_advise);  // asks for huge ones if they are new
-  std::size_t scales = 0;
-  if (made.scales_dtype != DType::undefined) {
-    const Result<std::size_t> blocks = element_count(made.scales_shape);
-    if (!blocks) return blocks.error();
-    scales = *blocks;
-    made.scales.resize(storage_bytes(made.scales_dtype, scales));
-  }
-  if (!options.symmetric) made.zero_points.resize(scales);
-  const block::QuantizedRows out{made.codes.data(), made.scales.data(),
-                                 options.symmetric ? nullptr : made.zero_points.data(),
-                                 quantizer->results_bypass_cache()};
-  const Result<bool> has_nonzero = quantizer->run(0, quantizer->rows(), weight.bytes.data(), out, execution);
-  if (!has_nonzero) return has_nonzero.error();
-  if (made.block_rows == 0 && scales == 1) quantizer->put_tensor_scale(made.scales);
-  const bool is_zero = quantizer->needs_maximum() ? quantizer->maximum_is_zero() : !*has_nonzero;
-  if (is_zero && quantizer->has_unit_scales_of_zeros()) quantizer->set_unit_scales(made.scales);
+  block::QuantizedRows out = quantizer.room_in(made, 0, quantizer.rows());
+  out.bypasses_cache = quantizer.results_bypass_cache();
+  out.are_all = true;
+  TRY(quantizer.run(0, quantizer.rows(), weight.bytes.data(), out, execution));
   return made;
 }
 
@@ -99,10 +82,7 @@ Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor) {
     const std::size_t row_bytes = rows == 0 ? 0 : tensor.codes.size() / rows;
     for (std::size_t row = 0; row < rows; ++row) {
       const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(codes.data() + row * columns), columns);
-      block::unpack_stream(tensor.coding.bits, tensor.codes.data() + row * row_bytes, out);
-    }
-    if (tensor.coding.element == DType::uint8) {  // stored with an offset of 8
-      for (std::byte& code : codes) code ^= std::byte{8};
+      block::unpack_codes(tensor.coding, tensor.codes.data() + row * row_bytes, out);
     }
     return codes;
   });

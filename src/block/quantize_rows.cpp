@@ -84,16 +84,10 @@ class Kept {
   bool is_weighed_ = false;
 };
 
-std::size_t scale_count(const Quantizer& quantizer, std::size_t rows) {
-  const QuantizedTensor& layout = quantizer.layout();
-  if (layout.scales_dtype == DType::undefined) return 0;
-  const std::size_t before = quantizer.scales_before(rows);
-  return before == 0 && rows != 0 ? 1 : before;  // one for the whole weight
-}
-
 Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
   const Quantizer quantizer = TRY(make_quantizer(wanted, DType::float32, shape));
   const QuantizedTensor& layout = quantizer.layout();
+  const std::size_t scales = quantizer.scale_count(0, quantizer.rows());
   QuantizedSizes sizes{.rows = static_cast<std::int64_t>(quantizer.rows()),
                        .codes = quantizer.rows() * quantizer.codes_row_bytes(),
                        .row_codes = quantizer.codes_row_bytes(),
@@ -101,11 +95,8 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
                        .codes_dtype = layout.codes_dtype,
                        .scales_dtype = layout.scales_dtype,
                        .global_scale = layout.global_scale};
-  if (layout.scales_dtype != DType::undefined) {
-    const std::size_t count = TRY(element_count(layout.scales_shape));
-    sizes.scales = storage_bytes(layout.scales_dtype, count);
-    if (!wanted.options.symmetric) sizes.zero_points = count;
-  }
+  if (scales != 0) sizes.scales = storage_bytes(layout.scales_dtype, scales);
+  if (!wanted.options.symmetric) sizes.zero_points = scales;
   return sizes;
 }
 
@@ -149,7 +140,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
                    "set `maximum` to the largest magnitude of all rows, or call quantize()");
   }
   const DType scales_dtype = quantizer->layout().scales_dtype;
-  const std::size_t scales = scale_count(*quantizer, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
+  const std::size_t scales = quantizer->scale_count(0, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
   if (out.scales.size() != scales_bytes) return wrong_buffer("scales", out.scales.size(), scales_bytes, all_rows);
   const bool has_zeros = !wanted.options.symmetric;
   if (has_zeros && out.zero_points.size() != scales) {
@@ -162,12 +153,9 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   const block::QuantizedRows to{
       .codes = out.codes.data() + first * row_bytes,
       .scales = scales == 0 ? nullptr : out.scales.data() + storage_bytes(scales_dtype, before),
-      .zero_points = has_zeros ? out.zero_points.data() + before : nullptr};
-  const bool has_nonzero = TRY(quantizer->run_here(first, rows, src.bytes.data(), to, kept.work()));
-  const bool has_one_scale = scales == 1 && quantizer->layout().block_rows == 0;
-  if (has_one_scale) quantizer->put_tensor_scale(out.scales);
-  const bool is_zero = quantizer->needs_maximum() ? quantizer->maximum_is_zero() : rows == all_rows && !has_nonzero;
-  if (is_zero && quantizer->has_unit_scales_of_zeros()) quantizer->set_unit_scales(out.scales);
+      .zero_points = has_zeros ? out.zero_points.data() + before : nullptr,
+      .are_all = rows == all_rows};
+  TRY(quantizer->run_here(first, rows, src.bytes.data(), to, kept.work()));
   return {};
 }
 

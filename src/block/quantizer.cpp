@@ -23,6 +23,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
+#include "dtype/try.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -180,8 +181,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   grid_columns_ = ceil_div(columns_, block_columns_);
   run_shift_ =
       layout.block_columns == 0 ? kernels::shift_of_all : static_cast<unsigned>(std::countr_zero(block_columns_));
-  const bool reads_source =
-      TENSORCAST_HAS_QUICK_BLOCKS && source_ == DType::bfloat16 && context_.weights != DType::float16;
+  const bool reads_source = source_ == DType::bfloat16 && context_.weights != DType::float16;
   read_ = reads_source && recipe.element.search == Search::none ? DType::bfloat16 : DType::float32;
   encoder_ = RunEncoder(recipe.element, context_.weights,
                         {.numbers = read_, .is_offset = layout.coding.element == DType::uint8});
@@ -205,6 +205,11 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
 std::size_t Quantizer::scales_before(std::size_t row) const noexcept {
   if (recipe_->gguf != GgufBlock::none || is_per_tensor()) return 0;
   return band_of(row) * grid_columns_;
+}
+
+std::size_t Quantizer::scale_count(std::size_t first, std::size_t count) const noexcept {
+  if (is_per_tensor()) return 1;
+  return count == 0 ? 0 : scales_before(first + count) - scales_before(first);
 }
 
 // Rows that share scales, and the first of them: such bands begin anew with each matrix.
@@ -259,6 +264,8 @@ Result<float> Quantizer::maximum(const std::byte* numbers, std::size_t count, co
 }
 
 void Quantizer::set_maximum(float largest) {
+  is_zero_ = largest == 0.0f;
+  if (!needs_maximum()) return;
   context_.largest = largest;
   if (recipe_->global != nullptr) {
     context_.global = is_default_ && largest == 0.0f ? 1.0f : recipe_->global(largest, context_);
@@ -273,7 +280,7 @@ void Quantizer::set_maximum(float largest) {
 void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) const {
   const kernels::Ops& ops = kernels::ops_of(active_target());
   const std::size_t room = runs + kernels::run_step;  // for the zeros behind a row
-  const bool needs_range = scale_ == recipe_->asymmetric;
+  const bool needs_range = has_zero_points();
   work.largest.assign(room, 0);
   if (needs_range) {
     work.low.assign(room, 0.0f);
@@ -313,8 +320,7 @@ Result<void> Quantizer::put_scales(const Stretch& stretch, Work& work) const {
     work.extents[i].low = work.low[i], work.extents[i].high = work.high[i];
   }
   work.are_finite = largest < infinity_bits;
-  if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_finite && !take_nonfinite(stretch, work))
-    return Error{.code = ErrorCode::out_of_range};
+  if (!work.are_finite && !take_nonfinite(stretch, work)) return Error{.code = ErrorCode::out_of_range};
   work.scales.resize(runs);
   scale_(work.extents, context_, work.scales.data());
   for (std::size_t i = 0; i < runs && clip_; ++i) work.scales[i] = searched_scale(work.extents[i], stretch, i, work);
@@ -394,7 +400,7 @@ Result<void> Quantizer::run_band(std::size_t first, std::size_t count, Work& wor
     }
     if (Result<void> done = put_scales(stretch, work); !done) return done;
     put_codes(stretch, work.operands.data(), work);
-    if (TENSORCAST_HAS_QUICK_BLOCKS && !work.are_ordinary) put_nan_codes(stretch, work);
+    if (!work.are_ordinary) put_nan_codes(stretch, work);
   }
   return {};
 }
@@ -419,7 +425,7 @@ Result<void> Quantizer::run_gguf(std::size_t first, std::size_t count, Work& wor
     const bool is_all_finite =
         largest_bits(reinterpret_cast<const std::byte*>(part.data()), DType::float32, n) < infinity_bits;
     const auto refused = [&] { return std::any_of(part.data(), part.data() + n, [&](float x) { return refuses(x); }); };
-    if (!is_all_finite && (!TENSORCAST_HAS_QUICK_BLOCKS || refused())) return Error{.code = ErrorCode::out_of_range};
+    if (!is_all_finite && refused()) return Error{.code = ErrorCode::out_of_range};
     for (std::size_t i = 0; is_weighed && i < n; i += size.elements) {
       const float* const of_block = importance_of(first + (done + i) / columns_, (done + i) % columns_);
       std::copy_n(of_block, size.elements, importance.begin() + static_cast<std::ptrdiff_t>(i));
@@ -441,9 +447,25 @@ Result<void> Quantizer::run_bands(std::size_t first, std::size_t count, Work& wo
   return {};
 }
 
+// Scales that do not come from blocks: the one of the weight, and those of a weight of zeros.
+void Quantizer::put_shared_scales(std::size_t first, std::size_t count, const QuantizedRows& out,
+                                  bool has_nonzero) const {
+  if (is_per_tensor()) std::memcpy(out.scales, &tensor_scale_.number, sizeof(float));
+  const bool is_zero = is_zero_ || (out.are_all && !needs_maximum() && !has_nonzero);
+  if (!is_zero || !marks_zeros()) return;
+  set_unit_scales({out.scales, storage_bytes(recipe_->scales, scale_count(first, count))});
+}
+
 Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byte* numbers, const QuantizedRows& out,
                             const Execution& execution) const {
-  if (count == 0 || columns_ == 0) return false;
+  const bool has_numbers = count != 0 && columns_ != 0;
+  const bool has_nonzero = has_numbers && TRY(run_rows(first, count, numbers, out, execution));
+  put_shared_scales(first, count, out, has_nonzero);
+  return has_nonzero;
+}
+
+Result<bool> Quantizer::run_rows(std::size_t first, std::size_t count, const std::byte* numbers,
+                                 const QuantizedRows& out, const Execution& execution) const {
   const std::size_t begin = band_of(first), bands = band_of(first + count) - begin;
   const std::size_t each = std::max<std::size_t>(1, task_elements / band_rows_ / columns_);
   const std::size_t parts = ceil_div(bands, each);
@@ -481,9 +503,32 @@ Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byt
   return std::find(nonzero.begin(), nonzero.end(), 1) != nonzero.end();
 }
 
+QuantizedRows Quantizer::room_in(QuantizedTensor& out, std::size_t first, std::size_t count) const {
+  const std::size_t scales = scale_count(first, count);
+  out.codes.resize(count * codes_row_bytes_);
+  out.scales.resize(scales == 0 ? 0 : storage_bytes(recipe_->scales, scales));
+  out.zero_points.resize(has_zero_points() ? scales : 0);
+  return {out.codes.data(), out.scales.data(), has_zero_points() ? out.zero_points.data() : nullptr};
+}
+
+Result<bool> Quantizer::run(std::size_t first, std::size_t count, const std::byte* numbers, QuantizedTensor& out,
+                            const Execution& execution) const {
+  const auto size = [](std::size_t length) { return static_cast<std::int64_t>(length); };
+  out.recipe = layout_.recipe;
+  out.coding = layout_.coding;
+  out.shape = {size(count), size(columns_)};
+  out.block_rows = layout_.block_rows;
+  out.block_columns = layout_.block_columns;
+  out.codes_dtype = layout_.codes_dtype;
+  out.codes_shape = {size(count), size(codes_row_bytes_ / storage_bytes(layout_.codes_dtype, 1))};
+  out.scales_dtype = layout_.scales_dtype;
+  out.scales_shape = {size(scale_count(first, count))};
+  out.global_scale = layout_.global_scale;
+  return run(first, count, numbers, room_in(out, first, count), execution);
+}
+
 Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std::byte* numbers,
                                  const QuantizedRows& out, Work& work) const {
-  if (count == 0 || columns_ == 0) return false;
   work.numbers = numbers;
   work.first = first;
   work.end = first + count;
@@ -496,21 +541,17 @@ Result<bool> Quantizer::run_here(std::size_t first, std::size_t count, const std
   work.high.clear();
   work.cleared.clear();
   work.tables.clear();
-  if (run_bands(first, count, work)) return work.has_nonzero;
-  return nonfinite(numbers, 0, count * columns_);
+  if (count != 0 && columns_ != 0 && !run_bands(first, count, work)) return nonfinite(numbers, 0, count * columns_);
+  put_shared_scales(first, count, out, work.has_nonzero);
+  return work.has_nonzero;
 }
 
 bool Quantizer::results_bypass_cache() const noexcept {
-  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return false;
   const std::size_t bytes = rows_ * (storage_bytes(source_, columns_) + codes_row_bytes_);
   const bool are_whole_lines = recipe_->element.bits == 8 && columns_ % kernels::run_step == 0;
   // Codes of what only tools take are stored twice.
   return are_whole_lines && refused_ == Undefined::both && bytes >= bypass_cache_min_bytes &&
          stores_bypass_buffer(active_target());
-}
-
-void Quantizer::put_tensor_scale(std::span<std::byte> scales) const noexcept {
-  std::memcpy(scales.data(), &tensor_scale_.number, sizeof(float));
 }
 
 void Quantizer::set_unit_scales(std::span<std::byte> scales) const noexcept {

@@ -13,7 +13,6 @@
 #include "block/clip_search.hpp"
 #include "block/recipe.hpp"
 #include "block/run_encoder.hpp"
-#include "dtype/platform.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
@@ -24,9 +23,10 @@ namespace tensorcast::block {
 // Where pieces of a weight's rows are written.
 struct QuantizedRows {
   std::byte* codes = nullptr;
-  std::byte* scales = nullptr;  // of the first block of rows
+  std::byte* scales = nullptr;  // of the first block of rows, or the one of the weight
   std::int8_t* zero_points = nullptr;
   bool bypasses_cache = false;  // stores of codes, which begin at a line of the cache; as results_bypass_cache()
+  bool are_all = false;         // they are the whole weight, and tell whether it is zero
 };
 
 class Quantizer {
@@ -37,30 +37,36 @@ class Quantizer {
   [[nodiscard]] static Result<Quantizer> make(DType weights, const Shape& shape, std::string_view scheme,
                                               const QuantizeOptions& options, GgufBlock gguf = GgufBlock::none);
 
-  // Reports whether set_maximum() must be called before run(), with the largest magnitude of all numbers.
+  // Reports whether set_maximum() must be called before run().
   [[nodiscard]] bool needs_maximum() const noexcept { return is_per_tensor() || recipe_->global != nullptr; }
   // The largest magnitude of `count` numbers of the weights' type.
   // Errors: out_of_range: NaN or infinity; the element counts from `numbers`.
   [[nodiscard]] Result<float> maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const;
+  // The largest magnitude of all numbers of the weight. Of no use unless needs_maximum() or marks_zeros().
   void set_maximum(float largest);
+  // Reports whether a weight of zeros has scales of 1, as no recipe was named: run() must know that it is one, by
+  // set_maximum() or by QuantizedRows::are_all.
+  [[nodiscard]] bool marks_zeros() const noexcept { return is_default_; }
 
-  // Rows [first, first + count) of all matrices together. `first` begins a block of rows, and the last row ends one, or
-  // a matrix.
+  // Makes codes and scales of rows [first, first + count) of all matrices together. `first` begins a block of rows, and
+  // the last row ends one, or a matrix. Without rows, it only writes the scale of a weight that has one.
   // Errors: out_of_range: NaN or infinity; the element counts from the weight's first one.
   // Returns whether a number was not zero.
   [[nodiscard]] Result<bool> run(std::size_t first, std::size_t count, const std::byte* numbers,
                                  const QuantizedRows& out, const Execution& execution) const;
 
+  // The same into `out`, which becomes a weight of [count, columns]; its buffers are kept from call to call.
+  [[nodiscard]] Result<bool> run(std::size_t first, std::size_t count, const std::byte* numbers, QuantizedTensor& out,
+                                 const Execution& execution) const;
+  // Gives the vectors of `out` the sizes of rows [first, first + count).
+  [[nodiscard]] QuantizedRows room_in(QuantizedTensor& out, std::size_t first, std::size_t count) const;
+
   // The same on this thread, with buffers that are kept from call to call: they are allocated by the first.
   [[nodiscard]] Result<bool> run_here(std::size_t first, std::size_t count, const std::byte* numbers,
                                       const QuantizedRows& out, Work& work) const;
 
-  // Reports whether scales are 1 if all numbers of the weight are zero: no recipe was named.
-  [[nodiscard]] bool has_unit_scales_of_zeros() const noexcept { return is_default_; }
+  // Scales of 1, in the type that the layout has.
   void set_unit_scales(std::span<std::byte> scales) const noexcept;
-  [[nodiscard]] bool maximum_is_zero() const noexcept { return context_.largest == 0.0f; }
-  // Of a weight with one scale, after set_maximum().
-  void put_tensor_scale(std::span<std::byte> scales) const noexcept;
 
   // Reports whether stores of the whole weight's codes should bypass the cache: they are many, and may.
   [[nodiscard]] bool results_bypass_cache() const noexcept;
@@ -71,6 +77,12 @@ class Quantizer {
   [[nodiscard]] std::size_t codes_row_bytes() const noexcept { return codes_row_bytes_; }
   // Scales, and zero points, before this row.
   [[nodiscard]] std::size_t scales_before(std::size_t row) const noexcept;
+  // Those of rows [first, first + count): 1 of a weight that has one.
+  [[nodiscard]] std::size_t scale_count(std::size_t first, std::size_t count) const noexcept;
+  [[nodiscard]] bool is_per_tensor() const noexcept {
+    return recipe_->gguf == GgufBlock::none && layout_.block_rows == 0;
+  }
+  [[nodiscard]] bool has_zero_points() const noexcept { return scale_ != nullptr && scale_ == recipe_->asymmetric; }
   // The importance of the columns of a row from `column` on; null: none.
   [[nodiscard]] const float* importance_of(std::size_t row, std::size_t column) const noexcept;
 
@@ -81,18 +93,16 @@ class Quantizer {
   Result<void> lay_out(std::string_view scheme, const QuantizeOptions& options);
   [[nodiscard]] std::size_t band_of(std::size_t row) const noexcept;
   [[nodiscard]] std::size_t row_of(std::size_t band) const noexcept;
-  [[nodiscard]] bool is_per_tensor() const noexcept {
-    return recipe_->gguf == GgufBlock::none && layout_.block_rows == 0;
-  }
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const;
   [[nodiscard]] Error nonfinite(const std::byte* numbers, std::size_t first, std::size_t count) const;
-  [[nodiscard]] bool refuses(float x) const noexcept {
-    return TENSORCAST_HAS_QUICK_BLOCKS ? has(refused_, x) : !is_finite(x);  // no page asks for what tools do
-  }
+  [[nodiscard]] bool refuses(float x) const noexcept { return has(refused_, x); }
   [[nodiscard]] bool take_nonfinite(const Stretch& stretch, Work& work) const;
   void put_nan_codes(const Stretch& stretch, Work& work) const;
   [[nodiscard]] const std::byte* numbers_at(const std::byte* numbers, std::size_t first, std::size_t count,
                                             std::vector<float>& buffer) const;
+  Result<bool> run_rows(std::size_t first, std::size_t count, const std::byte* numbers, const QuantizedRows& out,
+                        const Execution& execution) const;
+  void put_shared_scales(std::size_t first, std::size_t count, const QuantizedRows& out, bool has_nonzero) const;
   Result<void> run_bands(std::size_t first, std::size_t count, Work& work) const;
   Result<void> run_band(std::size_t first, std::size_t count, Work& work) const;
   [[nodiscard]] std::size_t part_size() const noexcept;
@@ -129,6 +139,7 @@ class Quantizer {
   DType read_ = DType::float32;          // what the kernels read: the source's type, or float32
   Undefined refused_ = Undefined::both;  // an error
   bool is_default_ = false;
+  bool is_zero_ = false;  // all numbers, as far as set_maximum() knows
   std::size_t rows_ = 0;  // of all matrices
   std::size_t matrix_rows_ = 1;
   std::size_t columns_ = 1;

@@ -9,7 +9,6 @@
 #include "block/quantizer_work.hpp"
 #include "block/scale_steps.hpp"
 #include "dtype/ceil_div.hpp"
-#include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "kernels/ops.hpp"
 
@@ -25,7 +24,6 @@ constexpr std::size_t prefetched_numbers = 1024;
 void Quantizer::set_steps() {
   constexpr std::size_t least_numbers = std::size_t{1} << 18;  // fewer take as long as tables to make
   steps_ = steps_of(scale_, context_);
-  if constexpr (!TENSORCAST_HAS_QUICK_BLOCKS) return;
   code_steps_.reset();
   if (clip_ || rows_ * columns_ < least_numbers) return;
   if (steps_) {
@@ -60,7 +58,7 @@ std::size_t Quantizer::bytes_to_next(const Stretch& stretch, const Work& work) c
 std::size_t Quantizer::begun_bytes(std::size_t ahead, std::size_t count) const {
   constexpr std::size_t quarters = 4, line = 64;
   const std::size_t bytes = storage_bytes(source_, count) / quarters;
-  return TENSORCAST_HAS_QUICK_BLOCKS && ahead != 0 && bytes % line == 0 ? bytes : 0;
+  return ahead != 0 && bytes % line == 0 ? bytes : 0;
 }
 
 // Null if runs are so short that tables would take longer to make than they save, or if there are none.
@@ -85,8 +83,7 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
   const bool is_measured = !is_per_tensor();
   const std::size_t next = is_measured ? steps_to_next(stretch, work) : prefetched_numbers;
   const std::size_t bytes = reads_in_place() ? storage_bytes(source_, next) : 0;
-  const kernels::MantissaTable* const tables =
-      TENSORCAST_HAS_QUICK_BLOCKS ? tables_of(stretch, operands, work) : nullptr;
+  const kernels::MantissaTable* const tables = tables_of(stretch, operands, work);
   for_each_part(stretch, work, [&](std::size_t row, std::size_t column, const std::byte* numbers, std::size_t count) {
     const std::size_t begun = is_measured ? begun_bytes(bytes, count) : 0;
     const kernels::Ahead ahead{bytes + begun, begun != 0};
@@ -96,11 +93,11 @@ void Quantizer::put_codes(const Stretch& stretch, const Operand* operands, Work&
     }
     const std::size_t run = (column - stretch.column) >> run_shift_;
     std::byte* const codes = work.out.codes + (row - work.first) * codes_row_bytes_ + column * width / 8;
-    if (TENSORCAST_HAS_QUICK_BLOCKS && code_steps_ != nullptr && work.are_ordinary) {
+    if (code_steps_ != nullptr && work.are_ordinary) {
       encoder_.run_steps(numbers, count, *code_steps_, work.scale_codes.data() + run, run_shift_, codes, ahead);
       return;
     }
-    if (TENSORCAST_HAS_QUICK_BLOCKS && encoder_.has_integer_steps() && work.are_finite) {
+    if (encoder_.has_integer_steps() && work.are_finite) {
       return encoder_.run_integer_steps(numbers, count, operands + run, run_shift_, codes, ahead);
     }
     encoder_.run(numbers, count, operands + run, run_shift_, codes, {ahead, work.out.bypasses_cache},

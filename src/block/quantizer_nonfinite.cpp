@@ -8,7 +8,6 @@
 #include "block/float_steps.hpp"
 #include "block/quantizer_work.hpp"
 #include "dtype/formatted.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 
@@ -25,7 +24,7 @@ Error Quantizer::nonfinite(const std::byte* numbers, std::size_t first, std::siz
                   .message = formatted("{} has no block scale", is_nan(floats[i]) ? "NaN" : "infinity"),
                   .hint = "set `nonfinite` to tool to quantize it as the recipe's tool does",
                   .element = first + done + i};
-      if (TENSORCAST_HAS_QUICK_BLOCKS && has(recipe_->undefined, floats[i])) {
+      if (has(recipe_->undefined, floats[i])) {
         error.message += formatted(", and what {} makes of it is undefined", layout_.recipe->recipe);
         error.hint.clear();
       }

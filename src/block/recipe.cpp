@@ -8,7 +8,6 @@
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
 #include "dtype/lower_case.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -65,27 +64,25 @@ constexpr Recipe fp8_recipe(ElementRule element, ScaleRule scale, RecipeOption o
 }
 // The scales are rounded to the weights' type.
 constexpr Recipe narrow(Recipe recipe) {
-  recipe.narrow_scales = TENSORCAST_HAS_QUICK_BLOCKS;
+  recipe.narrow_scales = true;
   return recipe;
 }
 // What the tool does with NaN and infinity, besides what its scale's rule says.
 constexpr Recipe undefined_for(Undefined numbers, Recipe recipe) {
-  if (TENSORCAST_HAS_QUICK_BLOCKS) recipe.undefined = numbers;
+  recipe.undefined = numbers;
   return recipe;
 }
 constexpr Recipe skipping_nan(Recipe recipe) {
-  recipe.skips_nan = TENSORCAST_HAS_QUICK_BLOCKS;
+  recipe.skips_nan = true;
   return recipe;
 }
 constexpr ElementRule with_nan_code(ElementRule rule, int code, bool has_sign = false) {
-  if (!TENSORCAST_HAS_QUICK_BLOCKS) return rule;
   rule.nan_code = static_cast<std::int8_t>(code);
   rule.nan_has_sign = has_sign;
   return rule;
 }
 // ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
 constexpr Undefined undefined_of(GgufBlock block) {
-  if (!TENSORCAST_HAS_QUICK_BLOCKS) return Undefined::none;
   if (block == GgufBlock::mxfp4) return Undefined::infinity;
   return block == GgufBlock::nvfp4 ? Undefined::none : Undefined::both;
 }
@@ -149,8 +146,8 @@ constexpr auto tool_mx = std::to_array<Row>({
           undefined_for(Undefined::both, mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>)), true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
           mx_recipe(divided(e4m3, 8), each<mx::comfy>)),
-    {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, rounded_quotient, true, false},
-     mx_recipe(rounded(divided(e2m3, 6), Zeros::negative_numbers), each<mx::compressed_tensors>)},
+    {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, "nearest even of clamp(w(x / s))", true, false},
+     mx_recipe(rounded(divided(e2m3, 6)), each<mx::compressed_tensors>)},
     mxfp4("modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
           mx_recipe(with_nan_code(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), 8),
                     each<mx::modelopt_mxfp4>)),
@@ -221,7 +218,8 @@ constexpr Row fp8_modelopt(std::string_view scheme) {
 constexpr auto fp8_rows = std::to_array<Row>({
     fp8_torchao("fp8-tensor"),
     fp8_ct("fp8-tensor"),
-    fp8_modelopt("fp8-tensor"),
+    fp8_row("fp8-tensor", "modelopt", "amax / 448", "nearest even of w(x / s)",
+            fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::modelopt_export>)),
     fp8_row("fp8-tensor", "comfy", in_dtype, "nearest even of w(x * w(1 / s))",
             narrow(fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>))),
     fp8_torchao("fp8-channel"),

@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "block/gguf_block.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -52,9 +51,7 @@ constexpr std::size_t power_run = 32;
 RowReader::RowReader(const Checked& checked) : checked_(checked) {
   const bool is_table = checked.coding().element == DType::undefined && checked.coding().gguf == GgufBlock::none;
   if (is_table && checked.codes.has_nibbles()) pairs_ = checked.codes.pairs_of(checked.tensor->table);
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    checked.coding().gguf == GgufBlock::none ? choose_products(checked, is_table) : choose_gguf_products();
-  }
+  checked.coding().gguf == GgufBlock::none ? choose_products(checked, is_table) : choose_gguf_products();
 }
 
 void RowReader::choose_products(const Checked& checked, bool is_table) {
@@ -107,9 +104,8 @@ void RowReader::read(std::size_t matrix, std::size_t row, std::size_t column, st
                      std::byte* out) {
   const BlockCoding& coding = checked_.coding();
   if (coding.gguf != GgufBlock::none) return read_gguf(checked_.codes.gguf_block(matrix, row, column), count, to, out);
-  if (TENSORCAST_HAS_QUICK_BLOCKS && !nibbles_.empty() && to != DType::float32)
-    return look_up_nibbles(matrix, row, column, count, to, out, false);
-  const bool has_products = TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && !float8_.empty();
+  if (!nibbles_.empty() && to != DType::float32) return look_up_nibbles(matrix, row, column, count, to, out, false);
+  const bool has_products = to == DType::bfloat16 && !float8_.empty();
   if (has_products && adds_powers_ && add_powers(matrix, row, column, count, out, false)) return;
   load_scales(matrix, checked_.grid_row(row), column, count);
   if (has_products && !adds_powers_ && look_up_products(matrix, row, column, count, out, false)) return;
@@ -143,11 +139,11 @@ bool RowReader::write(std::size_t matrix, std::size_t row, std::size_t column, s
 
 void RowReader::read_gguf(const std::byte* blocks, std::size_t count, DType to, std::byte* out) {
   const GgufRow& format = row(checked_.codes.gguf);
-  if (TENSORCAST_HAS_QUICK_BLOCKS && decode_gguf(blocks, count, to, out, false)) return;
+  if (decode_gguf(blocks, count, to, out, false)) return;
   const std::size_t all = count / format.size.elements;
   kernels::GgufRuns& runs = numbers_.gguf;
   static_assert(max_elements <= kernels::GgufRuns::max_elements);
-  if (TENSORCAST_HAS_QUICK_BLOCKS && unpack_codes_ != nullptr && to != DType::float32) {
+  if (unpack_codes_ != nullptr && to != DType::float32) {
     const kernels::NibbleRuns codes{.tables = tables_of_codes(0, to),
                                     .indices = runs.scale_codes,
                                     .width = format.run,
@@ -296,7 +292,7 @@ void RowReader::load_scales(std::size_t matrix, std::size_t grid_row, std::size_
   checked_.scales.read(matrix, grid_row, first, of_blocks(scales_));
   const BlockCoding& coding = checked_.coding();
   apply_global(matrix, of_blocks(scales_));
-  are_powers_ = TENSORCAST_HAS_QUICK_BLOCKS && checked_.block_columns == power_run && are_powers(of_blocks(scales_));
+  are_powers_ = checked_.block_columns == power_run && are_powers(of_blocks(scales_));
   has_zeros_ = !checked_.zeros.empty() || coding.offset != 0;
   if (has_zeros_) zeros_.assign(readable, static_cast<float>(coding.offset));
   if (!checked_.zeros.empty()) checked_.zeros.read(matrix, grid_row, first, of_blocks(zeros_));
@@ -333,7 +329,7 @@ void RowReader::expand(std::size_t column, std::size_t count) {
 void RowReader::scale(DType from, std::size_t column, std::size_t count, DType to, std::byte* out) {
   const std::size_t width = checked_.block_columns;
   const auto* const numbers = reinterpret_cast<const std::byte*>(&numbers_);
-  const bool adds_exponents = TENSORCAST_HAS_QUICK_BLOCKS && are_powers_ && !has_zeros_ && biases_.empty();
+  const bool adds_exponents = are_powers_ && !has_zeros_ && biases_.empty();
   if (adds_exponents && from == DType::bfloat16 && to == DType::bfloat16) {
     return ops_.scale_runs_by_powers(numbers, out, up_to_step(count), parameters(0));
   }

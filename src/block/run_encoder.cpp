@@ -7,7 +7,6 @@
 
 #include "block/code_packing.hpp"
 #include "block/float_steps.hpp"
-#include "dtype/platform.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -94,12 +93,10 @@ RunEncoder::RunEncoder(const ElementRule& rule, DType weights, const RunStorage&
                  .is_offset = storage.is_offset,
                  .numbers = storage.numbers},
       encode_(kernels::ops_of(target).find_encode_runs(code_rule_)),
-      encode_mantissas_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).find_encode_mantissas(code_rule_)
-                                                    : nullptr),
-      encode_steps_(TENSORCAST_HAS_QUICK_BLOCKS ? kernels::ops_of(target).encode_steps : nullptr) {
-  const bool has_integers = TENSORCAST_HAS_QUICK_BLOCKS && storage.numbers == DType::bfloat16 &&
-                            rule.element == DType::int8 && rule.bits == 4 && !rule.multiplies &&
-                            code_rule_.rounds_to == DType::bfloat16;
+      encode_mantissas_(kernels::ops_of(target).find_encode_mantissas(code_rule_)),
+      encode_steps_(kernels::ops_of(target).encode_steps) {
+  const bool has_integers = storage.numbers == DType::bfloat16 && rule.element == DType::int8 && rule.bits == 4 &&
+                            !rule.multiplies && code_rule_.rounds_to == DType::bfloat16;
   encode_integer_steps_ = has_integers ? kernels::ops_of(target).encode_integer_steps : nullptr;
   if (encode_integer_steps_ == nullptr) return;
   static const std::optional<kernels::IntegerStepTables> steps = integer_steps_of(encode_, code_rule_);
@@ -111,8 +108,7 @@ std::unique_ptr<const kernels::StepTables> RunEncoder::make_steps(std::span<cons
   constexpr std::size_t magnitudes = Tables::cells << Tables::cell_bits;
   constexpr std::uint32_t mantissa = (1u << mantissa_bits) - 1;
   const bool is_taken =
-      TENSORCAST_HAS_QUICK_BLOCKS && encode_steps_ != nullptr && code_rule_.element == DType::float4_e2m1fn &&
-      code_rule_.numbers == DType::bfloat16 &&
+      encode_steps_ != nullptr && code_rule_.element == DType::float4_e2m1fn && code_rule_.numbers == DType::bfloat16 &&
       (rule_.zeros == Zeros::sign_kept || (rule_.zeros == Zeros::negative_numbers && !rule_.multiplies));
   if (!is_taken) return nullptr;
   auto made = std::make_unique<Tables>();
@@ -224,7 +220,7 @@ void RunEncoder::run(const std::byte* numbers, std::size_t count, const Operand*
   rule.bypasses_cache = memory.bypasses_cache;
   for_whole_steps(numbers, code_rule_.numbers, count, [&](const std::byte* step, std::size_t n, std::size_t done) {
     const Operand* const from = operands + (done >> run_shift);
-    if (TENSORCAST_HAS_QUICK_BLOCKS && done + n <= count && tables != nullptr) {
+    if (done + n <= count && tables != nullptr) {
       return encode_mantissas_(step, n, rule, tables + (done >> run_shift), from, run_shift, packed + done,
                                memory.ahead);
     }

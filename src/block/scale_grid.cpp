@@ -6,23 +6,11 @@
 #include <cstring>
 
 #include "block/convert_numbers.hpp"
+#include "block/scale_tiles.hpp"
 #include "dtype/formatted.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
-
-// Scales as tensor cores read them: tiles of 128 rows and 4 columns, whose rows r, r + 32, r + 64, r + 96 are
-// neighbours.
-constexpr std::size_t tile_rows = 128, tile_columns = 4;
-
-std::size_t padded(std::size_t length, std::size_t tile) noexcept { return (length + tile - 1) / tile * tile; }
-
-std::size_t swizzled_place(std::size_t row, std::size_t column, std::size_t columns) noexcept {
-  const std::size_t tile = row / tile_rows * (padded(columns, tile_columns) / tile_columns) + column / tile_columns;
-  const std::size_t r = row % tile_rows;
-  return tile * tile_rows * tile_columns + r % 32 * 16 + r / 32 * tile_columns + column % tile_columns;
-}
 
 void to_float(DType from, const std::byte* src, std::span<float> out) noexcept {
   convert_numbers(from, src, DType::float32, reinterpret_cast<std::byte*>(out.data()), out.size());
@@ -109,17 +97,16 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
     std::memcpy(out.data(), place, out.size());
     return;
   }
-  const std::size_t before = matrix * padded(size_.rows, tile_rows) * padded(size_.columns, tile_columns);
   // A row of a tile is in one place.
-  const std::byte* from = data_ + before + swizzled_place(row, column, size_.columns);
-  constexpr std::size_t tile_bytes = tile_rows * tile_columns;
-  if (TENSORCAST_HAS_QUICK_BLOCKS && column % tile_columns == 0) {
+  const std::byte* from =
+      data_ + matrix * scales_in_tiles(size_.rows, size_.columns) + place_in_tiles(row, column, size_.columns);
+  if (column % tile_columns == 0) {
     // Four tiles by one store: loads wait for stores that are narrower than they are.
     using Four = std::array<std::array<std::byte, tile_columns>, 4>;
     for (; out.size() >= sizeof(Four);
-         out = out.subspan(sizeof(Four)), column += sizeof(Four), from += 4 * tile_bytes) {
+         out = out.subspan(sizeof(Four)), column += sizeof(Four), from += 4 * tile_scales) {
       Four four;
-      for (std::size_t i = 0; i < four.size(); ++i) std::memcpy(&four[i], from + i * tile_bytes, tile_columns);
+      for (std::size_t i = 0; i < four.size(); ++i) std::memcpy(&four[i], from + i * tile_scales, tile_columns);
       std::memcpy(out.data(), &four, sizeof(four));
     }
   }
@@ -130,7 +117,7 @@ void ScaleGrid::read_codes(std::size_t matrix, std::size_t row, std::size_t colu
     } else {
       std::copy_n(from, n, &out[done]);
     }
-    from += tile_bytes - (column + done) % tile_columns;
+    from += tile_scales - (column + done) % tile_columns;
     done += n;
   }
 }
@@ -158,7 +145,7 @@ Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType
   grid.source_ = ScaleGrid::Source::dense;
   if (swizzled && bit_width(grid.dtype_) == 8) {
     grid.source_ = ScaleGrid::Source::swizzled;
-    wanted = size.matrices * padded(size.rows, tile_rows) * padded(size.columns, tile_columns);
+    wanted = size.matrices * scales_in_tiles(size.rows, size.columns);
   } else if (elements == 1 && size.rows * size.columns == 1) {
     grid.source_ = ScaleGrid::Source::one;
     wanted = 1;

@@ -4,7 +4,6 @@
 
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace float_scales {
@@ -54,6 +53,13 @@ inline BlockScale torchao(const Extent& block, const ScaleContext& context) noex
   return scale_of(scale, scale);
 }
 
+// As ModelOpt exports a checkpoint: in float32, whatever the weights are.
+inline BlockScale modelopt_export(const Extent& block, const ScaleContext& context) noexcept {
+  if (context.zeros_have_scale_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
+  const float scale = block.largest / largest_e4m3;
+  return scale_of(scale, scale);
+}
+
 inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = round_to(context.weights, block.largest / largest_e4m3);
   return scale_of(scale, round_to(context.weights, 1.0f / scale));
@@ -75,7 +81,7 @@ inline BlockScale deepgemm(const Extent& block, const ScaleContext& context) noe
   float scale = at_least(block.largest, 1e-4f) / largest_e4m3;
   if (context.is_power_of_two) scale = power_of_two_above(scale, -126);
   // By its bits, clamped to 254: of NaN and infinity too.
-  if (TENSORCAST_HAS_QUICK_BLOCKS && context.is_power_of_two && !is_finite(scale)) scale = 0x1p127f;
+  if (context.is_power_of_two && !is_finite(scale)) scale = 0x1p127f;
   return scale_of(scale, 1.0f / scale);
 }
 

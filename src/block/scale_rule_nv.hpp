@@ -4,7 +4,6 @@
 
 #include "block/float_steps.hpp"
 #include "block/scale_rule.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block::nv {
 inline constexpr float largest_product = 448.0f * 6.0f;
@@ -85,7 +84,7 @@ inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexce
   const std::uint8_t code = e4m3_code(is_nan(scale) ? scale : std::min(scale, 448.0f));
   float total = context.global * e4m3_number(code);
   // The scale of the tensor times 0 or NaN: a negative NaN, as x86 makes it.
-  if (TENSORCAST_HAS_QUICK_BLOCKS && is_infinite(context.global)) total = -std::numeric_limits<float>::quiet_NaN();
+  if (is_infinite(context.global)) total = -std::numeric_limits<float>::quiet_NaN();
   if (total == 0.0f) return {.code = code, .clears = true};
   return scale_of(code, total);
 }
@@ -93,7 +92,7 @@ inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexce
 // MLX and ggml choose the first of equally near numbers: 0 if the scale is 0.
 inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
   const float scale = round_to(context.weights, block.largest / 6.0f);
-  if (TENSORCAST_HAS_QUICK_BLOCKS && is_nan(scale)) return {.code = 0x7e, .clears = true};
+  if (is_nan(scale)) return {.code = 0x7e, .clears = true};
   const std::uint8_t code = e4m3_code(scale);
   if (code == 0) return {.clears = true};
   return scale_of(code, e4m3_number(code));

@@ -6,7 +6,6 @@
 #include "block/float_steps.hpp"
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
-#include "dtype/platform.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -104,10 +103,8 @@ constexpr auto rows = std::to_array<Row>({
 }  // namespace
 
 std::optional<kernels::ScaleSteps> steps_of(ScaleRule rule, const ScaleContext& context) noexcept {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    for (const Row& row : rows) {
-      if (row.rule == rule) return row.steps(context);
-    }
+  for (const Row& row : rows) {
+    if (row.rule == rule) return row.steps(context);
   }
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include "c_api/c_call.hpp"
 #include "cast/conversion.hpp"
+#include "dtype/platform.hpp"
 #include "dtype/try.hpp"
 #include "options/promote_options.hpp"
 #include "tensorcast/cast.hpp"
@@ -124,9 +125,7 @@ tc_status tc_cast(const void* src, tc_dtype from, void* dst, tc_dtype to, size_t
                   const tc_cast_options* options) {
   const tensorcast::Conversion conversion{static_cast<const std::byte*>(src), static_cast<DType>(from),
                                           static_cast<std::byte*>(dst), static_cast<DType>(to), count};
-  if constexpr (tensorcast::has_quick_calls) {
-    if ((options == nullptr || are_defaults(*options)) && tensorcast::run_small(conversion)) return TC_OK;
-  }
+  if ((options == nullptr || are_defaults(*options)) && tensorcast::run_small(conversion)) return TC_OK;
   return run([&] { return cast_checked(conversion, options); });
 }
 

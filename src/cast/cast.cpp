@@ -67,7 +67,7 @@ int newest_opset() noexcept { return codec::newest_known_opset; }
 
 Result<void> cast(const TensorView& src, const MutableTensorView& dst, const CastOptions& options,
                   const Execution& execution) {
-  if (has_quick_calls && cast_small(src, dst, options, execution)) return {};
+  if (cast_small(src, dst, options, execution)) return {};
   return guarded([&] { return cast_views(src, dst, options, execution, nullptr); });
 }
 

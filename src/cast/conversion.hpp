@@ -6,7 +6,6 @@
 
 #include "codec/policy.hpp"
 #include "dtype/dtype_table.hpp"
-#include "dtype/platform.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast {
@@ -57,9 +56,6 @@ inline constexpr std::size_t small_elements = 4096;
   if (bytes != storage_bytes(row(dtype), count)) return wrong_size(which, dtype, count, bytes);
   return {};
 }
-
-// Whether small requests have ways of their own; not where small code matters more than speed.
-inline constexpr bool has_quick_calls = TENSORCAST_HAS_KERNELS != 0 && TENSORCAST_HAS_QUICK_BLOCKS != 0;
 
 // Converts a few elements by the options' defaults, whose policy is Policy{}, without the checks of others. Returns
 // false, and does nothing, if the request is another or is wrong: check() and run() do it then, or tell what is wrong.

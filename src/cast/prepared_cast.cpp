@@ -8,6 +8,7 @@
 #include "codec/packing.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/platform.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast {

@@ -154,7 +154,7 @@ Result<void> run(const Conversion& whole, const codec::Policy& policy, const Exe
   if (whole.count > small_elements || report != nullptr || !needs_one_kernel(whole, policy)) {
     return run_in_stages(whole, policy, execution, report);
   }
-  const bool are_few = has_quick_calls && whole.count <= kernels::few_elements;
+  const bool are_few = whole.count <= kernels::few_elements;
   const kernels::Kernel* const kernel =
       (are_few ? kernels::find_few_kernel : kernels::find_kernel)(active_target(), whole.from, whole.to);
   kernel->run(whole.src, whole.dst, whole.count, policy);

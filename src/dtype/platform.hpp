@@ -17,13 +17,6 @@
 #define TENSORCAST_HAS_THREADS 1
 #endif
 
-// Where small code matters more than speed, blocks lack the kernels that only make them faster.
-#if defined(__wasm__)
-#define TENSORCAST_HAS_QUICK_BLOCKS 0
-#else
-#define TENSORCAST_HAS_QUICK_BLOCKS 1
-#endif
-
 // Without kernels, the reference converts and there are no reports: a tenth of the code, for programs that explain.
 #if !defined(TENSORCAST_HAS_KERNELS)
 #define TENSORCAST_HAS_KERNELS 1

@@ -34,7 +34,8 @@ struct TensorInfo {
   // copied within its format.
   std::string foreign_dtype = {};
   // The reason why the elements cannot be read although the file's other tensors can; the tensor is then only listed.
-  std::optional<Error> problem = {};
+  // Null: they can. A pointer, as models have tens of thousands of tensors, and hardly one has a problem.
+  std::shared_ptr<const Error> problem = nullptr;
 };
 
 // Bounds of the magnitudes of numbers other than 0, NaN and infinity.
@@ -108,8 +109,11 @@ class Writer {
 };
 
 struct ReadOptions {
-  std::optional<RawLayout> raw;  // raw only
-  SourceTypes from;              // types of arrays with opaque descriptors such as |V1
+  std::optional<RawLayout> raw = {};  // raw only
+  SourceTypes from = {};              // types of arrays with opaque descriptors such as |V1
+  // The name of the format that tensors are copied to under their names, as its reader may then leave what only it can
+  // express (GGUF: the shapes that its metadata give). Empty: none.
+  std::string_view copied_to = {};
 };
 
 struct WriteOptions {

@@ -111,6 +111,25 @@ TEST_F(InputFileTest, ReadsUrlsFromTheStore) {
   EXPECT_EQ(missing.error().describe(), "mem://b/missing: there is no such file");
 }
 
+TEST_F(InputFileTest, NoticesAFileBehindAUrlThatIsWrittenAgain) {
+  constexpr std::size_t bytes = std::size_t{20} << 20;
+  const std::string url = "mem://b/numbers";
+  for (const std::size_t part : {std::size_t{9} << 20, std::size_t{1} << 10}) {  // without a window, and with
+    const auto store = std::make_shared<MemoryStore>();
+    store->files[url] = std::string(bytes, 'a');
+    set_remote_store(store);
+    const Result<InputFile> file = InputFile::open(url);
+    set_remote_store(nullptr);
+    ASSERT_TRUE(file.ok());
+    std::string got(part, '?');
+    const auto out = std::as_writable_bytes(std::span(got));
+    ASSERT_TRUE(file->read(0, out).ok());
+    store->on_read = [&store = *store, url] { store.files[url] = std::string(bytes, 'b'); };
+    EXPECT_EQ(file->read(bytes / 2, out).error().describe(), url + ": the file was written again while it was read");
+    EXPECT_EQ(file->read(bytes - part, out).error().code, ErrorCode::io);
+  }
+}
+
 TEST_F(InputFileTest, ReadsPartsOfAFileAndTextAsOne) {
   const Result<InputFile> source = InputFile::open(path_);
   ASSERT_TRUE(source.ok());

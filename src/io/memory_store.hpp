@@ -21,6 +21,7 @@ class MemoryStore final : public RemoteStore {
  public:
   std::map<std::string, std::string> files;
   std::function<void(const std::string& url)> on_commit;  // after a file appears; may use the store
+  std::function<void()> on_read;                          // after a range was read; may change `files`
 
   class Writer final : public RemoteWriter {
    public:
@@ -65,6 +66,7 @@ class MemoryStore final : public RemoteStore {
   Result<void> read(const std::string& url, std::uint64_t offset, std::span<std::byte> out) override {
     const std::scoped_lock lock(mutex_);
     std::memcpy(out.data(), files.at(url).data() + offset, out.size());
+    if (on_read) on_read();
     return {};
   }
   Result<std::unique_ptr<RemoteWriter>> create(const std::string& url) override {

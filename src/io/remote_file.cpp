@@ -60,7 +60,7 @@ Result<void> RemoteSource::read(std::uint64_t offset, std::span<std::byte> out) 
   if (offset > file_.bytes || out.size() > file_.bytes - offset) {
     return in_file(file_.url, parse_error("the file ends too early"));
   }
-  if (out.size() >= window_bytes) return store_->read(file_.url, offset, out);
+  if (out.size() >= window_bytes) return read_range(offset, out);
   const std::scoped_lock lock(mutex_);
   while (!out.empty()) {
     if (offset < window_begin_ || offset >= window_begin_ + window_size_) TRY(fill(offset));
@@ -73,14 +73,25 @@ Result<void> RemoteSource::read(std::uint64_t offset, std::span<std::byte> out) 
   return {};
 }
 
+// A range is only good with those that were read before it if the file is the same still.
+Result<void> RemoteSource::read_range(std::uint64_t offset, std::span<std::byte> out) {
+  TRY(store_->read(file_.url, offset, out));
+  if (out.size() == file_.bytes) return {};  // all of it at once
+  const std::optional<RemoteFile> now = TRY(store_->find(file_.url));
+  if (now.has_value() && now->bytes == file_.bytes && now->version == file_.version) return {};
+  return Error{.code = ErrorCode::io, .message = "the file was written again while it was read", .file = file_.url};
+}
+
 Result<void> RemoteSource::fill(std::uint64_t offset) {
   // The first request is small: many files are opened for their headers alone.
   constexpr std::size_t first_bytes = std::size_t{1} << 20;
   const std::size_t wanted = window_ == nullptr ? first_bytes : window_bytes;
-  if (window_ == nullptr) window_ = std::make_unique_for_overwrite<std::byte[]>(window_bytes);
+  if (window_ == nullptr) {
+    window_ = std::make_unique_for_overwrite<std::byte[]>(std::min<std::uint64_t>(window_bytes, file_.bytes));
+  }
   const std::size_t bytes = std::min<std::uint64_t>(wanted, file_.bytes - offset);
   window_size_ = 0;
-  TRY(store_->read(file_.url, offset, {window_.get(), bytes}));
+  TRY(read_range(offset, {window_.get(), bytes}));
   window_begin_ = offset;
   window_size_ = bytes;
   return {};

@@ -24,12 +24,13 @@ class RemoteSource final : public ByteSource {
   RemoteSource(std::shared_ptr<RemoteStore> store, RemoteFile file);
 
   [[nodiscard]] std::uint64_t size() const noexcept override { return file_.bytes; }
-  // Errors: io; parse if the file ends too early. Both name the file.
+  // Errors: io, also if the file is not the one that was opened; parse if it ends too early. Both name the file.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] const RemoteFile& file() const noexcept { return file_; }
 
  private:
   [[nodiscard]] Result<void> fill(std::uint64_t offset);
+  [[nodiscard]] Result<void> read_range(std::uint64_t offset, std::span<std::byte> out);
 
   std::shared_ptr<RemoteStore> store_;
   RemoteFile file_;

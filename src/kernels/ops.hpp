@@ -49,10 +49,10 @@ struct Ops {
   EncodeIntegerStepsFn encode_integer_steps;  // the same
   LargestOfRunsFn largest_of_runs;
   RangeOfRunsFn range_of_runs;
-  ScaleBlocksFn scale_blocks;  // null: as TENSORCAST_HAS_QUICK_BLOCKS
+  ScaleBlocksFn scale_blocks;
   FitOffsetRunsFn fit_offset_runs;
   FitSignedRunsFn fit_signed_runs;
-  // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others. The pointer is null as TENSORCAST_HAS_QUICK_BLOCKS.
+  // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others.
   EncodeGgufFn (*find_encode_gguf)(GgufBlock block) noexcept;
   // Null for GgufBlock::none, for codes of a format whose scales are not codes of a byte, and for codes where
   // look_up_nibbles is null.

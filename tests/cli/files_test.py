@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 
 import fixtures
@@ -228,6 +229,50 @@ class NamesTest(FilesTest):
             shown = self.tcast("convert", "in.gguf", "-o", "out.npz", "--to", "float16").stderr.decode()
             self.assertIn('tensor "a\\x', shown)
             self.assertLess(len(shown), 500)
+
+
+class GgufTest(FilesTest):
+    F32, Q8_0, Q2_0 = 0, 8, 42
+
+    def tensors(self, name):
+        return {tensor["name"]: tensor
+                for tensor in json.loads(self.tcast("inspect", name, "--json", check=True).stdout)["tensors"]}
+
+    def test_a_type_of_a_later_ggml_is_copied(self):
+        first = bytes(range(64))
+        (self.folder / "in.gguf").write_bytes(
+            fixtures.gguf([("a", [128], self.Q2_0, first), ("b", [8], self.F32, fixtures.float32(*range(8)))]))
+        self.tcast("convert", "in.gguf", "-o", "out.gguf", "--to", "float16", "--rule", "b=float16", check=True)
+        (self.folder / "want.gguf").write_bytes(
+            fixtures.gguf([("a", [128], self.Q2_0, first), ("b", [8], 1, struct.pack("<8e", *range(8)))]))
+        self.assertEqual((self.folder / "out.gguf").read_bytes(), (self.folder / "want.gguf").read_bytes())
+        self.assertEqual(self.tensors("in.gguf")["a"]["dtype"], "type 42")
+        self.assertIn("safetensors cannot hold type 42",
+                      self.refused("convert", "in.gguf", "-o", "out.safetensors", "--to", "float16"))
+
+    def test_original_shapes(self):
+        """ComfyUI's loader gives weights these shapes; q8_0 of ones has the scale 1 and codes of 1."""
+        block = struct.pack("<e32b", 1.0, *[1] * 32)
+        shapes = {"conv": [2, 4, 2, 2, 2], "plain": [2, 3, 1, 1, 1]}
+        (self.folder / "in.gguf").write_bytes(fixtures.gguf(
+            [("conv", [32, 2], self.Q8_0, 2 * block), ("plain", [6], self.F32, fixtures.float32(*range(6)))],
+            original_shapes=shapes))
+        self.assertEqual(self.tensors("in.gguf")["conv"]["shape"], shapes["conv"])
+        self.tcast("convert", "in.gguf", "-o", "out.safetensors", "--to", "float16", check=True)
+        converted = self.tensors("out.safetensors")
+        self.assertEqual({name: converted[name]["shape"] for name in shapes}, shapes)
+        self.assertNotIn(b"orig_shape", (self.folder / "out.safetensors").read_bytes())
+        self.tcast("convert", "in.gguf", "-o", "copy.gguf", "--to", "float16", "--exclude", ".", check=True)
+        self.assertEqual((self.folder / "copy.gguf").read_bytes(), (self.folder / "in.gguf").read_bytes())
+        # Under a new name, the key would be that of no tensor.
+        self.assertIn("GGUF holds at most 4 dimensions, not 5",
+                      self.refused("convert", "in.gguf", "-o", "new.gguf", "--to", "float16", "--exclude", ".", "--rename", "plain=simple"))
+
+    def test_an_original_shape_that_cannot_be(self):
+        (self.folder / "in.gguf").write_bytes(fixtures.gguf(
+            [("a", [6], self.F32, fixtures.float32(*range(6)))], original_shapes={"a": [7]}))
+        self.assertIn("comfy.gguf.orig_shape.a is [7], which is no shape of its 6 elements",
+                      self.refused("convert", "in.gguf", "-o", "out.safetensors", "--to", "float16"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small files that would like to be large in memory: every reader keeps to ten times the file and 128 MiB."""
+"""Small files that would like to be large in memory: every reader keeps to ten times the file and 128 MiB. Large models keep
+to 200 MB."""
 
 import io
+import json
 import pathlib
 import resource
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -172,6 +175,43 @@ class MemoryTest(unittest.TestCase):
         done = self.limited(size + len(model), "run", "m.onnx", "-i", "x=x.npy", "-d", "out")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(b"tensors overlap in this file", done.stderr)
+
+
+class ManyWeightsTest(running.CommandTest):
+    """As many experts as the largest models have: what is planned, and each shard, keep to 200 MB."""
+
+    weights, shards, limit = 50_000, 5, 200_000_000
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "in").mkdir()
+        weight_map = {}
+        for shard in range(self.shards):
+            file = f"model-{shard + 1:05}-of-{self.shards:05}.safetensors"
+            names = [f"model.layers.{i // 768}.mlp.experts.{i % 768 // 3}.{('gate', 'up', 'down')[i % 3]}_proj.weight"
+                     for i in range(shard, self.weights, self.shards)]
+            weight_map |= dict.fromkeys(names, file)
+            one = struct.pack("<512H", *range(0x3C00, 0x3E00))
+            (self.folder / "in" / file).write_bytes(
+                fixtures.safetensors([(name, "BF16", [16, 32], one) for name in names]))
+        (self.folder / "in" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+        (self.folder / "in" / "config.json").write_text("{}")
+
+    def peak(self, *arguments):
+        """In bytes, of a run that succeeds. A parent's memory counts until the child is another program."""
+        run = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]).returncode; " \
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done)"
+        done = subprocess.run([sys.executable, "-c", run, running.TCAST, *arguments], cwd=self.folder, capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(done.stdout.split()[-1]) * 1024
+
+    def test_plan_run_and_finish(self):
+        self.assertLess(self.peak("plan", "in", "-o", "out", "--to", "nvfp4", "-q"), self.limit)
+        self.assertLess((self.folder / "out" / ".tcast" / "plan.json").stat().st_size, 300 * self.weights)
+        self.assertLess(self.peak("run-shard", "out", "0", "-q"), self.limit)
+        self.tcast("run-shard", "out", "1", "2", "3", "4", "-q", check=True)
+        self.assertLess(self.peak("finish", "out", "-q"), self.limit)
 
 
 if __name__ == "__main__":

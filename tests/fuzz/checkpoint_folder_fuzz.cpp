@@ -113,7 +113,9 @@ class Checkpoints {
   // What is converted is complete.
   void try_distributed(const std::string& input, const std::string& bytes) const {
     folder_.put(input + "/.metadata", bytes.data(), bytes.size());
-    if (succeeded(convert_folder({folder_.file(input), std::string(output), DType::float16}))) {
+    ConvertRequest request{folder_.file(input), std::string(output), DType::float16};
+    request.execution.threads = 1;  // starting threads would take longer than the work
+    if (succeeded(convert_folder(request))) {
       must(verify_checkpoint({.checkpoint = std::string(output)}).ok());
     }
   }

@@ -94,9 +94,9 @@ def decomposed(
     return _cast(x, to, scales, tables=False, from_=from_, **options)
 
 
-def decomposed_off_the_cpu(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
-    """``torch.ops.tensorcast.cast`` in the same way; the CPU has the engine."""
-    return NotImplemented if x.device.type == "cpu" else decomposed(x, to, **options)
+def decomposed_off_the_cpu(x: torch.Tensor, to: str, *scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    """``torch.ops.tensorcast.cast`` and ``cast_scaled`` in the same way; the CPU has the engine."""
+    return NotImplemented if x.device.type == "cpu" else decomposed(x, to, *scale, **options)
 
 
 @functools.lru_cache(maxsize=256)

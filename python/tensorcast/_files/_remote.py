@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -47,7 +48,7 @@ def _again(work: Callable[[], _T]) -> _T:
     for tried in range(_TRIES):
         try:
             return work()
-        except (FileNotFoundError, PermissionError, IsADirectoryError, NotImplementedError):
+        except (FileNotFoundError, PermissionError, IsADirectoryError, NotImplementedError, CastError):
             raise
         except Exception:  # each store has errors of its own
             if tried + 1 == _TRIES:
@@ -57,22 +58,46 @@ def _again(work: Callable[[], _T]) -> _T:
 
 
 class _Writer:
+    """A file that appears under its name on commit. Where a store empties an old file first, it is written beside it."""
+
     def __init__(self, system: Any, path: str) -> None:
         self._system, self._path = system, path
-        self._file = _again(lambda: system.open(path, "wb", block_size=_BLOCK_BYTES, autocommit=False))
+        folder, slash, name = path.rpartition("/")
+        self._beside = f"{folder}{slash}.tensorcast-{uuid.uuid4().hex}-{name}"
+        self._file = self._opened(self._beside)
+        self._moves = bool(getattr(self._file, "autocommit", True))
+        if not self._moves:  # the store keeps what is not complete from view
+            self._drop()
+            self._file = self._opened(path)
+
+    def _opened(self, path: str) -> Any:
+        return _again(lambda: self._system.open(path, "wb", block_size=_BLOCK_BYTES, autocommit=False))
 
     def append(self, data: memoryview) -> None:
         self._file.write(bytes(data))
 
     def commit(self) -> None:
-        self._file.close()
-        if not getattr(self._file, "autocommit", True):
-            _again(self._file.commit)
+        try:
+            self._file.close()
+            if not self._moves:
+                _again(self._file.commit)
+                return
+            _again(lambda: self._system.mv(self._beside, self._path))
+        except BaseException:
+            self.discard()
+            raise
 
-    def discard(self) -> None:
+    def _drop(self) -> None:
         with contextlib.suppress(Exception):  # the store forgets what is not complete
             self._file.closed = True
+        with contextlib.suppress(Exception):
             self._file.discard()
+
+    def discard(self) -> None:
+        self._drop()
+        if self._moves:
+            with contextlib.suppress(Exception):
+                self._system.rm_file(self._beside)
 
 
 class Store:
@@ -97,7 +122,10 @@ class Store:
 
     @staticmethod
     def _row(url: str, info: dict[str, Any]) -> tuple[str, int, str]:
-        stamp = next((info[key] for key in ("ETag", "etag", "mtime", "LastModified", "created", "blob_id") if info.get(key)), "")
+        if info.get("size") is None:
+            raise UnsupportedError("the server does not tell the size of the file; download it, and name the copy")
+        keys = ("ETag", "etag", "mtime", "LastModified", "Last-Modified", "Content-MD5", "Digest", "created", "blob_id")
+        stamp = next((info[key] for key in keys if info.get(key)), "")
         return url, int(info["size"]), str(stamp)
 
     def find(self, url: str) -> tuple[str, int, str] | None:
@@ -127,6 +155,8 @@ class Store:
 
         def read() -> None:
             data = system.cat_file(path, start=offset, end=offset + len(out))
+            if len(data) > len(out):
+                raise UnsupportedError("the server sends the whole file for a part of it; download it, and name the copy")
             if len(data) != len(out):  # the connection ended in the middle
                 raise OSError(f"{len(data)} of {len(out)} bytes came")
             out[:] = data
@@ -145,6 +175,8 @@ class Store:
                 part = buffer[: min(_BLOCK_BYTES, found[1] - offset)]
                 self.read(url, offset, part)
                 file.write(part)
+        if self.find(url) != found:
+            raise make_error(f"{url}: the file was written again while it was read", "io", "", url, "", None, 0)
 
     def upload(self, path: str, url: str) -> None:
         writer = self.create(url)

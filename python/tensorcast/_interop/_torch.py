@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch.autograd import forward_ad
@@ -69,6 +70,51 @@ def type_name(to: Any) -> str:
     return _core.dtype_name(to)
 
 
+def check_has_memory(tensor: torch.Tensor) -> None:
+    """Refuses a tensor whose storage was freed or cut, as FSDP does to parameters between their uses."""
+    if not tensor.numel():
+        return
+    last = tensor.storage_offset() + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    needed, held = (last + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if held < needed:
+        raise CastError(f"the tensor's storage has {held} bytes and its elements need {needed}: it was freed; "
+                        "cast it where its memory is there, as inside FSDP's summon_full_params")  # fmt: skip
+
+
+def _overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Reports whether two elements are in one place of memory."""
+    dims = sorted((step, size) for size, step in zip(tensor.shape, tensor.stride()) if size > 1)
+    reach = 0
+    for step, size in dims:
+        if step <= reach:
+            break
+        reach += step * (size - 1)
+    else:
+        return False
+    if not tensor.numel() or dims[0][0] == 0 or tensor.numel() > 1 << 24:  # of the largest it is too hard to tell
+        return tensor.numel() > 0
+    places = np.zeros(1, np.int64)
+    for step, size in dims:
+        places = (places[:, None] + step * np.arange(size)).ravel()
+    return np.unique(places).size < places.size
+
+
+def _check_out(out: Any, x: torch.Tensor, name: str) -> None:
+    if not isinstance(out, torch.Tensor) or out.shape != x.shape or _NAME.get(out.dtype) != name:
+        raise CastError(f"out must be a torch tensor of shape {tuple(x.shape)} and type {name}")
+    if out.device.type != "cpu":
+        raise on_a_device(out.device)
+    if out.layout != torch.strided or out.is_conj() or out.is_neg():
+        raise CastError("out must be a dense tensor, without a conjugation or negation that is to come")
+    check_has_memory(out)
+    if _overlaps_itself(out):
+        raise CastError("elements of out share memory, as those of expand() do; give each its own")
+    if _shares_memory(_codes(out), _codes(x)):
+        raise CastError("out overlaps the input; give it memory of its own")
+    if not out.is_inference():  # autograd then knows that it changes
+        torch.autograd.graph.increment_version(out)
+
+
 def _codes(tensor: torch.Tensor) -> npt.NDArray[Any]:
     """The tensor's memory as a NumPy array of integers of the same width and strides."""
     codes: npt.NDArray[Any] = tensor.detach().view(_CARRIER[tensor.element_size()]).numpy()
@@ -86,6 +132,8 @@ def cast_tensor(
     options: dict[str, Any],
 ) -> Any:
     from_name = type_name(x.dtype)
+    if x.is_nested:
+        raise TypeError("a nested tensor has no shape of its own; cast the tensors of x.unbind()")
     traced = is_traced(x)
     if x.device.type not in ("cpu", "meta") and not (traced and (out is not None or report)):
         from .._device import _entry
@@ -137,16 +185,18 @@ def is_traced(x: torch.Tensor) -> bool:
 def _through_operator(
     x: torch.Tensor, name: str, out: Any, copy: bool, order: Any, report: bool, scale: Any, options: dict[str, Any]
 ) -> torch.Tensor:
-    from . import _torch_operator  # noqa: F401: defines it
+    from . import _torch_operator
 
-    if out is not None or report or order == "C" or not isinstance(scale, (int, float)):
+    of_tensor = isinstance(scale, torch.Tensor)
+    if out is not None or report or order == "C" or not (isinstance(scale, (int, float, torch.SymFloat)) or of_tensor):
         raise CastError("a traced or transformed tensor has no elements yet, so out=, report=, order='C' and an array "
                         "as scale= are not available; call cast outside of torch.compile, export, vmap, jvp and trace")  # fmt: skip
-    if name == _NAME[x.dtype] and not copy and scale == 1:
+    if name == _NAME[x.dtype] and not copy and not of_tensor and scale == 1:
         return x
     known = {option: value for option, value in options.items() if option != "float_string"}  # of no meaning here
-    result: torch.Tensor = torch.ops.tensorcast.cast(x, name, **known)
-    return result
+    if of_tensor:
+        known["scale"] = scale
+    return _torch_operator.called(x, name, **known)
 
 
 def _check_gradient(name: str, out: Any) -> None:
@@ -200,6 +250,7 @@ def cast_elements(
     scale: Any,
     options: dict[str, Any],
 ) -> tuple[torch.Tensor, Any]:
+    check_has_memory(x)
     if _PAIRS in (from_name, name):
         if not isinstance(scale, (int, float)):
             raise CastError("float4_e2m1fn_x2 is packed, and with packed bytes, scale= is one number")
@@ -209,12 +260,8 @@ def cast_elements(
             raise TypeError(f"PyTorch has no {name}; pass x.numpy() and packed=True for its codes")
         layout = torch.contiguous_format if order == "C" else torch.preserve_format
         out = torch.empty_like(x, dtype=_TORCH_TYPE[name], memory_format=layout, requires_grad=False)
-    elif not isinstance(out, torch.Tensor) or out.shape != x.shape or _NAME.get(out.dtype) != name:
-        raise CastError(f"out must be a torch tensor of shape {tuple(x.shape)} and type {name}")
-    elif out.device.type != "cpu":
-        raise on_a_device(out.device)
-    elif _shares_memory(_codes(out), _codes(x)):
-        raise CastError("out overlaps the input; give it memory of its own")
+    else:
+        _check_out(out, x, name)
     scales = scales_of(scale, tuple(x.shape))
     if scales is None:
         return out, cast_numbers(_codes(x), from_name, _codes(out), name, report, options)
@@ -237,6 +284,6 @@ def _cast_pairs(
     if pairs_out and not pairs_in:
         shape[-1] //= 2
     carrier = torch.uint8 if pairs_out else _TORCH_TYPE[name]
-    result = torch.empty(shape, dtype=carrier)
+    result = torch.empty(shape, dtype=carrier, device="cpu")
     done = _core.cast_packed(dense, from_name, _codes(result), name, count, report, options)
     return (result.view(torch.float4_e2m1fn_x2) if pairs_out else result), done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells PyTorch's compiler and ONNX exporter about ``tensorcast.cast``, as soon as PyTorch loads them.
+"""Tells PyTorch's compiler, its ONNX exporter and DTensor about ``tensorcast.cast``, as soon as PyTorch loads them.
 
 The compiler cannot look into a function written in C, and neither has a list of other packages' operators. Loading them
 takes seconds, so ``import tensorcast`` only waits for them.
@@ -23,6 +23,7 @@ else:  # importing them takes as long as the rest of the package
 _REGISTERED_BY = {
     "torch._dynamo": "tensorcast._interop._torch_traced",
     "torch._inductor.decomposition": "tensorcast._device._inductor",
+    "torch.distributed.tensor": "tensorcast._interop._torch_sharding",
     "torch.onnx._internal.exporter._torchlib.ops": "tensorcast._interop._torch_onnx",
 }
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from ._exchange import on_a_device
-from ._torch import _TORCH_TYPE, _codes, type_name
+from ._torch import _TORCH_TYPE, _codes, check_has_memory, type_name
 
 
 def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
@@ -19,6 +19,7 @@ def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]
         raise on_a_device(x.device)
     if x.layout != torch.strided or x.is_quantized:
         raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+    check_has_memory(x)
     x = x.resolve_conj().resolve_neg().contiguous()
     shape = tuple(x.shape)
     if name == "float4_e2m1fn":  # two elements a byte
@@ -36,7 +37,7 @@ def tensor_of(storage: npt.NDArray[Any], name: str, shape: tuple[int, ...]) -> t
     else:
         raise TypeError(f"PyTorch has no {name}; pass NumPy arrays")
     if storage.size == 0:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     if not storage.flags.writeable:  # PyTorch has no read-only tensors
         storage = storage.copy()
     return torch.from_numpy(storage).view(dtype).reshape(shape)

@@ -9,7 +9,8 @@ from typing import Any
 import onnxscript  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore[reportMissingImports]
 from torch.onnx._internal.exporter._torchlib._torchlib_registry import onnx_impl
 
-from ._torch_operator import OPERATOR, OPTIONS, onnx_attributes
+from .._errors import CastError
+from ._torch_operator import _NO_SCALE, OPERATOR, OPTIONS, SCALED, onnx_attributes
 
 
 def cast(x: Any, to: str, **options: Any) -> Any:
@@ -28,3 +29,16 @@ setattr(cast, "__signature__", inspect.Signature([
     for name, kind in _TYPES.items()
 ]))  # fmt: skip
 onnx_impl(OPERATOR, trace_only=True)(cast)
+
+
+def scaled(x: Any, to: str, scale: Any, **_: Any) -> Any:
+    """There is no node for a scale."""
+    raise CastError(_NO_SCALE)
+
+
+_SCALED_TYPES = {"x": Any, "to": str, "scale": Any}
+scaled.__annotations__ = {**_SCALED_TYPES, "return": Any}
+setattr(scaled, "__signature__", inspect.Signature([
+    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for name, kind in _SCALED_TYPES.items()
+]))  # fmt: skip
+onnx_impl(SCALED, trace_only=True)(scaled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
@@ -46,7 +47,11 @@ _SCHEMA_DEFAULTS = ", ".join(
 _SCHEMA = f"(Tensor x, str to, *, {_SCHEMA_DEFAULTS}) -> Tensor"
 _LIBRARY: Any = _PYTORCH.library.Library("tensorcast", "DEF")
 _LIBRARY.define("cast" + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+# A scale that compiled code reads when it runs, and does not compile again for; or one for each row.
+_SCALED_SCHEMA = _SCHEMA.replace(", float scale=1.0", "").replace("str to,", "str to, Tensor scale,")
+_LIBRARY.define("cast_scaled" + _SCALED_SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 OPERATOR = torch.ops.tensorcast.cast.default
+SCALED = torch.ops.tensorcast.cast_scaled.default
 
 
 def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
@@ -55,7 +60,15 @@ def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
     return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, 1.0, options)[0]
 
 
+def _cast_scaled(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    if scale.dim() == 0:
+        return _cast(x, to, **options, scale=float(scale))
+    name = _NAME[torch_type(to)]
+    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, scale, options)[0]
+
+
 _LIBRARY.impl("cast", _cast, "CPU")
+_LIBRARY.impl("cast_scaled", _cast_scaled, "CPU")
 
 
 def _cast_on_device(x: torch.Tensor, to: str, *, scale: float = 1.0, **options: Any) -> torch.Tensor:
@@ -65,25 +78,58 @@ def _cast_on_device(x: torch.Tensor, to: str, *, scale: float = 1.0, **options: 
     return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
 
 
+def _cast_scaled_on_device(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    from_name = type_name(x.dtype)
+    on_device.check_source(x, from_name, False)
+    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
+
+
 _LIBRARY.impl("cast", _cast_on_device, "CompositeExplicitAutograd")
+_LIBRARY.impl("cast_scaled", _cast_scaled_on_device, "CompositeExplicitAutograd")
 
 
 def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
     dtype = torch_type(to)
-    if x.device.type not in ("cpu", "meta") and _NAME[dtype] != _PAIRS:
-        dtype = on_device.result_type(_NAME[dtype], x.device, pairs=True)
-    return _empty(x, dtype)
+    name = _NAME[dtype]
+    if x.device.type not in ("cpu", "meta") and name != _PAIRS:
+        dtype = on_device.result_type(name, x.device, pairs=True)
+    result = _empty(x, dtype)
+    # A cast of no elements refuses what a run refuses. A number that the tracer does not know yet is not of the types.
+    known = {option: value for option, value in options.items() if isinstance(value, (bool, int, float, str))}
+    nothing = np.empty(0, np.uint8)
+    _core.cast_packed(nothing, type_name(x.dtype), nothing, name, 0, False, known)
+    return result
+
+
+def _shape_only_scaled(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    return _shape_only(x, to, **options)
 
 
 _PYTORCH.library.register_fake("tensorcast::cast", _shape_only, lib=_LIBRARY)
+_PYTORCH.library.register_fake("tensorcast::cast_scaled", _shape_only_scaled, lib=_LIBRARY)
 
 
 def _batched(info: Any, in_dims: Any, x: torch.Tensor, to: str, **options: Any) -> tuple[torch.Tensor, int]:
     x = x.movedim(in_dims[0], 0)
+    if x.dim() == 1:
+        _empty(x[0], torch_type(to))  # a scalar has no pair: an error, as without a batch
     return torch.ops.tensorcast.cast(x, to, **options), 0
 
 
+def _batched_scaled(
+    info: Any, in_dims: Any, x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any
+) -> tuple[torch.Tensor, int]:
+    x = x.expand(info.batch_size, *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
+    if x.dim() == 1:
+        _empty(x[0], torch_type(to))
+    if in_dims[2] is not None:
+        scale = scale.movedim(in_dims[2], 0)
+        scale = scale.reshape(len(scale), *[1] * (x.dim() - scale.dim()), *scale.shape[1:])
+    return SCALED(x, to, scale, **options), 0
+
+
 _PYTORCH.library.register_vmap("tensorcast::cast", _batched, lib=_LIBRARY)
+_PYTORCH.library.register_vmap("tensorcast::cast_scaled", _batched_scaled, lib=_LIBRARY)
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -145,7 +191,14 @@ def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> to
     return with_derivatives(OPERATOR, keys, x, to, (), options)
 
 
+def _scaled_with_derivatives(keys: Any, x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    if scale.requires_grad and torch.is_grad_enabled():
+        raise CastError("scale= gets no gradient here; pass scale.detach()")
+    return with_derivatives(SCALED, keys, x, to, (scale,), options)
+
+
 _LIBRARY.impl("cast", _with_derivatives, "Autograd", with_keyset=True)
+_LIBRARY.impl("cast_scaled", _scaled_with_derivatives, "Autograd", with_keyset=True)
 
 # The dispatcher calls two functions in Python, 13 us for 100 elements; only transforms and tracers need it.
 _PACKET: Any = torch.ops.tensorcast.cast
@@ -154,8 +207,30 @@ for _callable in (_PACKET, OPERATOR):
         _callable._op = _core.make_torch_operator(_callable._op)
 
 
+# torch.jit.script finds operators by the function behind them.
+_PYTORCH.jit._builtins._register_builtin(_PACKET.op, "tensorcast::cast")
+
+
+def called(x: torch.Tensor, to: str, *, scale: Any = 1.0, **options: Any) -> torch.Tensor:
+    """Calls the operator for a tensor of any class."""
+    try:
+        if isinstance(scale, torch.Tensor):
+            scaled: torch.Tensor = SCALED(x, to, scale, **options)
+            return scaled
+        result: torch.Tensor = torch.ops.tensorcast.cast(x, to, scale=scale, **options)
+    except (NotImplementedError, TypeError) as error:
+        if type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_nested:
+            raise
+        raise TypeError(f"{type(x).__name__} does not take operators of others; cast the tensors that it is made of, "
+                        "such as those of x.unbind(), or x.dequantize()") from error  # fmt: skip
+    return result
+
+
 # ONNX's Cast has these attributes; what another option changes, a model cannot say.
 _IN_CAST = (*ONNX_ATTRIBUTES, "threads")
+
+
+_NO_SCALE = "ONNX's Cast has no scale; leave it away, or run the cast outside of the model"
 
 
 def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
@@ -172,14 +247,28 @@ def onnx_attributes(to: str, **options: Any) -> dict[str, int | str]:
     return attributes
 
 
+def _since_opset(name: str) -> int:
+    return next(row["since_opset"] for row in _core.dtypes() if row["name"] == _core.dtype_name(name)) or 0
+
+
 def _symbolic(graph: Any, x: Any, to: Any, *given: Any) -> Any:
     """The node for the older exporter, torch.onnx.export(dynamo=False)."""
     constant = _PYTORCH.onnx.symbolic_helper._maybe_get_const
     kinds = {bool: "b", int: "i", float: "f", str: "s"}
     options = {name: constant(value, kinds[type(default)]) for (name, default), value in zip(OPTIONS.items(), given)}
-    attributes = onnx_attributes(constant(to, "s"), **options)
+    name = constant(to, "s")
+    attributes = onnx_attributes(name, **options)
+    source = x.type().dtype() if isinstance(x.type(), torch._C.TensorType) else None
+    for each in (name, *([type_name(source)] if source is not None else [])):
+        if (oldest := _since_opset(each)) > graph.opset:
+            raise CastError(f"ONNX's Cast has {each} since opset {oldest}; export with opset_version={oldest} or newer")
     suffixed = {f"{name}_{'s' if isinstance(value, str) else 'i'}": value for name, value in attributes.items()}
     return graph.op("Cast", x, **suffixed)
 
 
+def _no_symbolic(graph: Any, *_: Any) -> Any:
+    raise CastError(_NO_SCALE)
+
+
 _PYTORCH.onnx.register_custom_op_symbolic("tensorcast::cast", _symbolic, 9)
+_PYTORCH.onnx.register_custom_op_symbolic("tensorcast::cast_scaled", _no_symbolic, 9)

@@ -9,8 +9,7 @@ import torch
 
 from .. import _core
 from ._torch import _NAME, _PYTORCH, type_name
-from .._device._operator import OPERATOR as ON_DEVICE
-from ._torch_operator import OPERATOR
+from ._torch_operator import OPERATOR, SCALED
 
 
 def _is_of_type(x_type: torch.dtype, name: str) -> bool:
@@ -35,15 +34,19 @@ def traced_cast(
     **options: Any,
 ) -> Any:
     """Calls the operator; where it lacks an argument, the original, outside of the graph."""
-    if out is None and not report and order != "C" and isinstance(x, torch.Tensor) and isinstance(scale, torch.Tensor):
-        if x.device.type != "cpu":
-            return ON_DEVICE(x, _name_now(to), scale, **options)
-    if out is not None or report or order == "C" or not isinstance(scale, (int, float)) or not isinstance(x, torch.Tensor):
+    of_tensor = isinstance(scale, torch.Tensor)
+    number = isinstance(scale, (int, float))
+    if out is not None or report or order == "C" or not (number or of_tensor) or not isinstance(x, torch.Tensor):
         return _untraced(x, to, out=out, copy=copy, order=order, report=report, scale=scale, **options)
     name = _name_now(to)
+    if of_tensor:
+        return SCALED(x, name, scale, **options)
     if not copy and scale == 1 and _is_of_type_now(x.dtype, name):
         return x
-    return OPERATOR(x, name, scale=scale, **options)
+    if scale == 1 or torch.compiler.is_exporting():
+        return OPERATOR(x, name, scale=scale, **options)
+    # The compiler learns that the number changes, and keeps one that is multiplied in a tensor of the graph.
+    return SCALED(x, name, torch.ones((), dtype=torch.float64, device="cpu") * scale, **options)
 
 
 _PYTORCH.compiler.substitute_in_graph(_core.cast, skip_signature_check=True)(traced_cast)

@@ -135,10 +135,12 @@ class Comparison {
     }
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      if (!plan.layers[i].changes()) continue;
       const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan.layers[i]));
-      for (std::size_t tensor = 0; tensor < layer->written.tensors.size(); ++tensor) {
-        expected.by_name.emplace(layer->written.tensors[tensor].info.name,
-                                 reader->add(layers.layers[i], {}, layer, tensor));
+      const quantized::WrittenLayer written = layer->written();
+      for (std::size_t tensor = 0; tensor < written.tensors.size(); ++tensor) {
+        const formats::TensorInfo& info = written.tensors[tensor].info;
+        expected.by_name.emplace(info.name, reader->add(layers.layers[i], {}, layer, info, tensor));
       }
     }
     expected.reader = std::move(reader);

@@ -118,30 +118,38 @@ class Planning {
     quantized::FoundLayers layers = layers_of(claims_, model, reader);
     Result<quantized::Respelling> respelling = planner_.new_spelling(layers, claims_.texts_of(model), reader);
     if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
-    Result<std::vector<file_conversion::PlannedTensor>> planned = planner_.plan(infos, claim, layers, *respelling);
-    if (!planned) return at_shard(std::move(planned).error(), infos, places);
-    note_quantized(model, *planned, claim);
-    TRY(note_names(model, layers, *planned, reader));
-    TRY(note_layers(model, layers, *planned));
-    note_types(model, *planned);
     Pieces pieces;
-    pieces.reserve(planned->size());
+    std::vector<file_conversion::PlannedTensor> renamed;  // all tensors, if there are new names
+    std::vector<std::string> beside;                      // quantized tensors of no layer, such as scales of a cache
     LayerTableMaker table(layers, *respelling, infos, places, plan_.table);
-    for (file_conversion::PlannedTensor& tensor : *planned) {
-      Piece& piece = pieces.emplace_back(Piece{.item = {}, .bytes = tensor.target.bytes});
-      if (tensor.decodes() || tensor.written != SIZE_MAX) {
-        piece.input = table.input_of(tensor);
-        piece.item = LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.written}};
-        continue;
-      }
-      const auto [input, begin] = places[tensor.source];
-      piece.input = input;
-      piece.item = std::make_shared<const ShardTensor>(
-          ShardTensor{.planned = std::move(tensor), .input = input, .begin = begin});
-    }
+    Result<void> planned = planner_.plan_each(infos, claim, layers, *respelling, [&](auto tensor) {
+      note_quantized(model, tensor, claim);
+      note_layer(model, tensor, beside);
+      note_types(model, tensor);
+      if (!request_.filter.rename.empty()) renamed.push_back(tensor);
+      pieces.push_back(piece_of(std::move(tensor), table, places));
+    });
+    if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    TRY(note_names(model, layers, renamed, reader));
+    TRY(check_layers(model, layers, beside));
     if (respelling->any()) note_respelling(model, *std::move(respelling));
     if (pieces.empty() && !infos.empty()) return {};  // all are dropped
     return add_shards(model, std::move(pieces));
+  }
+
+  static Piece piece_of(file_conversion::PlannedTensor tensor, LayerTableMaker& table,
+                        std::span<const std::pair<std::size_t, std::uint64_t>> places) {
+    Piece piece{.item = {}, .bytes = tensor.target.bytes};
+    if (tensor.decodes() || tensor.written != SIZE_MAX) {
+      piece.input = table.input_of(tensor);
+      piece.item = LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.written}};
+      return piece;
+    }
+    const auto [input, begin] = places[tensor.source];
+    piece.input = input;
+    piece.item =
+        std::make_shared<const ShardTensor>(ShardTensor{.planned = std::move(tensor), .input = input, .begin = begin});
+    return piece;
   }
 
   // Remembers the configuration of the new spelling, and what is to be said.
@@ -163,18 +171,20 @@ class Planning {
   }
 
   // Remembers which layers of a folder are decoded, and whether others stay as they are.
-  Result<void> note_layers(const SourceModel& model, const quantized::FoundLayers& layers,
-                           std::span<const file_conversion::PlannedTensor> tensors) {
+  void note_layer(const SourceModel& model, const file_conversion::PlannedTensor& tensor,
+                  std::vector<std::string>& beside) {
     QuantizedFolder& folder = quantized_[model.folder];
-    std::vector<std::string> beside;  // such as scales of a cache
-    for (const file_conversion::PlannedTensor& tensor : tensors) {
-      if (tensor.decodes()) {
-        folder.decoded.push_back(quantized::module_of(tensor.target.name));
-      } else {
-        folder.stays = folder.stays || tensor.layer != SIZE_MAX;
-        if (tensor.quantized && tensor.layer == SIZE_MAX) beside.push_back(tensor.name());
-      }
+    if (tensor.decodes()) {
+      folder.decoded.push_back(quantized::module_of(tensor.target.name));
+    } else {
+      folder.stays = folder.stays || tensor.layer != SIZE_MAX;
+      if (tensor.quantized && tensor.layer == SIZE_MAX) beside.push_back(tensor.name());
     }
+  }
+
+  Result<void> check_layers(const SourceModel& model, const quantized::FoundLayers& layers,
+                            std::span<const std::string> beside) {
+    const QuantizedFolder& folder = quantized_[model.folder];
     if (!folder.decoded.empty() && !beside.empty()) {
       plan_.warnings.push_back(fmt::format("\"{}\"{} stay as they are: they belong to no weight that is decoded",
                                            beside[0],
@@ -189,15 +199,13 @@ class Planning {
   }
 
   // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
-  void note_quantized(const SourceModel& model, const std::vector<file_conversion::PlannedTensor>& tensors,
+  void note_quantized(const SourceModel& model, const file_conversion::PlannedTensor& tensor,
                       const std::string& claim) {
     if (claim.empty()) return;
     ClaimedFolder& folder = claimed_[model.folder];
     folder.claim = claim;
-    for (const file_conversion::PlannedTensor& tensor : tensors) {
-      folder.found = folder.found || tensor.quantized;
-      folder.converts = folder.converts || tensor.converts;
-    }
+    folder.found = folder.found || tensor.quantized;
+    folder.converts = folder.converts || tensor.converts;
   }
 
   // Quantized tensors that are not recognized could not be left alone.
@@ -224,16 +232,14 @@ class Planning {
   }
 
   // Remembers which type most bytes of a folder's floating-point tensors have.
-  void note_types(const SourceModel& model, std::span<const file_conversion::PlannedTensor> tensors) {
-    for (const file_conversion::PlannedTensor& tensor : tensors) {
-      const formats::TensorInfo& target = tensor.target;
-      if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) continue;
-      if (tensor.quantized && !tensor.converts) continue;
-      FolderTypes& types = types_[model.folder];
-      types.bytes[target.dtype] += target.bytes;
-      types.converts = types.converts || tensor.converts;
-      types.uses_to = types.uses_to || (tensor.converts && target.dtype == request_.to);
-    }
+  void note_types(const SourceModel& model, const file_conversion::PlannedTensor& tensor) {
+    const formats::TensorInfo& target = tensor.target;
+    if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) return;
+    if (tensor.quantized && !tensor.converts) return;
+    FolderTypes& types = types_[model.folder];
+    types.bytes[target.dtype] += target.bytes;
+    types.converts = types.converts || tensor.converts;
+    types.uses_to = types.uses_to || (tensor.converts && target.dtype == request_.to);
   }
 
   Result<void> add_shards(const SourceModel& model, Pieces pieces) {
@@ -550,35 +556,6 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
   Result<CheckpointPlan> plan = Planning(request, std::move(source), std::move(planner), std::move(known)).run();
   if (!plan) return with_given_path(std::move(plan).error(), request.input);
   return plan;
-}
-
-ConvertOutcome outcome_of(const CheckpointPlan& plan) {
-  ConvertOutcome outcome;
-  const bool is_torch = !plan.inputs.empty() && safetensors_name(plan.inputs[0].name) != plan.inputs[0].name;
-  outcome.input_format = is_torch ? "pytorch" : "safetensors";
-  outcome.output_format = "safetensors";
-  for (const PlannedShard& shard : plan.shards) {
-    outcome.shards.push_back(
-        {.file = shard.name, .bytes_in = shard.source_bytes, .bytes_out = shard.bytes, .tensors = shard.tensors});
-    // One by one, as they and their outcomes take as much memory.
-    std::vector<std::size_t> places(shard.order.size());
-    for (std::size_t i = 0; i < places.size(); ++i) places[shard.order[i]] = outcome.tensors.size() + i;
-    outcome.tensors.resize(outcome.tensors.size() + places.size());
-    auto place = places.begin();
-    const Result<void> done = for_each_tensor(plan.table, shard.items, [&](const ShardTensor& tensor) {
-      TensorOutcome& one = outcome.tensors[*place++];
-      one = file_conversion::planned_outcome(tensor.planned);
-      one.file = shard.name;
-    });
-    static_cast<void>(done);  // a plan that was made or parsed has them all
-  }
-  outcome.left_out = plan.left_out;
-  for (const ListedFile& file : plan.copies) outcome.copied_files.push_back(file.name);
-  for (const PlannedConfig& config : plan.configs) outcome.rewritten_files.push_back(config.name);
-  for (const PlannedModel& model : plan.models) {
-    if (!model.index.empty()) outcome.rewritten_files.push_back(model.index);
-  }
-  return outcome;
 }
 
 }  // namespace tensorcast::checkpoint

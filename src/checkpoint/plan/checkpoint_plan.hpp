@@ -108,7 +108,8 @@ struct CheckpointPlan {
 // Fills the fingerprint of a shard.
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);
 
-// Returns the tensors and shards of a plan.
+// Returns the tensors and shards of a plan; or some of its shards and their tensors, which takes less memory.
 [[nodiscard]] ConvertOutcome outcome_of(const CheckpointPlan& plan);
+[[nodiscard]] ConvertOutcome outcome_of(const CheckpointPlan& plan, std::span<const std::size_t> shards);
 
 }  // namespace tensorcast::checkpoint

@@ -76,9 +76,8 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
   PlannedLayer row = this->row(layer, rule);
   PlannedLayer::Rest rest;
   rest.nested_offset = layer.nested_offset;
-  const auto* writer = quantized::find_writer(becomes.written.layer.spelling);
   if (becomes.quantizing) {
-    QuantizingRule fate{.writer = writer,
+    QuantizingRule fate{.writer = becomes.writer,
                         .quantizing = *becomes.quantizing,
                         .rotation = becomes.becomes.rotation,
                         .beside_mxfp4 = becomes.becomes.beside_mxfp4};
@@ -88,8 +87,8 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
     rule.fate = std::move(fate);
   } else {
     RewritingRule fate{.scheme = fmt::format("{} {}", layer.spelling, layer.scheme),
-                       .writer = writer,
-                       .content = becomes.content,
+                       .writer = becomes.writer,
+                       .content = *becomes.content,
                        .becomes = becomes.becomes,
                        .change = becomes.change.kind,
                        .sources = {}};
@@ -100,12 +99,7 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
     rest.exponents = becomes.change.exponents;
     rule.fate = std::move(fate);
   }
-  // Those that the spelling makes itself, such as a shape, are not the layer's own.
-  const quantized::WrittenLayer plain = quantized::spell(*writer, becomes.becomes);
-  for (std::size_t i = 0; i < becomes.written.tensors.size(); ++i) {
-    const std::vector<std::byte>& constant = becomes.written.tensors[i].constant;
-    if (constant != plain.tensors[i].constant) rest.constants.emplace(i, constant);
-  }
+  rest.constants = becomes.constants;
   if (rest.nested_offset != 0.0F || !rest.importance.empty() || !rest.choice.empty() || !rest.exponents.empty() ||
       !rest.constants.empty()) {
     row.rest = std::make_shared<const PlannedLayer::Rest>(std::move(rest));

@@ -72,16 +72,14 @@ Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::ui
 }
 
 // What a layer becomes whose codes stay.
-Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& row) {
+RespelledLayer respell(const RewritingRule& rule, const PlannedLayer& row) {
   RespelledLayer layer;
-  layer.content = rule.content;
+  auto content = std::make_shared<quantized::LayerContent>(rule.content);
+  layer.writer = rule.writer;
   layer.becomes = rule.becomes;
-  layer.content.name = layer.becomes.name = row.name;
+  content->name = layer.becomes.name = row.name;
+  layer.content = std::move(content);
   layer.change = {.kind = rule.change, .exponents = rest_of(row).exponents};
-  layer.written = quantized::spell(*rule.writer, layer.becomes);
-  if (!layer.written.ok() || layer.written.tensors.size() != rule.sources.size()) {
-    return does_not_fit("a layer has no such spelling");
-  }
   return layer;
 }
 
@@ -102,9 +100,7 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
   layer.becomes.rotation = rule.rotation;
   layer.becomes.exact_scales = quantized::exact_scales_of(quantizer->layout(), quantizing.compute());
-  layer.content = layer.becomes;
-  layer.written = quantized::spell(*rule.writer, layer.becomes);
-  if (!layer.written.ok()) return does_not_fit("a layer has no such spelling");
+  layer.writer = rule.writer;
   if (const PlannedLayer::Rest& rest = rest_of(row); !rest.importance.empty()) {
     quantizing.importance = rule.quantizing.importance;
     quantizing.importance.name = rest.importance;
@@ -113,13 +109,18 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   return layer;
 }
 
-// Puts in the bytes that are known, and checks that they are those which nothing computes.
-Result<void> put_constants(const PlannedLayer& row, RespelledLayer& layer) {
-  for (const auto& [place, bytes] : rest_of(row).constants) {
-    if (place >= layer.written.tensors.size()) return does_not_fit("a layer has no such tensor");
-    layer.written.tensors[place].constant = bytes;
+// Puts in the bytes that are known, and checks that they are those which nothing computes, and that its rule fits.
+Result<void> put_constants(const LayerRule& rule, const PlannedLayer& row, RespelledLayer& layer) {
+  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
+  const quantized::WrittenLayer plain = layer.written();
+  if (!plain.ok() || (rewriting != nullptr && plain.tensors.size() != rewriting->sources.size())) {
+    return does_not_fit("a layer has no such spelling");
   }
-  for (const quantized::WrittenTensor& tensor : layer.written.tensors) {
+  layer.constants = rest_of(row).constants;
+  if (!layer.constants.empty() && layer.constants.rbegin()->first >= plain.tensors.size()) {
+    return does_not_fit("a layer has no such tensor");
+  }
+  for (const quantized::WrittenTensor& tensor : layer.written().tensors) {
     const bool computed =
         tensor.role == PartRole::codes || tensor.role == PartRole::scales ||
         (layer.quantizing && (tensor.role == PartRole::global_scale || tensor.role == PartRole::zero_points));
@@ -159,7 +160,7 @@ Result<RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& l
   RespelledLayer becomes =
       TRY(rewriting != nullptr ? respell(*rewriting, layer)
                                : quantize(std::get<QuantizingRule>(rule.fate), layer, source_of(table, layer)));
-  TRY(put_constants(layer, becomes));
+  TRY(put_constants(rule, layer, becomes));
   return becomes;
 }
 
@@ -178,10 +179,11 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
   const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
   const std::string words =
       file_conversion::words_of(becomes, rewriting == nullptr ? std::string() : rewriting->scheme);
-  for (std::size_t i = 0; i < becomes.written.tensors.size(); ++i) {
+  const quantized::WrittenLayer written = becomes.written();
+  for (std::size_t i = 0; i < written.tensors.size(); ++i) {
     const std::string from =
         rewriting == nullptr ? source.parts.front().info.name : rewriting->sources[i].in(layer.name);
-    tensors.push_back({.planned = file_conversion::planned_written(becomes, i, from, words, source.bytes()),
+    tensors.push_back({.planned = file_conversion::planned_written(becomes, written, i, from, words, source.bytes()),
                        .input = codes.input,
                        .begin = codes.begin,
                        .row = row});

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/placement.hpp"
@@ -148,9 +150,16 @@ Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
   return Begun{.folder = std::move(folder), .resumed = *resumed};
 }
 
-void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, DoneShard done) {
-  outcome.shards[shard].sha256 = std::move(done.sha256);
-  for (auto& [i, note] : done.notes) {
+struct Done {
+  DoneShard shard;
+  bool before = false;  // by an earlier run or another process
+};
+using DoneShards = std::map<std::size_t, Done>;  // by the shards' places in the plan
+
+void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, Done done) {
+  outcome.shards[shard].sha256 = std::move(done.shard.sha256);
+  outcome.shards[shard].done_before = done.before;
+  for (auto& [i, note] : done.shard.notes) {
     TensorOutcome& tensor = outcome.tensors[first_tensor + i];
     tensor.report = note.report;
     tensor.damage = std::move(note.damage);
@@ -160,44 +169,39 @@ void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tens
   outcome.bytes_written += outcome.shards[shard].bytes_out;
 }
 
-// The plan's outcome with what the records of its shards say.
-Result<ConvertOutcome> outcome_so_far(const CheckpointPlan& plan, const WorkFolder& folder) {
-  ConvertOutcome outcome = outcome_of(plan);
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-    std::optional<DoneShard> done = TRY(folder.done(plan.shards[i]));
-    outcome.shards[i].done_before = done.has_value();
-    if (done.has_value()) add_done(outcome, i, first, *std::move(done));
-    first += plan.shards[i].tensors;
+// The plan's outcome for some of its shards, in its order, with what was found of those that are done. Made last, as it
+// takes as much memory as the work before it.
+ConvertOutcome outcome_with(const CheckpointPlan& plan, const std::vector<std::size_t>& chosen, DoneShards all) {
+  const std::set<std::size_t> in_order(chosen.begin(), chosen.end());
+  ConvertOutcome outcome = outcome_of(plan, std::vector<std::size_t>(in_order.begin(), in_order.end()));
+  std::size_t place = 0, first_tensor = 0;
+  for (const std::size_t index : in_order) {
+    if (const auto done = all.find(index); done != all.end()) {
+      add_done(outcome, place, first_tensor, std::move(done->second));
+    }
+    first_tensor += outcome.shards[place++].tensors;
   }
   return outcome;
 }
 
-// Converts those of `chosen` that are not done. Returns the tensors of the whole plan, with what was found of those
-// shards: only afterwards, as a shard at work and they take memory.
-Result<ConvertOutcome> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen) {
-  struct Done {
-    std::size_t index = 0;
-    DoneShard shard;
-    bool before = false;
-  };
-  std::vector<Done> all;
+// What the records of shards say.
+Result<DoneShards> done_before(const CheckpointPlan& plan, const WorkFolder& folder) {
+  DoneShards all;
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    std::optional<DoneShard> done = TRY(folder.done(plan.shards[i]));
+    if (done) all.emplace(i, Done{.shard = *std::move(done), .before = true});
+  }
+  return all;
+}
+
+// Converts those of `chosen` that are not done.
+Result<DoneShards> run_shards(const checkpoint::ShardJob& job, const std::vector<std::size_t>& chosen) {
+  DoneShards all;
   const std::size_t at_once = checkpoint::shards_at_once(job.execution, chosen.size());
   TRY(checkpoint::run_shards(job, chosen, at_once, [&](std::size_t index, DoneShard done, bool was_done_before) {
-    all.push_back({.index = index, .shard = std::move(done), .before = was_done_before});
+    all.insert_or_assign(index, Done{.shard = std::move(done), .before = was_done_before});
   }));
-  std::vector<std::size_t> first_tensors;
-  std::size_t tensors = 0;
-  for (const PlannedShard& shard : job.plan.shards) {
-    first_tensors.push_back(tensors);
-    tensors += shard.tensors;
-  }
-  ConvertOutcome outcome = outcome_of(job.plan);
-  for (Done& done : all) {
-    outcome.shards[done.index].done_before = done.before;
-    add_done(outcome, done.index, first_tensors[done.index], std::move(done.shard));
-  }
-  return outcome;
+  return all;
 }
 
 std::string missing_shards(const std::vector<std::string>& names) {
@@ -208,15 +212,17 @@ std::string missing_shards(const std::vector<std::string>& names) {
 }
 
 // Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
-Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
-  std::vector<DoneShard> all;
+Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder) {
   std::vector<std::string> missing;
-  for (const PlannedShard& shard : plan.shards) {
-    std::optional<DoneShard> done = TRY(folder.done(shard));
-    if (done.has_value()) {
-      all.push_back(*std::move(done));
+  std::vector<DoneShard> files;  // without notes
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    const auto done = all.find(i);
+    if (done == all.end()) {
+      missing.push_back(plan.shards[i].name);
     } else {
-      missing.push_back(shard.name);
+      const DoneShard& shard = done->second.shard;
+      files.push_back(
+          {.sha256 = shard.sha256, .bytes = shard.bytes, .fingerprint = {}, .tensors = shard.tensors, .notes = {}});
     }
   }
   if (!missing.empty()) {
@@ -224,7 +230,7 @@ Result<void> finish_plan(const CheckpointPlan& plan, WorkFolder& folder) {
                                                         plan.shards.size(), missing_shards(missing)),
                                             "`tcast run-shard` converts them"));
   }
-  return checkpoint::finish(plan, all, folder);
+  return checkpoint::finish(plan, files, folder);
 }
 
 std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
@@ -253,30 +259,14 @@ Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
     return outcome;
   }
   Begun begun = TRY(begin(request, plan));
-  ConvertOutcome outcome =
-      TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all_shards(plan)));
+  const std::vector<std::size_t> all = all_shards(plan);
+  DoneShards done = TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all));
+  TRY(finish_plan(plan, done, begun.folder));
+  ConvertOutcome outcome = outcome_with(plan, all, std::move(done));
   outcome.warnings = plan.warnings;
   outcome.resumed = begun.resumed;
-  TRY(finish_plan(plan, begun.folder));
   outcome.verified = request.verify;
   return outcome;
-}
-
-// Keeps the chosen shards and their tensors.
-void keep_shards(ConvertOutcome& outcome, const std::vector<std::size_t>& chosen) {
-  std::vector<ShardOutcome> shards;
-  std::vector<TensorOutcome> tensors;
-  std::size_t first = 0;
-  for (std::size_t index = 0; index < outcome.shards.size(); ++index) {
-    const std::size_t count = outcome.shards[index].tensors;
-    if (std::ranges::find(chosen, index) != chosen.end()) {
-      shards.push_back(std::move(outcome.shards[index]));
-      for (std::size_t i = first; i < first + count; ++i) tensors.push_back(std::move(outcome.tensors[i]));
-    }
-    first += count;
-  }
-  outcome.shards = std::move(shards);
-  outcome.tensors = std::move(tensors);
 }
 
 Result<std::vector<std::size_t>> choose_shards(const ShardRequest& request, const CheckpointPlan& plan) {
@@ -334,9 +324,9 @@ Result<ConvertOutcome> convert_shards(const ShardRequest& request) {
     WorkFolder folder = TRY(WorkFolder::open(request.output, io::LockKind::shared));
     const CheckpointPlan plan = TRY(folder.load_plan());
     const std::vector<std::size_t> chosen = TRY(choose_shards(request, plan));
-    ConvertOutcome outcome = TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen));
+    DoneShards done = TRY(run_shards({plan, folder, request.execution, request.on_progress}, chosen));
+    ConvertOutcome outcome = outcome_with(plan, chosen, std::move(done));
     outcome.verified = plan.settings.verify;
-    keep_shards(outcome, chosen);
     return outcome;
   });
 }
@@ -345,7 +335,7 @@ Result<ConvertOutcome> planned_checkpoint(const std::string& output) {
   return guarded(output, [&]() -> Result<ConvertOutcome> {
     WorkFolder folder = TRY(WorkFolder::open(output, std::nullopt));
     const CheckpointPlan plan = TRY(folder.load_plan());
-    return outcome_so_far(plan, folder);
+    return outcome_with(plan, all_shards(plan), TRY(done_before(plan, folder)));
   });
 }
 
@@ -356,8 +346,9 @@ Result<ConvertOutcome> finish_checkpoint(const std::string& output) {
     TRY(WorkFolder::remove_finished(*files));
     WorkFolder folder = TRY(WorkFolder::open(output, io::LockKind::exclusive));
     const CheckpointPlan plan = TRY(folder.load_plan());
-    ConvertOutcome outcome = TRY(outcome_so_far(plan, folder));
-    TRY(finish_plan(plan, folder));
+    DoneShards done = TRY(done_before(plan, folder));
+    TRY(finish_plan(plan, done, folder));
+    ConvertOutcome outcome = outcome_with(plan, all_shards(plan), std::move(done));
     outcome.verified = plan.settings.verify;
     return outcome;
   });

@@ -118,24 +118,6 @@ Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
 
 }  // namespace
 
-std::vector<const PlannedTensor*> Plan::in_layout() const {
-  std::vector<const PlannedTensor*> ordered;
-  for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
-  return ordered;
-}
-
-std::uint64_t Plan::bytes_in() const noexcept {
-  std::uint64_t bytes = 0;
-  for (const PlannedTensor& tensor : tensors) bytes += tensor.bytes_in;
-  return bytes;
-}
-
-std::uint64_t Plan::bytes_out() const noexcept {
-  std::uint64_t bytes = 0;
-  for (const PlannedTensor& tensor : tensors) bytes += tensor.target.bytes;
-  return bytes;
-}
-
 class TensorPlanner::Implementation {
  public:
   Implementation(const ConvertRequest& request, const Format& input_format, const Format& output_format,
@@ -164,20 +146,25 @@ class TensorPlanner::Implementation {
 
   void use_memory(BudgetMemory& memory) noexcept { memory_ = &memory; }
 
-  Result<std::vector<PlannedTensor>> plan(std::span<const TensorInfo> tensors, const std::string& claim,
-                                          const quantized::FoundLayers& layers,
-                                          const quantized::Respelling& respelling) {
+  Result<void> plan_each(std::span<const TensorInfo> tensors, const std::string& claim,
+                         const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
+                         const std::function<void(PlannedTensor)>& add) {
     names_.clear();
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
     }
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
-    std::vector<PlannedTensor> plan;
+    Renamed renamed;
+    std::vector<PlannedTensor> plan;  // of one tensor of the input
     Decisions decisions = TRY(decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers));
-    for (std::size_t index = 0; index < tensors.size(); ++index) {
+    for (std::size_t index = 0; index <= tensors.size(); ++index) {
+      TRY(rename(plan, renamed));
+      for (PlannedTensor& planned : plan) add(std::move(planned));
+      plan.clear();
+      if (index == tensors.size()) break;
       const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
       // Layers that do not change are as if nothing was respelled.
-      if (layer != SIZE_MAX && respelling.any() && !respelling.layers[layer].written.tensors.empty()) {
+      if (layer != SIZE_MAX && respelling.any() && respelling.layers[layer].changes()) {
         if (!written_.writes(layers.layers[layer].name)) continue;
         TRY(plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan));
         continue;
@@ -197,8 +184,7 @@ class TensorPlanner::Implementation {
       TRY(leave_quantized(planned, tensors, quantized, claim, layers));
       plan.push_back(std::move(planned));
     }
-    TRY(rename(plan));
-    return plan;
+    return check_names_differ(renamed.before, renamed.after);
   }
 
   Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
@@ -363,18 +349,21 @@ class TensorPlanner::Implementation {
     return {};
   }
 
-  Result<void> rename(std::vector<PlannedTensor>& plan) {
+  // Names of all tensors, if some are renamed.
+  struct Renamed {
+    std::vector<std::string> before, after;
+  };
+
+  Result<void> rename(std::vector<PlannedTensor>& plan, Renamed& renamed) {
     if (request_.filter.rename.empty()) return {};
-    std::vector<std::string> old_names;
-    std::vector<std::string> new_names;
     for (PlannedTensor& tensor : plan) {
       std::string name = TRY(written_.new_name(tensor.target.name));
-      old_names.push_back(tensor.target.name);
-      new_names.push_back(name);
+      renamed.before.push_back(tensor.target.name);
+      renamed.after.push_back(name);
       if (name == tensor.target.name || !output_.named_tensors) continue;
       tensor.source_name = std::exchange(tensor.target.name, std::move(name));
     }
-    return check_names_differ(old_names, new_names);
+    return {};
   }
 
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
@@ -486,7 +475,17 @@ void TensorPlanner::use_memory(BudgetMemory& memory) noexcept { implementation_-
 Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
                                                        const quantized::FoundLayers& layers,
                                                        const quantized::Respelling& respelling) {
-  return implementation_->plan(tensors, claim, layers, respelling);
+  std::vector<PlannedTensor> plan;
+  plan.reserve(tensors.size());
+  TRY(plan_each(tensors, claim, layers, respelling,
+                [&](PlannedTensor planned) { plan.push_back(std::move(planned)); }));
+  return plan;
+}
+
+Result<void> TensorPlanner::plan_each(std::span<const TensorInfo> tensors, const std::string& claim,
+                                      const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
+                                      const std::function<void(PlannedTensor)>& add) {
+  return implementation_->plan_each(tensors, claim, layers, respelling, add);
 }
 
 Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers& layers,
@@ -556,38 +555,6 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
   plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;
-}
-
-CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
-  CastOptions options = settings.options;
-  options.scale = tensor.scale;
-  return options;
-}
-
-TensorOutcome planned_outcome(const PlannedTensor& tensor) {
-  static const NewWeight none;
-  const bool quantizes = tensor.weight != nullptr;
-  const NewWeight& weight = quantizes ? *tensor.weight : none;
-  return {.name = tensor.name(),
-          .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
-          .from = quantizes ? weight.type : tensor.from,
-          .to = tensor.target.dtype,
-          .shape = tensor.target.shape,
-          .bytes_in = quantizes ? weight.bytes : tensor.bytes_in,
-          .bytes_out = tensor.target.bytes,
-          .why = tensor.reason.why,
-          .number = tensor.reason.number,
-          .reason = tensor.reason.text(),
-          .left = tensor.left,
-          .scale = tensor.scale,
-          .scheme = quantizes ? weight.scheme : tensor.scheme,
-          .becomes = weight.becomes,
-          .recipe = weight.recipe,
-          .search = weight.search,
-          .elements = weight.elements,
-          .bits = weight.bits,
-          .choice = weight.choice,
-          .passes = weight.passes};
 }
 
 }  // namespace tensorcast::file_conversion

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,6 +100,10 @@ class TensorPlanner {
   [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
                                                         const std::string& claim, const quantized::FoundLayers& layers,
                                                         const quantized::Respelling& respelling = {});
+  // The same, one after another: together, those of 50,000 weights that are quantized would take 100 MB.
+  [[nodiscard]] Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
+                                       const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
+                                       const std::function<void(PlannedTensor)>& add);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.

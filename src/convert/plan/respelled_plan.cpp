@@ -15,14 +15,15 @@ namespace tensorcast::file_conversion {
 namespace {
 
 // `bytes`: of all tensors that the weight is.
-NewWeight new_weight(const quantized::RespelledLayer& layer, quantized::PartRole role, std::uint64_t bytes) {
-  NewWeight weight{.becomes = fmt::format("{} {}", layer.written.layer.spelling, layer.becomes.scheme),
+NewWeight new_weight(const quantized::RespelledLayer& layer, const quantized::WrittenLayer& written,
+                     quantized::PartRole role, std::uint64_t bytes) {
+  NewWeight weight{.becomes = fmt::format("{} {}", layer.writer->name, layer.becomes.scheme),
                    .type = layer.quantizing->numbers};
   if (role != quantized::PartRole::codes) return weight;
   weight.bytes = bytes;
   weight.elements = layer.becomes.rows() * layer.becomes.columns();
   std::uint64_t sum = 0;
-  for (const quantized::WrittenTensor& each : layer.written.tensors) sum += each.info.bytes;
+  for (const quantized::WrittenTensor& each : written.tensors) sum += each.info.bytes;
   if (weight.elements != 0) weight.bits = 8.0 * static_cast<double>(sum) / static_cast<double>(weight.elements);
   weight.choice = layer.choice;
   weight.scheme = layer.becomes.scheme;
@@ -85,13 +86,14 @@ std::string words_of(const quantized::RespelledLayer& layer, const std::string& 
   if (!layer.quantizing) return scheme;
   const std::string search = layer.quantizing->search();
   return fmt::format("{} by {}{}{} as {}{}", layer.becomes.scheme, layer.recipe, search.empty() ? "" : ", ", search,
-                     layer.written.layer.spelling, layer.choice.empty() ? "" : ", within `budget`");
+                     layer.writer->name, layer.choice.empty() ? "" : ", within `budget`");
 }
 
-PlannedTensor planned_written(const quantized::RespelledLayer& layer, std::size_t place, const std::string& source,
-                              const std::string& words, std::uint64_t bytes) {
+PlannedTensor planned_written(const quantized::RespelledLayer& layer, const quantized::WrittenLayer& written,
+                              std::size_t place, const std::string& source, const std::string& words,
+                              std::uint64_t bytes) {
   PlannedTensor planned;
-  planned.target = layer.written.tensors[place].info;
+  planned.target = written.tensors[place].info;
   planned.source = SIZE_MAX;
   planned.from = planned.target.dtype;
   planned.bytes_in = planned.target.bytes;
@@ -100,8 +102,8 @@ PlannedTensor planned_written(const quantized::RespelledLayer& layer, std::size_
   if (source != planned.target.name) planned.source_name = source;
   planned.written = place;
   if (layer.quantizing) {
-    const quantized::PartRole role = layer.written.tensors[place].role;
-    planned.weight = std::make_shared<const NewWeight>(new_weight(layer, role, bytes));
+    const quantized::PartRole role = written.tensors[place].role;
+    planned.weight = std::make_shared<const NewWeight>(new_weight(layer, written, role, bytes));
   }
   return planned;
 }
@@ -125,8 +127,9 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   const std::string words = words_of(respelled, fmt::format("{} {}", layer.spelling, layer.scheme));
   std::uint64_t bytes = 0;
   for (const quantized::Part& part : layer.parts) bytes += tensors[part.tensor].bytes;
-  for (std::size_t i = 0; i < respelled.written.tensors.size(); ++i) {
-    const formats::TensorInfo& target = respelled.written.tensors[i].info;
+  const quantized::WrittenLayer written = respelled.written();
+  for (std::size_t i = 0; i < written.tensors.size(); ++i) {
+    const formats::TensorInfo& target = written.tensors[i].info;
     const bool held = target.dtype == DType::undefined
                           ? output.can_hold_foreign != nullptr && output.can_hold_foreign(target.foreign_dtype)
                           : output.can_hold(target.dtype);
@@ -136,7 +139,7 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
                    .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
                    .tensor = target.name};
     }
-    plan.push_back(planned_written(respelled, i, tensors[respelled.sources[i]].name, words, bytes));
+    plan.push_back(planned_written(respelled, written, i, tensors[respelled.sources[i]].name, words, bytes));
     plan.back().layer = place;
   }
   return {};

@@ -52,18 +52,30 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
   return outcome;
 }
 
-// The options to read the output back, if the file alone does not name its types.
-formats::ReadOptions read_back_options(const Plan& plan) {
-  if (plan.tensors.size() != 1) return {};
+Result<const Format*> output_format_of(const ConvertRequest& request) {
+  return request.output_format.empty() ? formats::format_for_output(request.output)
+                                       : file_conversion::output_format(request.output, request.output_format);
+}
+
+std::string_view copied_to(const ConvertRequest& request, const Format& output) {
+  return request.filter.rename.empty() ? output.name : std::string_view();
+}
+
+// The options to read the output back, also if the file alone does not name its types.
+formats::ReadOptions read_back_options(const ConvertRequest& request, const Plan& plan, const Format& output) {
+  formats::ReadOptions options{.copied_to = copied_to(request, output)};
+  if (plan.tensors.size() != 1) return options;
   const formats::TensorInfo& only = plan.tensors.front().target;
-  return {.raw = RawLayout{.dtype = only.dtype, .shape = only.shape}, .from = only.dtype};
+  options.raw = RawLayout{.dtype = only.dtype, .shape = only.shape};
+  options.from = only.dtype;
+  return options;
 }
 
 Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, OpenedInput& input, const Format& format,
                            io::OutputFile& output, ProgressMeter& progress) {
   TRY(output.sync());
-  Result<OpenedInput> written =
-      file_conversion::open_input(output.temporary_path(), std::string(format.name), read_back_options(plan));
+  Result<OpenedInput> written = file_conversion::open_input(output.temporary_path(), std::string(format.name),
+                                                            read_back_options(request, plan, format));
   if (!written) {
     written.error().file = output.path();
     return std::move(written).error();
@@ -159,8 +171,10 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   if (!request.filter.skip_files.empty()) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
-  OpenedInput input = TRY(file_conversion::open_model_file(request.input, request.input_format,
-                                                           {.raw = request.raw, .from = request.from}, request.source));
+  const Format* const output = TRY(output_format_of(request));
+  OpenedInput input = TRY(file_conversion::open_model_file(
+      request.input, request.input_format,
+      {.raw = request.raw, .from = request.from, .copied_to = copied_to(request, *output)}, request.source));
   file_conversion::add_accepted(request.filter.accept, input.configs);
   return file_conversion::convert_reader(request, input);
 }
@@ -204,7 +218,7 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
     if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[tensor.layer]);
     std::vector<quantized::Layer> siblings;
     for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
-    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.written);
+    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.target, tensor.written);
   }
   quantized::RespelledReader* const written = reader.get();
   input.reader = std::move(reader);
@@ -215,8 +229,7 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
 
 Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input) {
   TRY(check_execution(request.execution));
-  const Format* format = TRY(request.output_format.empty() ? formats::format_for_output(request.output)
-                                                           : output_format(request.output, request.output_format));
+  const Format* format = TRY(output_format_of(request));
   const quantized::FoundLayers layers = layers_of(input);
   Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
   if (!plan) return in_file(request.input, plan.error());

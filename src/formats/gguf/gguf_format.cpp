@@ -81,15 +81,13 @@ bool sniff(std::span<const std::byte> head, std::uint64_t) {
                                                          [](char c, std::byte b) { return std::byte(c) == b; });
 }
 
-Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions&) {
+Result<std::unique_ptr<Reader>> open(const io::InputFile& file, const ReadOptions& options) {
   std::array<std::byte, gguf::magic.size()> head{};
   if (file.size() < head.size()) return in_file(file.path(), parse_error("the file is too short for GGUF"));
   TRY(file.read(0, head));
   if (!sniff(head, file.size())) return in_file(file.path(), parse_error("the file does not begin with GGUF"));
   Header header = TRY(in_file(file.path(), gguf::read_header(file)));
-  for (TensorInfo& tensor : header.tensors) {
-    if (tensor.problem) tensor.problem->file = file.path();
-  }
+  if (options.copied_to != gguf_format.name) gguf::apply_original_shapes(header, file);
   return std::unique_ptr<Reader>(std::make_unique<GgufReader>(file, std::move(header)));
 }
 
@@ -102,6 +100,12 @@ Result<void> check(std::span<const TensorInfo> tensors) {
     if (tensor.name.size() > gguf::max_name_bytes) {
       return fail(
           fmt::format("GGUF holds names of at most {} bytes, not {}", gguf::max_name_bytes, tensor.name.size()));
+    }
+    const gguf::TensorType* type = gguf::find_type(tensor.foreign_dtype);
+    const std::int64_t block = type == nullptr ? 1 : type->block_elements;
+    if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
+      return fail(fmt::format("GGUF holds {} in rows of whole blocks of {}, not in the shape [{}]",
+                              tensor.foreign_dtype, block, fmt::join(tensor.shape, ", ")));
     }
   }
   return check_distinct_names(tensors, "GGUF finds tensors by name");

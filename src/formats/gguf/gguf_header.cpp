@@ -7,8 +7,10 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
@@ -26,6 +28,7 @@ constexpr std::uint32_t oldest_version = 2;
 constexpr std::uint32_t newest_version = 3;
 constexpr std::uint64_t max_metadata_bytes = std::uint64_t{512} << 20;
 constexpr std::size_t max_read_rank = 64;
+constexpr std::string_view original_shape_prefix = "comfy.gguf.orig_shape.";
 
 Result<void> check_version(std::uint32_t version) {
   if (version >= oldest_version && version <= newest_version) return {};
@@ -63,9 +66,7 @@ Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
   tensor.count = *count;
   const TensorType* type = find_type(number);
   if (type == nullptr) {
-    tensor.foreign_dtype = fmt::format("type {}", number);
-    tensor.problem = unsupported(fmt::format("type {} of ggml is not known", number));
-    tensor.problem->tensor = tensor.name;
+    tensor.foreign_dtype = unknown_type_name(number);  // measure_unknown() finds its bytes
     return tensor;
   }
   if (row_elements % type->block_elements != 0) {
@@ -78,6 +79,32 @@ Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
   tensor.dtype = type->dtype;
   if (type->dtype == DType::undefined) tensor.foreign_dtype = type->name;
   return tensor;
+}
+
+void set_problem(TensorInfo& tensor, const io::InputFile& file, Error problem) {
+  problem.file = file.path();
+  problem.tensor = tensor.name;
+  tensor.problem = std::make_shared<const Error>(std::move(problem));
+}
+
+// Gives tensors of unknown types the bytes up to where the next one begins, or the file ends: a copy of them is right
+// whatever they mean. `offsets` count from the file's start.
+void measure_unknown(Header& header, const io::InputFile& file) {
+  std::vector<std::uint64_t> begins = header.offsets;
+  begins.push_back(file.size());
+  std::ranges::sort(begins);
+  for (std::size_t i = 0; i < header.tensors.size(); ++i) {
+    TensorInfo& tensor = header.tensors[i];
+    if (tensor.count == 0 || tensor.foreign_dtype.empty() || find_type(tensor.foreign_dtype) != nullptr) continue;
+    const auto next = std::ranges::upper_bound(begins, header.offsets[i]);
+    if (next != begins.end() && header.offsets[i] < file.size()) {
+      tensor.bytes = *next - header.offsets[i];
+      continue;
+    }
+    set_problem(
+        tensor, file,
+        unsupported(fmt::format("{} of ggml is not known, and the file has no data for it", tensor.foreign_dtype)));
+  }
 }
 
 // Checks that the data of all tensors lie inside the file, aligned and apart. `offsets` count from the file's start.
@@ -137,6 +164,21 @@ std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, s
   return before >= found->first && before <= found->last ? before : found->first;
 }
 
+// Parses an array of extents; nullopt: it is none, or its product is not `count`.
+std::optional<std::vector<std::int64_t>> parse_shape(const std::string& text, std::uint64_t count) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_array() || json.size() > max_read_rank) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  for (const auto& extent : json) {
+    if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+      return std::nullopt;
+    }
+    shape.push_back(extent.get<std::int64_t>());
+  }
+  const Result<std::size_t> elements = element_count(shape);
+  return elements && *elements == count ? std::optional(std::move(shape)) : std::nullopt;
+}
+
 }  // namespace
 
 Result<Header> read_header(const io::InputFile& file) {
@@ -188,8 +230,29 @@ Result<Header> read_header(const io::InputFile& file) {
       return malformed("the data begin beyond the end of the file", header.tensors[i].name);
     }
   }
+  TRY(budget.take((header.offsets.size() + 1) * sizeof header.offsets[0]));
+  measure_unknown(header, file);
   TRY(check_offsets(header, data_begin, metadata.alignment, file.size()));
   return header;
+}
+
+void apply_original_shapes(Header& header, const io::InputFile& file) {
+  std::unordered_map<std::string_view, TensorInfo*> tensors;
+  for (TensorInfo& tensor : header.tensors) tensors.emplace(tensor.name, &tensor);
+  std::erase_if(header.metadata, [&](const auto& entry) {
+    const auto& [key, text] = entry;
+    if (!key.starts_with(original_shape_prefix)) return false;
+    const auto found = tensors.find(std::string_view(key).substr(original_shape_prefix.size()));
+    if (found == tensors.end()) return false;
+    TensorInfo& tensor = *found->second;
+    if (std::optional<std::vector<std::int64_t>> shape = parse_shape(text, tensor.count)) {
+      tensor.shape = std::move(*shape);
+      return true;
+    }
+    set_problem(tensor, file,
+                parse_error(fmt::format("{} is {}, which is no shape of its {} elements", key, text, tensor.count)));
+    return false;
+  });
 }
 
 std::string pack_native(const NativeMetadata& native) {
@@ -227,9 +290,7 @@ std::string format_header(std::span<const TensorInfo> tensors, const NativeMetad
     bytes += tensor.name;
     put(bytes, static_cast<std::uint32_t>(tensor.shape.size()));
     for (std::size_t i = tensor.shape.size(); i-- > 0;) put(bytes, static_cast<std::uint64_t>(tensor.shape[i]));
-    const TensorType* type =
-        tensor.foreign_dtype.empty() ? find_type(tensor.dtype) : find_type(std::string_view(tensor.foreign_dtype));
-    put(bytes, type->number);
+    put(bytes, *type_number(tensor.dtype, tensor.foreign_dtype));
     put(bytes, begin);
     begin += tensor.bytes + padding(tensor.bytes, native.alignment);
   }

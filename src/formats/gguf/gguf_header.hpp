@@ -24,8 +24,13 @@ struct Header {
   std::string native_metadata;  // the file's own bytes; see NativeMetadata
 };
 
-// Reads and checks the header. Tensors lie inside the file and do not overlap. Errors: parse, unsupported, io.
+// Reads and checks the header. Tensors lie inside the file and do not overlap. Those of types that are not known here
+// have all bytes up to the next tensor. Errors: parse, unsupported, io.
 [[nodiscard]] Result<Header> read_header(const io::InputFile& file);
+
+// Gives tensors the shapes that ComfyUI's loader gives them: those of the keys comfy.gguf.orig_shape.NAME, for weights
+// whose rows are no whole blocks or that have more than four dimensions; takes these keys out of the metadata.
+void apply_original_shapes(Header& header, const io::InputFile& file);
 
 // What Reader::native_metadata() holds: the alignment, the place of the value of general.file_type in `bytes` (0: it is
 // not there), and the file's bytes from the number of keys to the last value.

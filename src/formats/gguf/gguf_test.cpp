@@ -40,7 +40,8 @@ Result<void> copy(const std::string& source, const std::string& target) {
 
 TEST(Gguf, CopiesAreTheSameBytes) {
   const TempFolder folder;
-  for (const std::string name : {"every-type.gguf", "every-kind-of-metadata.gguf", "alignment-8.gguf"}) {
+  for (const std::string name :
+       {"every-type.gguf", "every-kind-of-metadata.gguf", "alignment-8.gguf", "unknown-type.gguf"}) {
     const Result<void> copied = copy(valid(name), folder.file("copy.gguf"));
     ASSERT_TRUE(copied.ok()) << copied.error().describe();
     std::string expected = file_content(valid(name));
@@ -153,14 +154,77 @@ TEST(Gguf, WhatItCannotHoldIsNamed) {
   EXPECT_EQ(refusal({make_tensor("a", DType::int8, {1}, "x"), make_tensor("a", DType::int8, {1}, "x")}).tensor, "a");
 }
 
-TEST(Gguf, AnUnknownTypeHidesNoOtherTensor) {
-  const std::string path =
-      std::string(TENSORCAST_SOURCE_DIR) + "/src/formats/gguf/testdata/invalid/unsupported--type-99.gguf";
+// A file of tensors of shape [256], as long as `bytes`, whose data begin at the given offsets.
+std::string file_of(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& types_and_offsets, std::size_t bytes,
+                    const Metadata& metadata = {}) {
+  std::string file(gguf::magic);
+  gguf::put(file, std::uint32_t{3});
+  gguf::put(file, std::uint64_t{types_and_offsets.size()});
+  file += gguf::format_metadata(metadata).value();
+  for (std::size_t i = 0; i < types_and_offsets.size(); ++i) {
+    gguf::put(file, std::uint64_t{1});
+    file += static_cast<char>('a' + i);
+    gguf::put(file, std::uint32_t{1});
+    gguf::put(file, std::uint64_t{256});
+    gguf::put(file, types_and_offsets[i].first);
+    gguf::put(file, types_and_offsets[i].second);
+  }
+  file.append(gguf::padding(file.size(), 32), '\0');
+  for (std::size_t i = 0; i < bytes; ++i) file += static_cast<char>(i * 7);
+  return file;
+}
+
+TEST(Gguf, ATensorOfAnUnknownTypeHasTheBytesUpToTheNextOne) {
+  const TempFolder folder;
+  constexpr std::uint32_t q2_0 = 42, q4_0 = 2;
+  // "b" comes first in the file, and "c", which is last, ends with it.
+  const std::string path = folder.put("a.gguf", file_of({{q4_0, 96}, {q2_0, 0}, {q2_0, 256}}, 352));
+  const std::string copied = folder.file("copy.gguf");
+  const Result<std::vector<FileTensor>> tensors = read_all(gguf_format, path);
+  ASSERT_TRUE(tensors.ok()) << tensors.error().describe();
+  EXPECT_EQ((*tensors)[0].info.bytes, 144u);
+  EXPECT_EQ((*tensors)[1].info.foreign_dtype, "type 42");
+  EXPECT_EQ((*tensors)[1].info.bytes, 96u);
+  EXPECT_EQ((*tensors)[2].info.bytes, 96u);
+  ASSERT_TRUE(copy(path, copied).ok());
+  const Result<std::vector<FileTensor>> again = read_all(gguf_format, copied);
+  ASSERT_TRUE(again.ok()) << again.error().describe();
+  for (std::size_t i = 0; i < tensors->size(); ++i) {
+    EXPECT_EQ((*again)[i].info.foreign_dtype, (*tensors)[i].info.foreign_dtype);
+    EXPECT_EQ((*again)[i].bytes, (*tensors)[i].bytes);
+  }
+}
+
+TEST(Gguf, ATensorOfAnUnknownTypeWithoutDataHidesNoOther) {
+  const TempFolder folder;
+  constexpr std::uint32_t q2_0 = 42, q4_0 = 2;
+  const std::string path = folder.put("a.gguf", file_of({{q4_0, 0}, {q2_0, 160}}, 160));
   const Result<io::InputFile> file = io::InputFile::open(path);
   const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
-  ASSERT_TRUE(reader.ok());
-  EXPECT_EQ((*reader)->tensors().at(0).foreign_dtype, "type 99");
-  EXPECT_TRUE((*reader)->tensors().at(0).problem.has_value());
+  ASSERT_TRUE(reader.ok()) << reader.error().describe();
+  EXPECT_FALSE((*reader)->tensors().at(0).problem);
+  EXPECT_TRUE((*reader)->tensors().at(1).problem);
+}
+
+// What ComfyUI's converter writes has arrays of int32; the text of a string is read the same.
+TEST(Gguf, OriginalShapesAreThoseOfTheTensors) {
+  const TempFolder folder;
+  constexpr std::uint32_t f32 = 0, q4_0 = 2;
+  const Metadata keys = {{"comfy.gguf.orig_shape.a", "[1,2,4,1,32]"},
+                         {"comfy.gguf.orig_shape.b", "[3,85]"},
+                         {"comfy.gguf.orig_shape.z", "[1]"}};
+  const std::string path = folder.put("a.gguf", file_of({{q4_0, 0}, {f32, 160}}, 160 + 1024, keys));
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+  ASSERT_TRUE(reader.ok()) << reader.error().describe();
+  EXPECT_EQ((*reader)->tensors()[0].shape, (std::vector<std::int64_t>{1, 2, 4, 1, 32}));
+  ASSERT_TRUE((*reader)->tensors()[1].problem);
+  EXPECT_EQ((*reader)->tensors()[1].problem->message,
+            "comfy.gguf.orig_shape.b is [3,85], which is no shape of its 256 elements");
+  EXPECT_EQ((*reader)->metadata(), (Metadata{keys[1], keys[2]}));
+  const Result<std::unique_ptr<Reader>> copied = gguf_format.open(*file, {.copied_to = "gguf"});
+  EXPECT_EQ((*copied)->tensors()[0].shape, std::vector<std::int64_t>{256});
+  EXPECT_EQ((*copied)->metadata(), keys);
 }
 
 }  // namespace

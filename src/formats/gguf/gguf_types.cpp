@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf/gguf_types.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace tensorcast::formats::gguf {
 namespace {
@@ -53,6 +56,8 @@ constexpr auto types = std::to_array<TensorType>({
     {41, "Q1_0", DType::undefined, 128, 2 + 16},
 });
 
+constexpr std::string_view unknown_prefix = "type ";
+
 template <class Condition>
 const TensorType* find(Condition condition) noexcept {
   const auto* found = std::ranges::find_if(types, condition);
@@ -72,6 +77,19 @@ const TensorType* find_type(DType dtype) noexcept {
 
 const TensorType* find_type(std::string_view name) noexcept {
   return find([&](const TensorType& type) { return type.name == name; });
+}
+
+std::string unknown_type_name(std::uint32_t number) { return fmt::format("{}{}", unknown_prefix, number); }
+
+std::optional<std::uint32_t> type_number(DType dtype, std::string_view foreign_dtype) noexcept {
+  const TensorType* type = foreign_dtype.empty() ? find_type(dtype) : find_type(foreign_dtype);
+  if (type != nullptr) return type->number;
+  if (!foreign_dtype.starts_with(unknown_prefix)) return std::nullopt;
+  foreign_dtype.remove_prefix(unknown_prefix.size());
+  std::uint32_t number = 0;
+  const char* const end = foreign_dtype.data() + foreign_dtype.size();
+  const auto [last, error] = std::from_chars(foreign_dtype.data(), end, number);
+  return error == std::errc() && last == end ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace tensorcast::formats::gguf

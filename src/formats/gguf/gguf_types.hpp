@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "tensorcast/dtype.hpp"
@@ -17,9 +19,16 @@ struct TensorType {
   std::uint32_t block_bytes = 0;
 };
 
-// Return null for a type that ggml does not have.
+// Return null for a type that is not known here.
 [[nodiscard]] const TensorType* find_type(std::uint32_t number) noexcept;
 [[nodiscard]] const TensorType* find_type(DType dtype) noexcept;
 [[nodiscard]] const TensorType* find_type(std::string_view name) noexcept;
+
+// A type of a later ggml, such as "type 42": its tensors are copied, and nothing else is known about it.
+[[nodiscard]] std::string unknown_type_name(std::uint32_t number);
+
+// Returns ggml's number for a type, by TensorInfo::foreign_dtype, unknown ones included, or by its DType; nullopt: it
+// is no type of GGUF.
+[[nodiscard]] std::optional<std::uint32_t> type_number(DType dtype, std::string_view foreign_dtype) noexcept;
 
 }  // namespace tensorcast::formats::gguf

@@ -105,7 +105,7 @@ class NpzReader final : public Reader {
                       .count = *count,
                       .bytes = source_->size() - header->data_offset,
                       .foreign_dtype = std::move(header->descr),
-                      .problem = std::move(problem)};
+                      .problem = std::make_shared<const Error>(std::move(problem))};
   }
 
   [[nodiscard]] DType from_of(std::size_t index) const { return from_.of(tensor_name(entries_[index])); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization: float8 codes of bfloat16 numbers that share a scale with so many others that a table of their mantissas
 // pays. Numbers of one mantissa have codes that differ by their exponents alone, whatever the scale is.
-#include "dtype/platform.hpp"
-
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/runs.hpp"
@@ -122,7 +120,7 @@ void encode_mantissas(const std::byte* numbers, std::size_t count, const CodeRul
 }  // namespace
 
 EncodeMantissasFn find_encode_mantissas(const CodeRule& rule) noexcept {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && TENSORCAST_HAS_BYTE_LOOKUP) {
+  if constexpr (TENSORCAST_HAS_BYTE_LOOKUP) {
     const bool is_taken = rule.numbers == DType::bfloat16 && rule.zeros == Zeros::sign_kept && rule.ties == Ties::even;
     if (is_taken && rule.element == DType::float8_e4m3fn) return encode_mantissas<DType::float8_e4m3fn>;
     if (is_taken && rule.element == DType::float8_e5m2) return encode_mantissas<DType::float8_e5m2>;

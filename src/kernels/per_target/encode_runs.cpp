@@ -2,7 +2,6 @@
 // Quantization: the codes of runs of numbers, once their scales are known.
 #include <utility>
 
-#include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/encode/encode_powers.hpp"
 #include "kernels/encode/encode_quotients.hpp"
@@ -363,27 +362,23 @@ EncodeRunsFn any_runs() {
 
 template <DType from, DType to>
 EncodeRunsFn find_float(const CodeRule& rule) {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    const bool is_short = rule.ties == Ties::even && rule.rounds_to == DType::undefined;
-    if (is_short && rule.multiplies && rule.zeros == Zeros::sign_kept) {
-      return encode_ordinary_runs<ShortFloatCodes<to>, from, true>;
-    }
-    if (is_short && !rule.multiplies && (rule.zeros == Zeros::sign_kept || rule.zeros == Zeros::negative_numbers)) {
-      return encode_ordinary_runs<ShortFloatCodes<to>, from, false>;
-    }
+  const bool is_short = rule.ties == Ties::even && rule.rounds_to == DType::undefined;
+  if (is_short && rule.multiplies && rule.zeros == Zeros::sign_kept) {
+    return encode_ordinary_runs<ShortFloatCodes<to>, from, true>;
+  }
+  if (is_short && !rule.multiplies && (rule.zeros == Zeros::sign_kept || rule.zeros == Zeros::negative_numbers)) {
+    return encode_ordinary_runs<ShortFloatCodes<to>, from, false>;
   }
   return any_runs<from, FloatCodes<to>, false>();
 }
 
 template <DType from, int bits>
 EncodeRunsFn find_integer(const CodeRule& rule) {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    if (!rule.multiplies && rule.rounds_to == DType::undefined) {
-      return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::undefined>, from, false>;
-    }
-    if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
-      return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::bfloat16>, from, false>;
-    }
+  if (!rule.multiplies && rule.rounds_to == DType::undefined) {
+    return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::undefined>, from, false>;
+  }
+  if (!rule.multiplies && rule.rounds_to == DType::bfloat16) {
+    return encode_ordinary_runs<ShortIntegerCodes<from, bits, DType::bfloat16>, from, false>;
   }
   return any_runs<from, IntegerCodes<bits>, true>();
 }
@@ -409,9 +404,7 @@ EncodeRunsFn find_of(const CodeRule& rule) {
 }  // namespace
 
 EncodeRunsFn find_encode_runs(const CodeRule& rule) noexcept {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    if (rule.numbers == DType::bfloat16) return find_of<DType::bfloat16>(rule);
-  }
+  if (rule.numbers == DType::bfloat16) return find_of<DType::bfloat16>(rule);
   return find_of<DType::float32>(rule);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization: the extent of runs of numbers, which scales are made from.
-#include "dtype/platform.hpp"
 
 #include "kernels/encode/blocks.hpp"
 #include "kernels/per_target/functions.hpp"
@@ -29,14 +28,12 @@ template <std::size_t lanes, class At>
 SIMD_INLINE auto largest_lanes(std::size_t first, std::size_t end, const At& at) {
   auto most = at(first);
   first += lanes;
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    auto other = most;
-    for (; end - first >= 4 * lanes; first += 4 * lanes) {
-      most = max(most, max(at(first), at(first + lanes)));
-      other = max(other, max(at(first + 2 * lanes), at(first + 3 * lanes)));
-    }
-    most = max(most, other);
+  auto other = most;
+  for (; end - first >= 4 * lanes; first += 4 * lanes) {
+    most = max(most, max(at(first), at(first + lanes)));
+    other = max(other, max(at(first + 2 * lanes), at(first + 3 * lanes)));
   }
+  most = max(most, other);
   for (; first < end; first += lanes) most = max(most, at(first));
   return most;
 }
@@ -160,13 +157,13 @@ void find_largest(const std::byte* numbers, std::size_t count, unsigned run_shif
   const std::size_t runs = (count + size - 1) / size;
   std::size_t index = 0;
   if constexpr (from == DType::bfloat16) index = find_largest_words_of(numbers, size, runs, count, largest);
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && from == DType::float32) {
+  if constexpr (from == DType::float32) {
     if (size == kLanes) index = find_largest_lanes<from, kLanes>(numbers, size, index, runs, count, largest);
     if (size == 2 * kLanes) index = find_largest_lanes<from, 2 * kLanes>(numbers, size, index, runs, count, largest);
     if (size == 4 * kLanes) index = find_largest_lanes<from, 4 * kLanes>(numbers, size, index, runs, count, largest);
     if (size == 8 * kLanes) index = find_largest_lanes<from, 8 * kLanes>(numbers, size, index, runs, count, largest);
   }
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && from == DType::bfloat16) {
+  if constexpr (from == DType::bfloat16) {
     if (size == 4 * lanes16) index = find_largest_lanes<from, 4 * lanes16>(numbers, size, index, runs, count, largest);
   }
   index = find_largest_lanes<from>(numbers, size, index, runs, count, largest);
@@ -198,17 +195,13 @@ void find_range(const std::byte* numbers, std::size_t count, unsigned run_shift,
 
 void largest_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift,
                      std::uint32_t* largest) {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    if (dtype == DType::bfloat16) return find_largest<DType::bfloat16>(numbers, count, run_shift, largest);
-  }
+  if (dtype == DType::bfloat16) return find_largest<DType::bfloat16>(numbers, count, run_shift, largest);
   find_largest<DType::float32>(numbers, count, run_shift, largest);
 }
 
 void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, unsigned run_shift, float* low,
                    float* high) {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS) {
-    if (dtype == DType::bfloat16) return find_range<DType::bfloat16>(numbers, count, run_shift, low, high);
-  }
+  if (dtype == DType::bfloat16) return find_range<DType::bfloat16>(numbers, count, run_shift, low, high);
   find_range<DType::float32>(numbers, count, run_shift, low, high);
 }
 

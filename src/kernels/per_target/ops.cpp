@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dtype/platform.hpp"
-
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/simd.hpp"
 
@@ -14,7 +12,7 @@ extern constexpr Ops ops = {
     .table_loops = table_loops,
     .find_multiply = find_multiply,
     .find_scale_runs = find_scale_runs,
-    .scale_runs_by_powers = TENSORCAST_HAS_QUICK_BLOCKS ? scale_runs_by_powers : nullptr,
+    .scale_runs_by_powers = scale_runs_by_powers,
     .look_up_split = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split : nullptr,
     .look_up_split_by_powers = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_split_by_powers : nullptr,
     .look_up_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? look_up_nibbles : nullptr,
@@ -25,10 +23,10 @@ extern constexpr Ops ops = {
     .encode_integer_steps = TENSORCAST_TARGET_LEVEL >= 2 ? encode_integer_steps : nullptr,
     .largest_of_runs = largest_of_runs,
     .range_of_runs = range_of_runs,
-    .scale_blocks = TENSORCAST_HAS_QUICK_BLOCKS ? scale_blocks : nullptr,
+    .scale_blocks = scale_blocks,
     .fit_offset_runs = fit_offset_runs,
     .fit_signed_runs = fit_signed_runs,
-    .find_encode_gguf = TENSORCAST_HAS_QUICK_BLOCKS ? find_encode_gguf : nullptr,
+    .find_encode_gguf = find_encode_gguf,
     .find_unpack_gguf = find_unpack_gguf,
     .find_decode_gguf = kRegisterBytes == 64 ? find_decode_gguf : nullptr,
     .stream_copy = stream_copy,

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "dtype/platform.hpp"
 #include "kernels/encode/encode_float.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
@@ -75,7 +74,7 @@ template <DType from, DType to, int run, bool is_affine, bool may_be_nan>
 // any payload; to look for it among as many as numbers would take as long as to tell it from numbers.
 template <DType from, DType to, int run, bool is_affine>
 void run_scales_of(const std::byte* src, std::byte* dst, std::size_t count, const RunParameters& by) {
-  if constexpr (TENSORCAST_HAS_QUICK_BLOCKS && to == DType::bfloat16 && from != DType::float32 && run != 1) {
+  if constexpr (to == DType::bfloat16 && from != DType::float32 && run != 1) {
     const std::size_t runs = run == run_of_all ? 1 : count / (run == run_of_all ? 1 : run);
     if (!any_nan(by.scales, runs) && !any_nan(by.zeros, runs) && !any_nan(by.biases, runs)) {
       return scale_runs<from, to, run, is_affine, false>(src, dst, count, by);

@@ -12,6 +12,7 @@
 #include "io/test_folder.hpp"
 #include "models/mdf/mdf_literal.hpp"
 #include "models/mdf/mdf_number.hpp"
+#include "models/mdf/mdf_syntax.hpp"
 #include "models/mdf/mdf_tree.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
@@ -278,6 +279,20 @@ TEST_F(Mdf, DefaultsAreUsedUnlessAnInputIsGiven) {
   result = run(bare, {}, "", MdfSemantics::mdf_reference);
   ASSERT_TRUE(result.ok()) << result.error().describe();
   EXPECT_EQ(elements_of<std::int32_t>((*result)[0].tensor), (std::vector<std::int32_t>{0, 0}));
+}
+
+TEST_F(Mdf, TextsAreUtf8) {
+  for (const std::string_view yaml : {"a: \xff", "\xff: 1", "a: [b, \"\xc3\"]", "a: !x\xff b", "a: !!int \xff"}) {
+    const Result<Tree> tree = parse_yaml(yaml);
+    ASSERT_FALSE(tree.ok());
+    EXPECT_EQ(tree.error().describe(), "a text that is not UTF-8") << yaml;
+  }
+  EXPECT_TRUE(parse_yaml("\xc3\xa4: \xc3\xa4").ok());
+  const std::string bson(
+      "\x0e\0\0\0\x02"
+      "a\0\x02\0\0\0\xff\0\0",
+      14);
+  EXPECT_EQ(parse_json(bson, true).error().describe(), "a text that is not UTF-8");
 }
 
 TEST_F(Mdf, TheModelsOpsetDecides) {

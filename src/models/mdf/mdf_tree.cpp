@@ -7,6 +7,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
+#include "formats/npy/npy_text.hpp"
 #include "models/mdf/mdf_syntax.hpp"
 
 namespace tensorcast::models::mdf {
@@ -108,7 +109,14 @@ bool TreeBuilder::put(Tree tree) {
   return true;
 }
 
-bool TreeBuilder::scalar(Tree tree) { return charge(bytes_of(tree)) && put(std::move(tree)); }
+bool TreeBuilder::check_text(std::string_view text) {
+  return formats::npy::is_utf8(text) || fail(ErrorCode::parse, "a text that is not UTF-8");
+}
+
+bool TreeBuilder::scalar(Tree tree) {
+  const std::string* text = tree.as<std::string>();
+  return (text == nullptr || check_text(*text)) && charge(bytes_of(tree)) && put(std::move(tree));
+}
 
 bool TreeBuilder::too_deep() { return fail(ErrorCode::parse, fmt::format("nested more than {} deep", max_depth)); }
 
@@ -120,6 +128,7 @@ bool TreeBuilder::start(Tree empty) {
 
 bool TreeBuilder::key(std::string name) {
   if (!expects_key()) return fail(ErrorCode::parse, "a key outside of a map");
+  if (!check_text(name)) return false;
   open_.back().key = std::move(name);
   open_.back().has_key = true;
   return charge(io::MemoryBudget::grown_bytes<std::string> + text_bytes(open_.back().key));

@@ -80,6 +80,8 @@ class TreeBuilder {
   // Adds another occurrence of a shared value; it counts as much as a copy.
   [[nodiscard]] bool repeat(std::shared_ptr<const SharedTree> tree);
   [[nodiscard]] bool fail(ErrorCode code, std::string message);
+  // Fails for bytes that are no UTF-8. JSON's parser refuses them itself, those of BSON and YAML do not.
+  [[nodiscard]] bool check_text(std::string_view text);
 
   [[nodiscard]] bool expects_key() const;
   // Makes the last completed value shareable and returns it. Precondition: no call since it was completed.

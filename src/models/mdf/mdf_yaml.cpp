@@ -104,10 +104,12 @@ class Handler final : public YAML::EventHandler {
   }
 
   [[noreturn]] void unknown_tag(const Mark& mark, const std::string& tag) {
+    if (!builder_.check_text(tag)) throw Stopped();
     stop(mark, ErrorCode::unsupported, fmt::format("the tag {}", tag.substr(0, 60)));
   }
 
   Tree resolve(const Mark& mark, const std::string& tag, const std::string& text) {
+    if (!builder_.check_text(text)) throw Stopped();
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return {text};  // a quoted scalar
     if (!tag.empty() && tag != "?" && tag != "tag:yaml.org,2002:int" && tag != "tag:yaml.org,2002:float" &&
         tag != "tag:yaml.org,2002:bool" && tag != "tag:yaml.org,2002:null") {

@@ -49,10 +49,7 @@ struct Counts {
 class Candidate {
  public:
   Candidate(SchemeFit& fit, FittedScheme scheme, DType weights)
-      : fit_(&fit),
-        quantizer_(*std::move(scheme.quantizer)),
-        weights_(weights),
-        has_zero_points_(scheme.has_zero_points) {
+      : fit_(&fit), quantizer_(*std::move(scheme.quantizer)), weights_(weights) {
     fit.recipe = layout().recipe->recipe;
   }
 
@@ -60,13 +57,12 @@ class Candidate {
   [[nodiscard]] std::uint64_t band_rows() const noexcept { return quantizer_.band_rows(); }
 
   void begin(float largest, std::uint64_t count) {
-    if (quantizer_.needs_maximum()) quantizer_.set_maximum(largest);
-    is_zero_ = largest == 0.0f;
+    quantizer_.set_maximum(largest);
     std::uint64_t bytes = quantizer_.rows() * quantizer_.codes_row_bytes();
     if (layout().scales_dtype != DType::undefined) {
-      fit_->scales = is_per_tensor() ? 1 : quantizer_.scales_before(quantizer_.rows());
+      fit_->scales = quantizer_.scale_count(0, quantizer_.rows());
       bytes += storage_bytes(stored_scales(), fit_->scales);
-      if (has_zero_points_) bytes += storage_bytes(DType::int4, fit_->scales);
+      if (quantizer_.has_zero_points()) bytes += storage_bytes(DType::int4, fit_->scales);
     }
     if (layout().global_scale) bytes += sizeof(float);
     fit_->bits = count == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(count);
@@ -78,22 +74,10 @@ class Candidate {
     Counts counts;
     const auto columns = static_cast<std::uint64_t>(shape.back());
     const std::uint64_t rows = floats.size() / columns;
-    QuantizedTensor made = layout();
-    made.shape = shape;
-    made.codes.resize(rows * quantizer_.codes_row_bytes());
-    std::uint64_t scales = 0;
-    if (made.scales_dtype != DType::undefined) {
-      scales = is_per_tensor() ? 1 : scales_of(shape, rows, columns);
-      made.scales.resize(storage_bytes(made.scales_dtype, scales));
-      if (has_zero_points_) made.zero_points.resize(scales);
-    }
-    std::int8_t* zero_points = has_zero_points_ ? made.zero_points.data() : nullptr;
-    const Result<bool> done =
-        quantizer_.run(first, rows, numbers, {made.codes.data(), made.scales.data(), zero_points}, {.threads = 1});
+    QuantizedTensor made;
+    const Result<bool> done = quantizer_.run(first, rows, numbers, made, {.threads = 1});
     if (!done) return failed(done.error());
-    if (is_per_tensor()) quantizer_.put_tensor_scale(made.scales);
-    if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(made.scales);
-    set_shapes(made, rows, scales);
+    made.shape = shape;
     std::vector<float> decoded(floats.size());
     const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(decoded))};
     if (const Result<void> read = dequantize(made.tensor(), 0, out, {}, nullptr, {.threads = 1}); !read) {
@@ -106,7 +90,7 @@ class Candidate {
     if (made.coding.gguf == GgufBlock::none) {
       counts.saturated = block::count_saturated(made.coding, made.codes, columns, floats, decoded);
     }
-    count_scales(made, scales, columns, floats, counts);
+    count_scales(made, columns, floats, counts);
     return counts;
   }
 
@@ -130,29 +114,11 @@ class Candidate {
     return counts;
   }
 
-  [[nodiscard]] bool is_per_tensor() const noexcept {
-    return layout().coding.gguf == GgufBlock::none && layout().block_rows == 0;
-  }
-
   // The type of scales in the files of the recipe's own spelling.
   [[nodiscard]] DType stored_scales() const {
     const DType narrow = quantized::exact_scales_of(layout(), weights_);
     const bool keeps = narrow != DType::undefined && layout().recipe->spelling == "compressed-tensors";
     return keeps ? narrow : layout().scales_dtype;
-  }
-
-  [[nodiscard]] std::uint64_t scales_of(const Shape& shape, std::uint64_t rows, std::uint64_t columns) const {
-    const auto width = layout().block_columns == 0 ? columns : static_cast<std::uint64_t>(layout().block_columns);
-    const std::uint64_t matrix_rows = shape.size() < 2 ? 1 : static_cast<std::uint64_t>(shape[shape.size() - 2]);
-    return rows / matrix_rows * ceil_div(matrix_rows, band_rows()) * ceil_div(columns, width);
-  }
-
-  static void set_shapes(QuantizedTensor& made, std::uint64_t rows, std::uint64_t scales) {
-    const std::size_t bytes = made.codes.size() / storage_bytes(made.codes_dtype, 1);
-    std::vector<std::int64_t> codes(made.shape.begin(), made.shape.end());
-    codes.back() = static_cast<std::int64_t>(rows == 0 ? 0 : bytes / rows);
-    made.codes_shape = Shape(codes);
-    made.scales_shape = Shape(std::vector<std::int64_t>{static_cast<std::int64_t>(scales)});
   }
 
   // `importance`: null: all 1.
@@ -173,13 +139,13 @@ class Candidate {
     counts.noise += (noise[0] + noise[1]) + (noise[2] + noise[3]);
   }
 
-  void count_scales(const QuantizedTensor& made, std::uint64_t scales, std::uint64_t columns,
-                    std::span<const float> floats, Counts& counts) const {
-    if (made.scales_dtype == DType::undefined || is_per_tensor()) return;
+  void count_scales(const QuantizedTensor& made, std::uint64_t columns, std::span<const float> floats,
+                    Counts& counts) const {
+    if (made.scales_dtype == DType::undefined || quantizer_.is_per_tensor()) return;
     const std::size_t item = storage_bytes(made.scales_dtype, 1);
     const auto width = made.block_columns == 0 ? columns : static_cast<std::uint64_t>(made.block_columns);
     const std::uint64_t grid = ceil_div(columns, width);
-    for (std::uint64_t i = 0; i < scales; ++i) {
+    for (std::uint64_t i = 0; i < made.scales.size() / item; ++i) {
       const Limit limit = limit_of(made.scales_dtype, made.scales.data() + i * item);
       if (limit == Limit::none) continue;
       if (limit == Limit::highest) {
@@ -199,8 +165,6 @@ class Candidate {
   SchemeFit* fit_;
   block::Quantizer quantizer_;
   DType weights_;
-  bool has_zero_points_ = false;
-  bool is_zero_ = false;
 };
 
 class Measurement {

@@ -23,7 +23,6 @@ namespace tensorcast::file_conversion {
 struct FittedScheme {
   SchemeCandidate candidate;
   Result<block::Quantizer> quantizer;  // an error: why the weight cannot be quantized so
-  bool has_zero_points = false;
 };
 
 // The same with quantizers that are made already, for the type of the reader's tensor.

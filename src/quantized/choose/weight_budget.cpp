@@ -149,7 +149,7 @@ class BudgetChoice {
       if (!planned) {
         fitted.push_back({candidates_[c], std::move(planned).error()});
       } else {
-        fitted.push_back({candidates_[c], std::move(planned->quantizer), !planned->quantizing.options.symmetric});
+        fitted.push_back({candidates_[c], std::move(planned->quantizer)});
       }
     }
     if (weight.scheme.empty()) {

@@ -58,8 +58,7 @@ bool same_number(float a, float b) noexcept { return std::memcmp(&a, &b, sizeof 
 // A recipe with its options, and buffers for what it makes of a band.
 class Trial {
  public:
-  Trial(block::Quantizer quantizer, RecipeTrial& outcome, bool is_default)
-      : quantizer_(std::move(quantizer)), outcome_(&outcome), is_default_(is_default) {}
+  Trial(block::Quantizer quantizer, RecipeTrial& outcome) : quantizer_(std::move(quantizer)), outcome_(&outcome) {}
 
   [[nodiscard]] DType compute_dtype() const noexcept { return outcome_->compute_dtype; }
   [[nodiscard]] const block::Quantizer& quantizer() const noexcept { return quantizer_; }
@@ -67,8 +66,7 @@ class Trial {
   [[nodiscard]] bool fits() const noexcept { return outcome_->fits(); }
 
   void begin(float largest, float stored_global, GlobalScale stored) {
-    is_zero_ = largest == 0.0f;
-    if (quantizer_.needs_maximum()) quantizer_.set_maximum(largest);
+    quantizer_.set_maximum(largest);
     if (stored == GlobalScale::none && !quantizer_.layout().global_scale) return;
     // Recipes without a tensor scale have scale 1 in spellings that store one.
     float made = quantizer_.layout().global_scale.value_or(1.0f);
@@ -83,21 +81,12 @@ class Trial {
   Result<void> compare(const Geometry& geometry, const StoredRows& stored, DType scales_type,
                        std::span<const std::byte> numbers, const Execution& execution,
                        std::vector<std::uint8_t>& differs) {
-    const QuantizedTensor& layout = quantizer_.layout();
-    codes_.resize(stored.count * quantizer_.codes_row_bytes());
-    const std::uint64_t grid = geometry.per_tensor ? 1 : geometry.grid_rows(stored.count) * geometry.grid_columns;
-    scales_.assign(layout.scales_dtype == DType::undefined ? 0 : storage_bytes(layout.scales_dtype, grid),
-                   std::byte{0});
-    zero_points_.resize(stored.zero_points.empty() ? 0 : grid);
-    const block::QuantizedRows out{codes_.data(), scales_.data(), zero_points_.empty() ? nullptr : zero_points_.data()};
-    if (Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), out, execution); !made) {
+    if (Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), made_, execution); !made) {
       if (!is_refusal(made.error())) return std::move(made).error();
       differs.assign(differs.size(), 1);
       outcome_->differing_blocks += differs.size();
       return {};
     }
-    if (geometry.per_tensor) quantizer_.put_tensor_scale(scales_);
-    if (is_default_ && is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
     compare_codes(geometry, stored, differs);
     TRY(compare_scales(geometry, stored, scales_type, differs));
     for (const std::uint8_t mark : differs) outcome_->differing_blocks += mark;
@@ -107,20 +96,15 @@ class Trial {
  private:
   void compare_codes(const Geometry& geometry, const StoredRows& stored, std::vector<std::uint8_t>& differs) {
     const std::size_t row_bytes = quantizer_.codes_row_bytes();
-    const auto bits = static_cast<std::size_t>(quantizer_.layout().coding.bits);
-    const bool is_offset = quantizer_.layout().coding.element == DType::uint8;
     const bool is_gguf = geometry.element_bytes != 0;
     const std::size_t width = is_gguf ? row_bytes : geometry.columns;  // bytes of a row, as compared
     const std::size_t step = is_gguf ? geometry.element_bytes : geometry.block_columns;
     if (width == 0) return;  // rows without columns have no codes
     row_.resize(width);
     for (std::uint64_t row = 0; row < stored.count; ++row) {
-      const std::byte* made = codes_.data() + row * row_bytes;
-      if (!is_gguf && bits != 8) {
-        block::unpack_stream(static_cast<int>(bits), made, {reinterpret_cast<std::uint8_t*>(row_.data()), width});
-        if (is_offset) {
-          for (std::byte& code : row_) code ^= std::byte{8};
-        }
+      const std::byte* made = made_.codes.data() + row * row_bytes;
+      if (!is_gguf && made_.coding.bits != 8) {
+        block::unpack_codes(made_.coding, made, {reinterpret_cast<std::uint8_t*>(row_.data()), width});
         made = row_.data();
       }
       const std::byte* const wanted = stored.codes.data() + row * width;
@@ -134,13 +118,12 @@ class Trial {
 
   Result<void> compare_scales(const Geometry& geometry, const StoredRows& stored, DType type,
                               std::vector<std::uint8_t>& differs) {
-    if (scales_.empty()) return {};
-    const DType own = quantizer_.layout().scales_dtype;
-    std::span<const std::byte> made = scales_;
-    if (own != type) {
-      const std::int64_t shape[] = {static_cast<std::int64_t>(scales_.size() / storage_bytes(own, 1))};
+    if (made_.scales.empty()) return {};
+    std::span<const std::byte> made = made_.scales;
+    if (made_.scales_dtype != type) {
+      const Shape& shape = made_.scales_shape;
       converted_.resize(storage_bytes(type, static_cast<std::size_t>(shape[0])));
-      TRY(cast({own, shape, scales_}, {type, shape, converted_}));
+      TRY(cast({made_.scales_dtype, shape, made_.scales}, {type, shape, converted_}));
       made = converted_;
     }
     const std::size_t size = storage_bytes(type, 1);
@@ -150,17 +133,16 @@ class Trial {
     }
     for (std::size_t i = 0; i < differs.size(); ++i) {
       if (std::memcmp(made.data() + i * size, stored.scales.data() + i * size, size) != 0) differs[i] = 1;
-      if (!zero_points_.empty() && static_cast<std::byte>(zero_points_[i]) != stored.zero_points[i]) differs[i] = 1;
+      const bool has_zeros = !made_.zero_points.empty();
+      if (has_zeros && static_cast<std::byte>(made_.zero_points[i]) != stored.zero_points[i]) differs[i] = 1;
     }
     return {};
   }
 
   block::Quantizer quantizer_;
   RecipeTrial* outcome_;
-  bool is_default_;
-  bool is_zero_ = false;
-  std::vector<std::byte> codes_, scales_, converted_, row_;
-  std::vector<std::int8_t> zero_points_;
+  QuantizedTensor made_;
+  std::vector<std::byte> converted_, row_;
 };
 
 class Trials {
@@ -251,7 +233,7 @@ class Trials {
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
-    std::vector<std::pair<block::Quantizer, bool>> quantizers;
+    std::vector<block::Quantizer> quantizers;
     trials_.clear();
     outcomes_.clear();
     for (const QuantizeRecipe& recipe : all) {
@@ -273,13 +255,13 @@ class Trials {
           for (const bool shared : {false, true}) {
             if (shared && (!quantizer->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
             outcomes_.push_back({options, shared, weighs, 0, false});
-            quantizers.emplace_back(*quantizer, is_default);
+            quantizers.push_back(*quantizer);
           }
         }
       }
     }
     for (std::size_t i = 0; i < quantizers.size(); ++i) {
-      trials_.emplace_back(std::move(quantizers[i].first), outcomes_[i], quantizers[i].second);
+      trials_.emplace_back(std::move(quantizers[i]), outcomes_[i]);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "block/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
@@ -130,9 +131,8 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t experts = whole ? 1 : experts_;
     if (whole) block_rows_ = rows_ * experts_, rows_of_expert_ = rows_ * experts_;
     if (!whole) rows_of_expert_ = rows_;
-    const std::uint64_t wanted = coding_.swizzled ? ceil_div(grid_rows_, tile_rows) * tile_rows *
-                                                        ceil_div(grid_columns_, tile_columns) * tile_columns
-                                                  : grid_rows_ * grid_columns_ * experts;
+    const std::uint64_t wanted =
+        coding_.swizzled ? block::scales_in_tiles(grid_rows_, grid_columns_) : grid_rows_ * grid_columns_ * experts;
     if (coding_.swizzled && experts != 1) return reader_.wrong(scales_, "tiles of several experts are not known");
     if (reader_.info(scales_).count != wanted) {
       return reader_.wrong(
@@ -392,21 +392,15 @@ class RowDecoder final : public PieceDecoder {
 
   // Scales in tiles of 128 x 4.
   Result<void> load_tiles(std::uint64_t first, std::uint64_t last) {
-    const std::uint64_t tiles = ceil_div(grid_columns_, tile_columns), tile_bytes = tile_rows * tile_columns;
-    loaded_first_ = first / tile_rows * tile_rows;
-    loaded_end_ = ceil_div(last + 1, tile_rows) * tile_rows;
-    tile_values_.resize((loaded_end_ - loaded_first_) * tiles * tile_columns);
-    if (auto got =
-            reader_.numbers(scales_, reader_.scale_type(scales_), loaded_first_ * tiles * tile_columns, tile_values_);
-        !got) {
-      return got;
-    }
+    loaded_first_ = first / block::tile_rows * block::tile_rows;
+    loaded_end_ = ceil_div(last + 1, block::tile_rows) * block::tile_rows;
+    tile_values_.resize(block::scales_in_tiles(loaded_end_ - loaded_first_, grid_columns_));
+    TRY(reader_.numbers(scales_, reader_.scale_type(scales_), block::scales_in_tiles(loaded_first_, grid_columns_),
+                        tile_values_));
     scale_values_.resize((loaded_end_ - loaded_first_) * grid_columns_);
     for (std::uint64_t row = 0; row < loaded_end_ - loaded_first_; ++row) {
       for (std::uint64_t column = 0; column < grid_columns_; ++column) {
-        const std::uint64_t tile = row / tile_rows * tiles + column / tile_columns, inside = row % tile_rows;
-        scale_values_[row * grid_columns_ + column] =
-            tile_values_[tile * tile_bytes + inside % 32 * 16 + inside / 32 * 4 + column % tile_columns];
+        scale_values_[row * grid_columns_ + column] = tile_values_[block::place_in_tiles(row, column, grid_columns_)];
       }
     }
     apply_global(0);
@@ -438,8 +432,6 @@ class RowDecoder final : public PieceDecoder {
     bounds_.add_scales(scale_values_);
     return {};
   }
-
-  static constexpr std::uint64_t tile_rows = 128, tile_columns = 4;
 
   const Coding coding_;
   std::vector<float> numbers_;  // of codes

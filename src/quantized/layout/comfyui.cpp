@@ -3,6 +3,7 @@
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
 
+#include "block/scale_tiles.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -43,7 +44,7 @@ void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
 void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv, LayerBuilder& builder) {
-  constexpr std::int64_t nv_block = 16, mx_block = 32, tile_rows = 128, tile_columns = 4;
+  constexpr std::int64_t nv_block = 16, mx_block = 32;
   Layer& layer = builder.layer();
   layer.scheme = nv ? "nvfp4" : "mxfp8";
   layer.coding = nv ? Coding{.element = Element::e2m1,
@@ -63,11 +64,12 @@ void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv,
   builder.set_shape(1, nv ? 2 : 1);
   builder.check_scale_type(scales, !nv);
   if (!builder.ok() || scales == SIZE_MAX) return;
-  const std::int64_t rows = blocks_of(layer.shape[0], tile_rows) * tile_rows;
-  const std::int64_t columns = blocks_of(blocks_of(layer.shape[1], layer.block_columns), tile_columns) * tile_columns;
-  if (!std::cmp_equal(tensors[scales].count, rows * columns)) {
+  const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
+  const std::size_t wanted =
+      block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], layer.block_columns)));
+  if (!std::cmp_equal(tensors[scales].count, wanted)) {
     builder.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                             shape_text(layer.shape), rows * columns, type_and_shape(tensors[scales])),
+                             shape_text(layer.shape), wanted, type_and_shape(tensors[scales])),
                  scales);
   }
 }

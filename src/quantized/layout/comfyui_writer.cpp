@@ -2,6 +2,7 @@
 // Writes what ComfyUI loads: a description of each layer in the metadata, swizzled scales.
 #include <fmt/format.h>
 
+#include "block/scale_tiles.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/written_layer.hpp"
@@ -13,7 +14,7 @@ constexpr std::string_view key = "_quantization_metadata";
 
 // Scales in tiles of 128 x 4, as a matrix of whole tiles.
 void add_swizzled(const LayerContent& content, WrittenLayer& written, DType dtype) {
-  constexpr std::int64_t tile_rows = 128, tile_columns = 4;
+  constexpr std::int64_t tile_rows = block::tile_rows, tile_columns = block::tile_columns;
   std::vector<std::int64_t> shape = grid_shape(content);
   if (shape.size() != 2 && written.ok()) {
     written.refusal =
@@ -74,11 +75,11 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
 
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {
   Json layers = Json::object();
-  for (const WrittenLayer* written : model.layers) {
-    Json& layer = layers[module_of(written->layer.name)] = {{"format", format_of(written->layer)}};
-    if (written->layer.coding.rotation == 0) continue;
+  for (const Layer& written : model.layers) {
+    Json& layer = layers[module_of(written.name)] = {{"format", format_of(written)}};
+    if (written.coding.rotation == 0) continue;
     layer["convrot"] = true;
-    layer["convrot_groupsize"] = written->layer.coding.rotation;
+    layer["convrot_groupsize"] = written.coding.rotation;
   }
   config.metadata_key = key;
   config.metadata_text = Json{{"format_version", "1.0"}, {"layers", std::move(layers)}}.dump();

@@ -91,8 +91,7 @@ std::string written_format(const Layer& layer) {
 }
 
 // The arguments of a scheme's weights.
-Json weights_of(const WrittenLayer& written) {
-  const Layer& layer = written.layer;
+Json weights_of(const Layer& layer) {
   const bool integer = layer.coding.element == Element::integer;
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
@@ -127,8 +126,7 @@ Json weights_of(const WrittenLayer& written) {
 }
 
 // How activations are quantized: with a scale that is there, or while the model runs.
-Json activations_of(const WrittenLayer& written, bool dynamic) {
-  const Layer& layer = written.layer;
+Json activations_of(const Layer& layer, bool dynamic) {
   const bool fixed = layer.find(PartRole::activations) != SIZE_MAX;
   Json inputs = {{"num_bits", layer.coding.bits}, {"type", "float"}, {"symmetric", true}};
   if (layer.coding.element == Element::integer) return nullptr;
@@ -206,14 +204,14 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   // The layers of each group, by what it says.
   std::map<std::string, std::vector<std::string>> groups;
   std::map<std::string, Json> bodies;
-  for (const WrittenLayer* written : model.layers) {
-    Json body = {{"weights", weights_of(*written)},
-                 {"input_activations", activations_of(*written, model.dynamic_activations)},
+  for (const Layer& layer : model.layers) {
+    Json body = {{"weights", weights_of(layer)},
+                 {"input_activations", activations_of(layer, model.dynamic_activations)},
                  {"output_activations", nullptr},
-                 {"format", written_format(written->layer)}};
+                 {"format", written_format(layer)}};
     const std::string key = body.dump();
     bodies.emplace(key, std::move(body));
-    groups[key].push_back(module_of(written->layer.name));
+    groups[key].push_back(module_of(layer.name));
   }
   Json list = Json::object();
   std::vector<std::string> quantized;

@@ -32,15 +32,15 @@ void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
 
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
   Json section = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
-  const WrittenLayer* block = nullptr;
+  const Layer* block = nullptr;
   bool only_tensors = true;
-  for (const WrittenLayer* written : model.layers) {
-    if (written->layer.scheme == "fp8-block" && block == nullptr) block = written;
-    only_tensors = only_tensors && written->layer.scheme == "fp8-tensor";
+  for (const Layer& layer : model.layers) {
+    if (layer.scheme == "fp8-block" && block == nullptr) block = &layer;
+    only_tensors = only_tensors && layer.scheme == "fp8-tensor";
   }
   constexpr std::int64_t usual = 128;
-  const std::int64_t rows = block == nullptr ? usual : block->layer.block_rows;
-  const std::int64_t columns = block == nullptr ? usual : block->layer.block_columns;
+  const std::int64_t rows = block == nullptr ? usual : block->block_rows;
+  const std::int64_t columns = block == nullptr ? usual : block->block_columns;
   if (!only_tensors) section["weight_block_size"] = {rows, columns};
   section["activation_scheme"] = only_tensors && !model.dynamic_activations ? "static" : "dynamic";
   if (!model.scale_format.empty()) section["scale_fmt"] = model.scale_format;

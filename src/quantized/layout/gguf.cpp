@@ -16,7 +16,6 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     const BlockFormat* format = find_block_format(scheme, "gguf");
     if (format == nullptr || format->coding.gguf == GgufBlock::none) continue;
     const auto size = static_cast<std::int64_t>(block_size(format->coding.gguf).elements);
-    if (tensor.shape.back() % size != 0) continue;
     LayerBuilder builder(tensors, "gguf", tensor.name, i);
     builder.layer().scheme = std::move(scheme);
     builder.layer().shape = tensor.shape;

@@ -12,22 +12,22 @@ namespace {
 
 // ModelOpt's name of a method. NVFP4 without a scale of activations must say that only weights are quantized: vLLM
 // takes a missing scale for zero.
-std::string written_algorithm(const WrittenLayer& written) {
-  const std::string& scheme = written.layer.scheme;
-  if (scheme == "nvfp4") return written.layer.find(PartRole::activations) == SIZE_MAX ? "W4A16_NVFP4" : "NVFP4";
+std::string written_algorithm(const Layer& layer) {
+  const std::string& scheme = layer.scheme;
+  if (scheme == "nvfp4") return layer.find(PartRole::activations) == SIZE_MAX ? "W4A16_NVFP4" : "NVFP4";
   if (scheme == "mxfp8") return "MXFP8";
   if (scheme == "fp8-channel") return "FP8_PER_CHANNEL_PER_TOKEN";
   return scheme == "fp8-block" ? "FP8_PB_WO" : "FP8";
 }
 
-std::int64_t group_size_of(const WrittenLayer& written) {
-  const std::string& scheme = written.layer.scheme;
-  return scheme == "nvfp4" || scheme == "mxfp8" || scheme == "fp8-block" ? written.layer.block_columns : 0;
+std::int64_t group_size_of(const Layer& layer) {
+  const std::string& scheme = layer.scheme;
+  return scheme == "nvfp4" || scheme == "mxfp8" || scheme == "fp8-block" ? layer.block_columns : 0;
 }
 
-Json weights_of(const WrittenLayer& written) {
-  Json weights = {{"dynamic", false}, {"num_bits", written.layer.coding.bits}, {"type", "float"}};
-  if (const std::int64_t size = group_size_of(written); size != 0) weights["group_size"] = size;
+Json weights_of(const Layer& layer) {
+  Json weights = {{"dynamic", false}, {"num_bits", layer.coding.bits}, {"type", "float"}};
+  if (const std::int64_t size = group_size_of(layer); size != 0) weights["group_size"] = size;
   return weights;
 }
 
@@ -79,8 +79,8 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
 }
 
 void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
-  std::map<std::string, std::vector<const WrittenLayer*>> algorithms;
-  for (const WrittenLayer* written : model.layers) algorithms[written_algorithm(*written)].push_back(written);
+  std::map<std::string, std::vector<const Layer*>> algorithms;
+  for (const Layer& layer : model.layers) algorithms[written_algorithm(layer)].push_back(&layer);
   const bool mixed = algorithms.size() > 1;
   const std::string algorithm = mixed ? "MIXED_PRECISION" : algorithms.begin()->first;
   const std::int64_t size = mixed ? 0 : group_size_of(*algorithms.begin()->second.front());
@@ -92,15 +92,15 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
   Json groups = Json::object();
   Json layers = Json::object();
   for (const auto& [name, members] : algorithms) {
-    const WrittenLayer& first = *members.front();
+    const Layer& first = *members.front();
     Json group = {{"weights", weights_of(first)}, {"targets", {"Linear"}}};
     if (name == "NVFP4" || name == "FP8") group["input_activations"] = weights_of(first);
     if (mixed) {
       group["targets"] = Json::array();
-      for (const WrittenLayer* written : members) {
-        const std::string module = module_of(written->layer.name);
+      for (const Layer* layer : members) {
+        const std::string module = module_of(layer->name);
         group["targets"].push_back(module);
-        layers[module] = method_of(name, group_size_of(*written));
+        layers[module] = method_of(name, group_size_of(*layer));
       }
     }
     groups[fmt::format("group_{}", groups.size())] = std::move(group);

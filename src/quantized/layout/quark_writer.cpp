@@ -46,10 +46,10 @@ void spell_quark(const LayerContent& content, WrittenLayer& written) {
 }
 
 void describe_quark(const WrittenModel& model, WrittenConfig& config) {
-  const Layer& first = model.layers.front()->layer;
+  const Layer& first = model.layers.front();
   Json own = Json::object();
-  for (const WrittenLayer* written : model.layers) {
-    if (written->layer.scheme != first.scheme) own[module_of(written->layer.name)] = specs_of(written->layer);
+  for (const Layer& layer : model.layers) {
+    if (layer.scheme != first.scheme) own[module_of(layer.name)] = specs_of(layer);
   }
   const Json section = {{"quant_method", "quark"},
                         {"quant_mode", "eager_mode"},

@@ -82,7 +82,7 @@ struct SpellingWriter {
 
 // All layers of a model that are written, and what its configuration should say beside them.
 struct WrittenModel {
-  std::vector<const WrittenLayer*> layers;
+  std::vector<Layer> layers;             // as WrittenLayer::layer
   std::vector<std::string> unquantized;  // modules whose weights are plain matrices: "lm_head"
   bool dynamic_activations = false;
   bool float8_cache = false;      // scales of keys and values are there, for a cache of float8

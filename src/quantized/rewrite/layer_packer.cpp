@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "block/code_packing.hpp"
+#include "block/gguf_block.hpp"
+#include "block/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
@@ -16,28 +19,12 @@ namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;  // of codes that are packed at a time
 
-void pack_nibbles(bool high_first, std::span<const std::byte> codes, std::span<std::byte> out) {
-  const unsigned first = high_first ? 4 : 0, second = 4 - first;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const unsigned a = std::to_integer<unsigned>(codes[2 * i]) & 15u;
-    const unsigned b = 2 * i + 1 < codes.size() ? std::to_integer<unsigned>(codes[2 * i + 1]) & 15u : 0u;
-    out[i] = static_cast<std::byte>(a << first | b << second);
-  }
+unsigned added_to_codes(const Coding& coding) noexcept {
+  return coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
 }
 
-// A dense stream, lowest bits first.
-void pack_stream(int bits, unsigned added, std::span<const std::byte> codes, std::span<std::byte> out) {
-  const unsigned mask = (1u << bits) - 1;
-  std::uint64_t held = 0;
-  int held_bits = 0;
-  std::size_t at = 0;
-  for (const std::byte code : codes) {
-    held |= static_cast<std::uint64_t>((std::to_integer<unsigned>(code) + added) & mask) << held_bits;
-    held_bits += bits;
-    for (; held_bits >= 8; held_bits -= 8, held >>= 8) out[at++] = static_cast<std::byte>(held & 255);
-  }
-  if (held_bits > 0) out[at++] = static_cast<std::byte>(held & 255);
-  std::fill(out.begin() + static_cast<std::ptrdiff_t>(at), out.end(), std::byte{0});
+void swap_nibbles(std::span<const std::byte> from, std::byte* to) {
+  std::ranges::transform(from, to, [](std::byte pair) { return pair >> 4 | pair << 4; });
 }
 
 // Copies the part of `whole`, which begins at `begin`, that is in `out`, which begins at `offset`.
@@ -65,17 +52,39 @@ void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::
     std::ranges::copy(codes, out.begin());
     return;
   }
-  const unsigned added =
-      coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
+  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
   const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
-  for (std::uint64_t row = 0; row * columns < codes.size(); ++row) {
-    const auto from = codes.subspan(row * columns, columns);
-    const auto to = out.subspan(row * row_bytes, row_bytes);
-    if (coding.packing == Packing::stream) {
-      pack_stream(coding.bits, added, from, to);
-    } else {
-      pack_nibbles(coding.packing == Packing::high_nibble_first, from, to);
+  std::vector<std::uint8_t> row(columns);
+  for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
+    std::ranges::transform(codes.subspan(i * columns, columns), row.begin(), [=](std::byte code) {
+      return static_cast<std::uint8_t>((std::to_integer<unsigned>(code) + added) & mask);
+    });
+    const auto to = out.subspan(i * row_bytes, row_bytes);
+    std::fill_n(to.rbegin(), std::min<std::size_t>(to.size(), 4), std::byte{0});  // the end of a word may have no code
+    block::pack_stream(coding.bits, row, to.data());
+    if (coding.packing == Packing::high_nibble_first) swap_nibbles(to, to.data());
+  }
+}
+
+void unpack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
+                 std::span<std::byte> codes) {
+  if (coding.packing == Packing::bytes) {
+    std::ranges::copy(packed, codes.begin());
+    return;
+  }
+  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
+  const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
+  std::vector<std::byte> swapped(coding.packing == Packing::high_nibble_first ? row_bytes : 0);
+  for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
+    auto from = packed.subspan(i * row_bytes, row_bytes);
+    if (!swapped.empty()) {
+      swap_nibbles(from, swapped.data());
+      from = swapped;
     }
+    const std::span<std::uint8_t> row(reinterpret_cast<std::uint8_t*>(codes.data() + i * columns), columns);
+    block::unpack_stream(coding.bits, from.data(), row);
+    if (added == 0) continue;
+    for (std::uint8_t& code : row) code = static_cast<std::uint8_t>((code - added) & mask);
   }
 }
 
@@ -151,16 +160,16 @@ Result<void> LayerPacker::read_narrow_scales(DType stored, std::uint64_t offset,
 
 Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> out) {
   const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
-  const std::uint64_t across = ceil_div(columns, tile_columns), band_bytes = across * tile_bytes;
+  const std::uint64_t band_bytes = block::scales_in_tiles(block::tile_rows, columns);
   for (std::uint64_t band = offset / band_bytes; band * band_bytes < offset + out.size(); ++band) {
-    const std::uint64_t first = band * tile_rows, count = std::min(tile_rows, rows - first);
+    const std::uint64_t first = band * block::tile_rows;
+    const std::uint64_t count = std::min<std::uint64_t>(block::tile_rows, rows - first);
     scales_.resize(count * columns);
     TRY(codes_.scales(first, scales_));
     tiles_.assign(band_bytes, std::byte{0});
     for (std::uint64_t row = 0; row < count; ++row) {
       for (std::uint64_t column = 0; column < columns; ++column) {
-        const std::uint64_t inside = row % 32 * 16 + row / 32 * tile_columns + column % tile_columns;
-        tiles_[column / tile_columns * tile_bytes + inside] = scales_[row * columns + column];
+        tiles_[block::place_in_tiles(row, column, columns)] = scales_[row * columns + column];
       }
     }
     copy_part(tiles_, band * band_bytes, offset, out);
@@ -168,33 +177,21 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
   return {};
 }
 
-// MXFP4: a scale and 16 bytes; NVFP4: four scales and 32 bytes. The low nibbles of a scale's bytes are the first half.
 Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> out) {
   const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
   if (done) return {};
-  const bool nv = content_.scheme == "nvfp4";
-  const GgufBlockSize size = block_size(nv ? GgufBlock::nvfp4 : GgufBlock::mxfp4);
-  const std::uint64_t run = nv ? 16 : 32, runs = size.elements / run;
-  const std::uint64_t columns = content_.columns(), blocks = columns / size.elements;
-  const std::uint64_t row_bytes = blocks * size.bytes, end_row = ceil_div(offset + out.size(), row_bytes);
+  const block::GgufRow& format = block::row(find_block_format(content_.scheme, "gguf")->coding.gguf);
+  const std::uint64_t columns = content_.columns(), blocks = columns / format.size.elements;
+  const std::uint64_t row_bytes = blocks * format.size.bytes, end_row = ceil_div(offset + out.size(), row_bytes);
   const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
   for (std::uint64_t row = offset / row_bytes; row < end_row;) {
     const std::uint64_t count = std::min(most_rows, end_row - row);
     rows_.resize(count * columns);
-    scales_.resize(count * (columns / run));
+    scales_.resize(count * (columns / format.run));
     packed_.resize(count * row_bytes);
     TRY(codes_.codes(row, rows_));
     TRY(codes_.scales(row, scales_));
-    const std::byte* code = rows_.data();
-    std::byte* to = packed_.data();
-    for (std::uint64_t block = 0; block < count * blocks; ++block) {
-      to = std::copy_n(scales_.data() + block * runs, runs, to);
-      for (std::uint64_t part = 0; part < runs; ++part, code += run) {
-        for (std::uint64_t i = 0; i < run / 2; ++i) {
-          *to++ = (code[i] & std::byte{15}) | (code[i + run / 2] & std::byte{15}) << 4;
-        }
-      }
-    }
+    block::join_float4_blocks(format, rows_.data(), scales_.data(), count * blocks, packed_.data());
     copy_part(packed_, row * row_bytes, offset, out);
     row += count;
   }

@@ -10,9 +10,6 @@
 
 namespace tensorcast::quantized {
 
-// Of swizzled scales.
-inline constexpr std::uint64_t tile_rows = 128, tile_columns = 4, tile_bytes = tile_rows * tile_columns;
-
 // Element codes and scales of a layer before they are packed. Rows are counted over all matrices.
 class LayerCodes {
  public:
@@ -57,6 +54,8 @@ class LayerPacker {
 
 // Packs whole rows of codes, of `columns` codes each, as `coding` has them: bytes, low_nibble_first, high_nibble_first,
 // and stream in rows of whole words of `word_bits`. Integers that are not signed get coding.offset added.
+void unpack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
+                 std::span<std::byte> codes);
 void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
                std::span<std::byte> out);
 // Bytes of a packed row.

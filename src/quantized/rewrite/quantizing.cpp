@@ -164,7 +164,6 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
     : quantizer_(std::move(quantizer)),
       numbers_(quantizing.numbers),
       compute_(quantizing.compute()),
-      symmetric_(quantizing.options.symmetric),
       content_(content),
       read_(std::move(read)),
       maximum_(std::move(maximum)),
@@ -177,7 +176,7 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
   if (quantizer_.layout().scales_dtype == DType::undefined) return;
   if (scales > most_kept_bytes / (scale_bytes_ + 1)) return;
   all_scales_.resize(scales * scale_bytes_);
-  if (!symmetric_) all_zeros_.resize(scales);
+  if (quantizer_.has_zero_points()) all_zeros_.resize(scales);
 }
 
 Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quantizing, const LayerContent& content,
@@ -219,9 +218,8 @@ Result<void> NumberCodes::prepare() {
   if (prepared_) return {};
   if (quantizer_.needs_maximum()) {
     quantizer_.set_maximum(TRY(maximum_()));
-    is_zero_ = quantizer_.maximum_is_zero();
-  } else if (quantizer_.has_unit_scales_of_zeros()) {
-    is_zero_ = TRY(all_zero());
+  } else if (quantizer_.marks_zeros() && TRY(all_zero())) {
+    quantizer_.set_maximum(0.0F);
   }
   prepared_ = true;
   return {};
@@ -250,49 +248,16 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
   const std::uint64_t count = std::min(most, last - begin);
   TRY(read_rows(begin, count));
-  codes_.resize(count * quantizer_.codes_row_bytes());
-  const bool has_scales = scale_bytes_ != 0 && quantizer_.layout().scales_dtype != DType::undefined;
-  const std::uint64_t scales_begin = quantizer_.scales_before(begin);
-  const std::uint64_t scales = begin + count == rows_ ? content_.grid_rows() * content_.grid_columns() - scales_begin
-                                                      : quantizer_.scales_before(begin + count) - scales_begin;
-  scales_.resize(has_scales ? std::max<std::uint64_t>(scales, 1) * scale_bytes_ : 0);
-  zeros_.resize(symmetric_ ? 0 : scales);
-  const block::QuantizedRows out{.codes = codes_.data(),
-                                 .scales = scales_.data(),
-                                 .zero_points = symmetric_ ? nullptr : reinterpret_cast<std::int8_t*>(zeros_.data())};
-  TRY(quantizer_.run(begin, count, source_.data(), out, execution_));
+  TRY(quantizer_.run(begin, count, source_.data(), window_, execution_));
   window_begin_ = begin;
   window_end_ = begin + count;
-  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
   if (begin == kept_rows_ && content_.block_rows != 0 && !all_scales_.empty()) {
-    std::ranges::copy(scales_, all_scales_.begin() + static_cast<std::ptrdiff_t>(scales_begin * scale_bytes_));
-    if (!symmetric_) std::ranges::copy(zeros_, all_zeros_.begin() + static_cast<std::ptrdiff_t>(scales_begin));
+    const auto at = static_cast<std::ptrdiff_t>(quantizer_.scales_before(begin));
+    std::ranges::copy(window_.scales, all_scales_.begin() + at * static_cast<std::ptrdiff_t>(scale_bytes_));
+    if (!all_zeros_.empty()) std::ranges::copy(window_.zero_points, all_zeros_.begin() + at);
     kept_rows_ = window_end_;
   }
-  return meter_ ? measure_window() : Result<void>();
-}
-
-Result<void> NumberCodes::measure_window() {
-  const QuantizedTensor& layout = quantizer_.layout();
-  const std::uint64_t rows = window_end_ - window_begin_;
-  if (content_.block_rows == 0 && !scales_.empty()) {
-    quantizer_.put_tensor_scale(scales_);
-    if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(scales_);
-  }
-  const auto size = [](std::uint64_t number) { return static_cast<std::int64_t>(number); };
-  const Shape codes{size(rows), size(codes_.size() / storage_bytes(layout.codes_dtype, 1) / rows)};
-  const Shape grid{size(scale_bytes_ == 0 ? 0 : scales_.size() / scale_bytes_)};
-  BlockTensor made{.coding = layout.coding,
-                   .shape = Shape{size(rows), size(content_.columns())},
-                   .block_rows = layout.block_rows,
-                   .block_columns = layout.block_columns,
-                   .codes = {layout.codes_dtype, codes, codes_}};
-  if (!scales_.empty()) made.scales = {layout.scales_dtype, grid, scales_};
-  if (layout.global_scale) {
-    made.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*layout.global_scale, 1))};
-  }
-  if (!zeros_.empty()) made.zero_points = {DType::int8, grid, zeros_};
-  return meter_->add(window_begin_, rows, source_, made, execution_);
+  return meter_ ? meter_->add(begin, count, source_, window_.tensor(), execution_) : Result<void>();
 }
 
 std::optional<QuantizedLoss> NumberCodes::loss() const {
@@ -301,14 +266,11 @@ std::optional<QuantizedLoss> NumberCodes::loss() const {
 
 Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
   const std::uint64_t columns = content_.columns(), row_bytes = quantizer_.codes_row_bytes();
-  const bool offset = quantizer_.layout().coding.element == DType::uint8;  // stored with 8 added
   for (std::uint64_t done = 0; done < out.size(); done += columns) {
     const std::uint64_t row = first_row + done / columns;
     TRY(quantize_around(row));
-    const std::span<std::uint8_t> codes(reinterpret_cast<std::uint8_t*>(out.data() + done), columns);
-    block::unpack_stream(content_.bits, codes_.data() + (row - window_begin_) * row_bytes, codes);
-    if (!offset) continue;
-    for (std::uint8_t& code : codes) code ^= 8;
+    block::unpack_codes(window_.coding, window_.codes.data() + (row - window_begin_) * row_bytes,
+                        {reinterpret_cast<std::uint8_t*>(out.data() + done), columns});
   }
   return {};
 }
@@ -322,8 +284,8 @@ Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std
   while (!out.empty()) {
     TRY(quantize_around(offset / row_bytes));
     const std::uint64_t at = offset - window_begin_ * row_bytes;
-    const std::uint64_t bytes = std::min<std::uint64_t>(out.size(), codes_.size() - at);
-    std::memcpy(out.data(), codes_.data() + at, bytes);
+    const std::uint64_t bytes = std::min<std::uint64_t>(out.size(), window_.codes.size() - at);
+    std::memcpy(out.data(), window_.codes.data() + at, bytes);
     out = out.subspan(bytes);
     offset += bytes;
   }
@@ -335,18 +297,20 @@ std::uint64_t NumberCodes::row_of_grid(std::uint64_t grid_row) const noexcept {
   return grid_row / bands * matrix_rows_ + grid_row % bands * band_;
 }
 
-Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, const std::vector<std::byte>& window,
-                                    const std::vector<std::byte>& all, std::span<std::byte> out) {
+Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
+                                    std::span<std::byte> out) {
   const std::uint64_t columns = content_.grid_columns(), bytes = columns * item;
   for (std::uint64_t done = 0; done < out.size(); done += bytes) {
     const std::uint64_t grid_row = first_row + done / bytes, row = row_of_grid(grid_row);
     if (row < kept_rows_) {
-      std::memcpy(out.data() + done, all.data() + grid_row * bytes, bytes);
+      const std::byte* const all = are_zero_points ? std::as_bytes(std::span(all_zeros_)).data() : all_scales_.data();
+      std::memcpy(out.data() + done, all + grid_row * bytes, bytes);
       continue;
     }
     TRY(quantize_around(row));
-    const std::uint64_t begin = quantizer_.scales_before(window_begin_) * item;
-    std::memcpy(out.data() + done, window.data() + (grid_row * bytes - begin), bytes);
+    const std::byte* const window =
+        are_zero_points ? std::as_bytes(std::span(window_.zero_points)).data() : window_.scales.data();
+    std::memcpy(out.data() + done, window + (grid_row * bytes - quantizer_.scales_before(window_begin_) * item), bytes);
   }
   return {};
 }
@@ -357,15 +321,14 @@ Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> o
     quantizer_.set_unit_scales(out);
     return {};
   }
-  if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, scales_, all_scales_, out);
+  if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, false, out);
   TRY(prepare());
-  quantizer_.put_tensor_scale(out);
-  if (is_zero_ && quantizer_.has_unit_scales_of_zeros()) quantizer_.set_unit_scales(out);
+  TRY(quantizer_.run(0, 0, nullptr, block::QuantizedRows{.scales = out.data()}, execution_));
   return {};
 }
 
 Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
-  if (content_.columns() != 0) return copy_grid(first_row, 1, zeros_, all_zeros_, out);
+  if (content_.columns() != 0) return copy_grid(first_row, 1, true, out);
   std::ranges::fill(out, std::byte{0});
   return {};
 }

@@ -99,27 +99,25 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
   // Quantizes the rows around `row`, unless they are at hand.
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
-  // Measures the rows at hand.
-  [[nodiscard]] Result<void> measure_window();
   [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
   // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
-  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item,
-                                       const std::vector<std::byte>& window, const std::vector<std::byte>& all,
+  [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                        std::span<std::byte> out);
 
   block::Quantizer quantizer_;
   DType numbers_, compute_;
-  bool symmetric_;
   LayerContent content_;
   ReadNumbers read_;
   std::function<Result<float>()> maximum_;
   Execution execution_;
   std::uint64_t rows_, matrix_rows_, band_, scale_bytes_;
-  bool prepared_ = false, is_zero_ = false;
+  bool prepared_ = false;
   std::uint64_t window_begin_ = 0, window_end_ = 0;  // rows at hand
-  std::vector<std::byte> source_, codes_, scales_, zeros_;
+  std::vector<std::byte> source_;
+  QuantizedTensor window_;
   std::uint64_t kept_rows_ = 0;  // whose scales are in the following
-  std::vector<std::byte> all_scales_, all_zeros_;
+  std::vector<std::byte> all_scales_;
+  std::vector<std::int8_t> all_zeros_;
   std::optional<LossMeter> meter_;
 };
 

@@ -63,16 +63,15 @@ class QuantizingPlanner {
     RespelledLayer& plan = plan_.layers[weight.layer];
     PlannedWeight planned =
         TRY(plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4_));
+    plan.writer = writer_;
     plan.becomes = std::move(planned.becomes);
-    plan.content = plan.becomes;
     plan.recipe = planned.quantizer.layout().recipe->recipe;
     plan.choice = weight.choice;
-    plan.written = std::move(planned.written);
     const bool is_scaled = planned.quantizer.needs_maximum();
     if (is_scaled) scaled_.push_back(weight.layer);
     plan.passes = is_scaled ? 2 : 1;
     plan.quantizing = std::move(planned.quantizing);
-    plan.sources.assign(plan.written.tensors.size(), found_.layers[weight.layer].codes());
+    plan.sources.assign(planned.written.tensors.size(), found_.layers[weight.layer].codes());
     return {};
   }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "dtype/ceil_div.hpp"
+#include "block/scale_tiles.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -18,13 +18,11 @@ namespace {
 
 constexpr int e8m0_bias = 127;
 
-GgufBlockSize gguf_block(const std::string& scheme) {
-  if (scheme == "mxfp4") return block_size(GgufBlock::mxfp4);
-  return scheme == "nvfp4" ? block_size(GgufBlock::nvfp4) : GgufBlockSize{};
+// ggml's block of a scheme whose elements and scales lie in it as such; null: there is none.
+const block::GgufRow* float4_block(const std::string& scheme) {
+  const BlockFormat* format = find_block_format(scheme, "gguf");
+  return format != nullptr && block::is_float4(format->coding.gguf) ? &block::row(format->coding.gguf) : nullptr;
 }
-
-// Scales inside of a block, and elements of each.
-std::uint64_t runs_of(const std::string& scheme) { return scheme == "nvfp4" ? 4 : 1; }
 
 std::string_view order_of(Packing packing) {
   switch (packing) {
@@ -63,21 +61,24 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   content.block_columns = layer.block_columns;
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
-  const bool gguf = coding.packing == Packing::gguf;
+  const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
   const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
   const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
                      layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
-  if ((!in_rows && !(gguf && gguf_block(layer.scheme).bytes != 0)) || other || coding.times_inverse_127) {
+  if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                              in_rows ? "decoded with more than scales" : order_of(coding.packing))));
   }
   if (coding.transposed) std::swap(content.shape[content.shape.size() - 1], content.shape[content.shape.size() - 2]);
-  if (gguf) {
+  if (gguf != nullptr) {
+    if (content.columns() % static_cast<std::uint64_t>(gguf->size.elements) != 0) {
+      return of_tensor(layer.name, unsupported("its rows, in the shape of comfy.gguf.orig_shape, are no whole blocks"));
+    }
     content.element = Element::e2m1;
     content.bits = 4;
-    content.block_columns = static_cast<std::int64_t>(gguf_block(layer.scheme).elements / runs_of(layer.scheme));
+    content.block_columns = gguf->run;
     content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
@@ -114,16 +115,16 @@ Result<void> RespelledCodes::check() {
   const formats::TensorInfo& codes = reader_.info(0);
   scales_ = reader_.find(PartRole::scales);
   if (coding.packing == Packing::gguf) {
-    const GgufBlockSize size = gguf_block(content_.scheme);
-    if (size.bytes == 0 || content_.columns() % size.elements != 0) return reader_.wrong(0, "its blocks are not whole");
-    row_bytes_ = content_.columns() / size.elements * size.bytes;
+    gguf_ = float4_block(content_.scheme);
+    if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
+      return reader_.wrong(0, "its blocks are not whole");
+    }
+    row_bytes_ = content_.columns() / gguf_->size.elements * gguf_->size.bytes;
   } else {
-    const int word = coding.packing == Packing::stream ? bit_width(codes.dtype) : 8;
-    row_bytes_ = packed_row_bytes(coding, word, content_.columns());
+    row_bytes_ = packed_row_bytes(coding, bit_width(codes.dtype), content_.columns());
     if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
     const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
-    const std::uint64_t wanted =
-        coding.swizzled ? ceil_div(rows, tile_rows) * ceil_div(columns, tile_columns) * tile_bytes : rows * columns;
+    const std::uint64_t wanted = coding.swizzled ? block::scales_in_tiles(rows, columns) : rows * columns;
     const formats::TensorInfo& scales = reader_.info(scales_);
     if (scales.count != wanted || scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales))) {
       return reader_.wrong(scales_, fmt::format("it has {} elements, and its weight needs {}", scales.count, wanted));
@@ -163,36 +164,10 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
   const Coding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
   TRY(read_blocks(first_row, rows));
-  constexpr std::byte low{15};
-  if (coding.packing == Packing::bytes) {
-    std::ranges::copy(buffer_, out.begin());
-  } else if (coding.packing == Packing::gguf) {
-    const std::uint64_t runs = runs_of(content_.scheme), half = content_.scheme == "nvfp4" ? 8 : 16;
-    const std::byte* from = buffer_.data();
-    for (std::byte* to = out.data(); to != out.data() + out.size();) {
-      from += runs;
-      for (std::uint64_t run = 0; run < runs; ++run, from += half, to += 2 * half) {
-        for (std::uint64_t i = 0; i < half; ++i) {
-          to[i] = from[i] & low;
-          to[i + half] = from[i] >> 4;
-        }
-      }
-    }
-  } else if (coding.packing == Packing::stream) {
-    const auto mask = (1u << coding.bits) - 1;
-    const unsigned added =
-        coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
-    for (std::uint64_t i = 0; i < out.size(); ++i) {
-      const std::byte* row = buffer_.data() + i / columns * row_bytes_;
-      const unsigned code = code_at(row, i % columns * static_cast<std::uint64_t>(coding.bits), coding.bits);
-      out[i] = static_cast<std::byte>((code - added) & mask);
-    }
+  if (gguf_ != nullptr) {
+    block::split_float4_blocks(*gguf_, buffer_, out.data(), nullptr);
   } else {
-    const bool high = coding.packing == Packing::high_nibble_first;
-    for (std::uint64_t i = 0; i < out.size(); ++i) {
-      const std::byte pair = buffer_[i / columns * row_bytes_ + i % columns / 2];
-      out[i] = (i % columns % 2 != 0) != high ? pair >> 4 : pair & low;
-    }
+    unpack_rows(coding, bit_width(reader_.info(0).dtype), columns, buffer_, out);
   }
   return {};
 }
@@ -202,14 +177,11 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
   const Coding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.grid_columns();
   if (coding.packing == Packing::gguf) {
-    const std::uint64_t runs = runs_of(content_.scheme), size = gguf_block(content_.scheme).bytes;
     TRY(read_blocks(first_row, out.size() / columns));
-    for (std::uint64_t i = 0; i < out.size(); ++i) {
-      std::byte scale = buffer_[i / runs * size + i % runs];
-      // ggml reads no sign, and takes the code of NaN for 0.
-      if (content_.scheme == "nvfp4") scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
-      out[i] = scale;
-    }
+    block::split_float4_blocks(*gguf_, buffer_, nullptr, out.data());
+    if (content_.scales != DType::float8_e4m3fn) return {};
+    // ggml reads no sign, and takes the code of NaN for 0.
+    for (std::byte& scale : out) scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
     return {};
   }
   if (coding.swizzled) return scales_of_tiles(first_row, out);
@@ -218,15 +190,12 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
 }
 
 Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), across = ceil_div(columns, tile_columns);
-  const std::uint64_t rows = out.size() / columns, first_band = first_row / tile_rows;
-  const std::uint64_t bands = ceil_div(first_row + rows, tile_rows) - first_band;
-  buffer_.resize(bands * across * tile_bytes);
-  TRY(reader_.bytes(scales_, first_band * across * tile_bytes, buffer_));
+  const std::uint64_t columns = content_.grid_columns(), rows = out.size() / columns;
+  const std::uint64_t begin = first_row / block::tile_rows * block::tile_rows;  // a row of tiles
+  buffer_.resize(block::scales_in_tiles(first_row + rows - begin, columns));
+  TRY(reader_.bytes(scales_, block::scales_in_tiles(begin, columns), buffer_));
   for (std::uint64_t i = 0; i < out.size(); ++i) {
-    const std::uint64_t row = first_row + i / columns - first_band * tile_rows, column = i % columns;
-    const std::uint64_t tile = row / tile_rows * across + column / tile_columns, inside = row % tile_rows;
-    out[i] = buffer_[tile * tile_bytes + inside % 32 * 16 + inside / 32 * tile_columns + column % tile_columns];
+    out[i] = buffer_[block::place_in_tiles(first_row - begin + i / columns, i % columns, columns)];
   }
   return {};
 }

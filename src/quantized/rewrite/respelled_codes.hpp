@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "block/gguf_block.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 
@@ -46,7 +47,8 @@ class RespelledCodes final : public LayerCodes {
   LayerContent content_;
   ScaleChange change_;
   std::size_t scales_ = no_part;
-  std::uint64_t row_bytes_ = 0;  // of codes
+  const block::GgufRow* gguf_ = nullptr;  // of the codes; null: they are no blocks of ggml
+  std::uint64_t row_bytes_ = 0;           // of codes
   std::vector<std::byte> buffer_, stored_;
 };
 

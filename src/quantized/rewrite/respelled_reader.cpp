@@ -10,8 +10,7 @@
 namespace tensorcast::quantized {
 
 std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
-                                 std::size_t tensor) {
-  formats::TensorInfo info = layer->written.tensors[tensor].info;
+                                 formats::TensorInfo info, std::size_t tensor) {
   const auto [place, is_new] = places_.emplace(layer.get(), layers_.size());
   if (is_new) {
     layers_.push_back(std::make_shared<const RespelledSource>(
@@ -47,7 +46,8 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_.reset();
     TRY(open(entry.layer));
     opened_ = source;
-    packer_ = std::make_unique<LayerPacker>(layer.becomes, layer.written, *codes_);
+    written_ = layer.written();
+    packer_ = std::make_unique<LayerPacker>(layer.becomes, written_, *codes_);
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
@@ -70,7 +70,7 @@ Result<void> RespelledReader::open(std::size_t index) {
   }
   LayerParts parts = parts_of(inner_, source->layer);
   codes_ = TRY(RespelledCodes::create(PartReader(source->layer, std::move(parts.infos), std::move(parts.read)),
-                                      layer.content, layer.change));
+                                      *layer.content, layer.change));
   return {};
 }
 

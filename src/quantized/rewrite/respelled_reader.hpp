@@ -34,10 +34,10 @@ class RespelledReader final : public formats::Reader {
   // Of layers that `load` makes.
   RespelledReader(formats::Reader& inner, const Execution& execution, LoadLayer load)
       : inner_(inner), execution_(execution), tensors_(inner.tensors()), load_(std::move(load)) {}
-  // Adds a written tensor of a layer; returns its index. Parts of `source` are tensors of `inner`, as are those of
-  // `siblings`.
+  // Adds a written tensor of a layer, RespelledLayer::written(); returns its index. Parts of `source` are tensors of
+  // `inner`, as are those of `siblings`.
   std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
-                  std::size_t tensor);
+                  formats::TensorInfo info, std::size_t tensor);
   // Adds a tensor of a layer that is loaded.
   std::size_t add(formats::TensorInfo info, std::size_t layer, std::size_t tensor);
 
@@ -94,6 +94,7 @@ class RespelledReader final : public formats::Reader {
   NumberCodes* measured_ = nullptr;  // codes_, if they are measured
   bool measures_ = false;
   std::map<std::size_t, QuantizedLoss> losses_;  // of layers
+  WrittenLayer written_;                         // of packer_
   std::unique_ptr<LayerPacker> packer_;
 };
 

@@ -84,7 +84,7 @@ class RespellingPlanner {
     std::vector<formats::TensorInfo> parts;
     for (const Part& part : layer.parts) parts.push_back(tensors_[part.tensor]);
     LayerContent content = TRY(content_of(layer, parts));
-    plan.content = content;
+    plan.content = std::make_shared<const LayerContent>(content);
     plan.becomes = std::move(content);
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
     plan.becomes.dynamic_activations = dynamic_;
@@ -93,13 +93,14 @@ class RespellingPlanner {
     TRY(change_scales(layer, plan, globals));
     const std::size_t input_scale = find_input_scale(layer);
     if (input_scale != SIZE_MAX) plan.becomes.input_scale = input_kind(layer);
-    plan.written = spell(*writer_, plan.becomes);
-    if (!plan.written.ok()) return refused(plan.written.refusal, layer.name);
+    plan.writer = writer_;
+    const WrittenLayer written = plan.written();
+    if (!written.ok()) return refused(written.refusal, layer.name);
     for (const Part& part : layer.parts) {
       if (part.tensor != input_scale && stays_as_it_is(part.role, tensors_[part.tensor].name))
         plan.kept.push_back(part.tensor);
     }
-    return fill_constants(layer, plan, globals, input_scale);
+    return fill_constants(layer, written, plan, globals, input_scale);
   }
 
   Result<void> read_globals(const Layer& layer, std::vector<float>& globals) {
@@ -129,7 +130,7 @@ class RespellingPlanner {
     } else {
       return check_ggml(layer, plan);
     }
-    const ScaleSource source{.reader = reader_, .layer = layer, .content = plan.content};
+    const ScaleSource source{.reader = reader_, .layer = layer, .content = *plan.content};
     if (plan.change.kind == ScaleChange::Kind::to_nvfp4) {
       int exponent = TRY(exponent_for_nvfp4(source));
       plan.change.exponents = {exponent};
@@ -143,7 +144,7 @@ class RespellingPlanner {
     }
     if (globals.empty()) globals = {1.0F};
     for (const float global : globals) {
-      const float factor = plan.content.global == GlobalScale::divisor ? 1.0F / global : global;
+      const float factor = plan.content->global == GlobalScale::divisor ? 1.0F / global : global;
       int exponent = 0;
       if (std::frexp(factor, &exponent) != 0.5F) {
         return refused("its scale of the whole tensor is no power of two, as MXFP4 needs", layer.name);
@@ -160,8 +161,8 @@ class RespellingPlanner {
 
   // ggml reads no sign of a scale, and takes NaN for 0.
   Result<void> check_ggml(const Layer& layer, const RespelledLayer& plan) {
-    if (writer_->name != std::string_view("gguf") || plan.content.scheme != "nvfp4") return {};
-    return check_positive(ScaleSource{.reader = reader_, .layer = layer, .content = plan.content});
+    if (writer_->name != std::string_view("gguf") || plan.content->scheme != "nvfp4") return {};
+    return check_positive(ScaleSource{.reader = reader_, .layer = layer, .content = *plan.content});
   }
 
   [[nodiscard]] bool spells(const char* scheme) const {
@@ -189,34 +190,36 @@ class RespellingPlanner {
     return divides ? GlobalScale::divisor : GlobalScale::factor;
   }
 
-  Result<void> fill_constants(const Layer& layer, RespelledLayer& plan, const std::vector<float>& globals,
-                              std::size_t input_scale) {
-    const bool divides = plan.written.layer.coding.global == GlobalScale::divisor;
-    for (WrittenTensor& tensor : plan.written.tensors) {
+  Result<void> fill_constants(const Layer& layer, const WrittenLayer& written, RespelledLayer& plan,
+                              const std::vector<float>& globals, std::size_t input_scale) {
+    const bool divides = written.layer.coding.global == GlobalScale::divisor;
+    for (std::size_t i = 0; i < written.tensors.size(); ++i) {
+      const WrittenTensor& tensor = written.tensors[i];
+      std::vector<std::byte> constant;
       std::size_t source = layer.find(tensor.role);
       if (tensor.role == PartRole::global_scale) {
         // A layer of ggml or MLX may have none.
         std::vector<float> numbers = globals.empty() ? std::vector<float>(tensor.info.count, 1.0F) : globals;
-        const bool was = plan.change.kind == ScaleChange::Kind::none && plan.content.global == GlobalScale::divisor;
+        const bool was = plan.change.kind == ScaleChange::Kind::none && plan.content->global == GlobalScale::divisor;
         const bool judged = plan.change.kind == ScaleChange::Kind::none;
         if (was != divides && !invert(numbers, layer.name, judged, divides)) return refused(no_reciprocal, layer.name);
-        tensor.constant = bytes_of(numbers);
+        constant = bytes_of(numbers);
       } else if (tensor.role == PartRole::activations) {
         source = input_scale;
         std::vector<float> numbers;
         TRY(read_floats(input_scale, numbers));
         const bool was = plan.becomes.input_scale == GlobalScale::divisor;
-        const bool becomes =
-            plan.written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
+        const bool becomes = written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
         const std::string& name = tensors_[input_scale].name;
         if (was != becomes && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);
-        tensor.constant = bytes_of(numbers);
+        constant = bytes_of(numbers);
       }
-      if (tensor.constant.size() != tensor.info.bytes && !tensor.constant.empty()) {
+      if (constant.size() != tensor.info.bytes && !constant.empty()) {
         return refused(fmt::format("it has {} scales of whole matrices, and the spelling has {}",
-                                   tensor.constant.size() / sizeof(float), tensor.info.count),
+                                   constant.size() / sizeof(float), tensor.info.count),
                        layer.name);
       }
+      if (!constant.empty()) plan.constants.emplace(i, std::move(constant));
       plan.sources.push_back(source == SIZE_MAX ? layer.codes() : source);
     }
     if (request_.exact && !inexact_.empty()) {
@@ -278,6 +281,12 @@ class RespellingPlanner {
 
 }  // namespace
 
+WrittenLayer RespelledLayer::written() const {
+  WrittenLayer made = spell(*writer, becomes);
+  for (const auto& [place, bytes] : constants) made.tensors[place].constant = bytes;
+  return made;
+}
+
 Result<const SpellingWriter*> writer_named(const std::string& spelling) {
   if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
   std::vector<std::string_view> names;
@@ -291,9 +300,10 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
                               const std::function<bool(const std::string&)>& writes, WrittenModel model) {
   bool has_powers = false, has_others = false;  // scales of fp8-block
   for (const RespelledLayer& layer : plan.layers) {
-    if (layer.written.tensors.empty()) continue;
-    model.layers.push_back(&layer.written);
-    if (layer.content.scheme != "fp8-block") continue;
+    if (!layer.changes()) continue;
+    model.layers.push_back(layer.written().layer);
+    const std::string& scheme = layer.content == nullptr ? layer.becomes.scheme : layer.content->scheme;
+    if (scheme != "fp8-block") continue;
     const bool has_power = layer.quantizing && layer.quantizing->options.power_of_two_scales;
     has_powers = has_powers || has_power;
     has_others = has_others || !has_power;
@@ -313,7 +323,7 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
   }
   // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
   const bool has_head = std::ranges::any_of(
-      model.layers, [](const WrittenLayer* written) { return module_of(written->layer.name).ends_with("lm_head"); });
+      model.layers, [](const Layer& written) { return module_of(written.name).ends_with("lm_head"); });
   const bool listed = std::ranges::find(model.unquantized, "lm_head") != model.unquantized.end();
   if (!has_head && !listed) model.unquantized.emplace_back("lm_head");
   return describe(writer, model);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,23 +18,29 @@
 namespace tensorcast::quantized {
 
 struct RespelledLayer {
+  const SpellingWriter* writer = nullptr;  // null: the layer does not change
   // Its numbers are quantized, whatever it was; none: its codes stay.
   std::optional<Quantizing> quantizing;
-  std::string recipe;                 // its name, also if it is the default
-  std::string choice;                 // as TensorOutcome
-  int passes = 0;                     // as TensorOutcome
-  std::vector<std::size_t> siblings;  // layers that share its tensor scale, indices into FoundLayers::layers
-  LayerContent content;               // as it was, if its codes stay
-  LayerContent becomes;               // what is written: other scales if they change
+  std::string recipe;                           // its name, also if it is the default
+  std::string choice;                           // as TensorOutcome
+  int passes = 0;                               // as TensorOutcome
+  std::vector<std::size_t> siblings;            // layers that share its tensor scale, indices into FoundLayers::layers
+  std::shared_ptr<const LayerContent> content;  // as it was, if its codes stay
+  LayerContent becomes;                         // what is written: other scales if they change
   ScaleChange change;
-  WrittenLayer written;              // scales of whole tensors are constants
+  // The bytes of tensors of written() that `becomes` does not give: scales of whole tensors, by their places.
+  std::map<std::size_t, std::vector<std::byte>> constants;
   std::vector<std::size_t> sources;  // of each written tensor: the tensor that it comes from, or the codes
   std::vector<std::size_t> kept;     // tensors of the layer that stay as they are: pre_quant_scale
+
+  [[nodiscard]] bool changes() const noexcept { return writer != nullptr; }
+  // What is written. Made at each call, as that of all layers of a model takes much memory. Precondition: changes().
+  [[nodiscard]] WrittenLayer written() const;
 };
 
 struct Respelling {
   std::string spelling;                // "": nothing is respelled
-  std::vector<RespelledLayer> layers;  // as FoundLayers::layers; those that do not change have no tensors
+  std::vector<RespelledLayer> layers;  // as FoundLayers::layers
   WrittenConfig config;
   std::vector<std::string> warnings;
 

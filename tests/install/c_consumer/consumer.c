@@ -20,6 +20,66 @@ static void check(int holds, const char* what) {
   }
 }
 
+static void use_prepared_casts(void) {
+  const float source[2] = {1.5f, -0.0f};
+  const unsigned short halves[2] = {0x3e00, 0x8000};
+  unsigned short out[2] = {0, 0};
+  tc_prepared_cast prepared = TC_PREPARED_CAST_INIT;
+
+  check(tc_run_prepared(&prepared, source, out, 2) == TC_INVALID_ARGUMENT, "a cast that was not prepared");
+  check(tc_prepare_cast(TC_FLOAT32, TC_FLOAT16, NULL, &prepared) == TC_OK, "prepare a cast");
+  check(tc_run_prepared(&prepared, source, out, 2) == TC_OK && memcmp(out, halves, sizeof out) == 0, "run it");
+  check(tc_prepare_cast(TC_FLOAT32, (tc_dtype)99, NULL, &prepared) == TC_INVALID_ARGUMENT, "prepare an unknown type");
+  check(tc_run_prepared(&prepared, source, out, 2) == TC_OK, "which leaves the struct as it was");
+}
+
+/* Rows of a weight, one at a time, into the caller's memory and back. */
+static void use_rows(void) {
+  const int64_t shape[2] = {2, 32}, row_shape[2] = {1, 32};
+  float row[32], back[64];
+  unsigned char codes[68];
+  tc_array rows = TC_ARRAY_INIT;
+  tc_quantized_layout layout = TC_QUANTIZED_LAYOUT_INIT;
+  tc_quantized_buffers buffers = TC_QUANTIZED_BUFFERS_INIT;
+  tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+  tc_block_tensor weight = TC_BLOCK_TENSOR_INIT;
+  tc_prepared_dequantize* prepared = NULL;
+  int64_t i, code_shape[2];
+
+  options.to_gguf = 1;
+  check(tc_quantized_sizes("q8_0", shape, 2, &options, &layout) == TC_OK && layout.codes_bytes == sizeof codes &&
+            layout.codes_row_bytes == 34 && layout.scales_bytes == 0 && layout.rows == 2,
+        "sizes of a quantized weight");
+  buffers.codes = codes;
+  buffers.codes_bytes = sizeof codes;
+  rows.data = row;
+  rows.shape = row_shape;
+  rows.rank = 2;
+  rows.dtype = TC_FLOAT32;
+  for (i = 0; i < 2; ++i) {
+    size_t column;
+    for (column = 0; column < 32; ++column) row[column] = (float)(127 * (i + 1) * (column == 31 ? 1 : -1));
+    check(tc_quantize_rows("q8_0", &rows, i, &buffers, &options) == TC_OK, "quantize a row");
+  }
+  buffers.codes_bytes = sizeof codes - 1;
+  check(tc_quantize_rows("q8_0", &rows, 0, &buffers, &options) == TC_INVALID_ARGUMENT, "a short buffer of codes");
+
+  weight.scheme = "q8_0";
+  weight.shape = shape;
+  weight.rank = 2;
+  code_shape[0] = 2;
+  code_shape[1] = 34;
+  weight.codes.data = codes;
+  weight.codes.shape = code_shape;
+  weight.codes.rank = 2;
+  weight.codes.dtype = TC_UINT8;
+  check(tc_prepare_dequantize(&weight, TC_FLOAT32, NULL, &prepared) == TC_OK, "prepare rows");
+  check(tc_dequantize_rows(prepared, NULL, 0, 2, back) == TC_OK && back[0] == -127 && back[63] == 254, "decode them");
+  check(tc_dequantize_rows(prepared, codes + 34, 1, 1, back) == TC_OK && back[31] == 254, "decode codes elsewhere");
+  check(tc_dequantize_rows(prepared, NULL, 1, 2, back) == TC_INVALID_ARGUMENT, "rows beyond the last");
+  tc_prepared_dequantize_free(prepared);
+}
+
 #ifdef WITH_FILES
 static tc_status read_bytes(void* context, uint64_t offset, void* dst, size_t bytes) {
   memcpy(dst, (const char*)context + offset, bytes);
@@ -118,6 +178,8 @@ int main(void) {
     check(tc_dequantize(&weight, 0, 1, numbers, 1, NULL) == TC_INVALID_ARGUMENT, "no such scheme");
   }
 
+  use_prepared_casts();
+  use_rows();
 #ifdef WITH_FILES
   use_files();
 #endif

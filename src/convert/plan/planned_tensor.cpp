@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan says of its tensors.
+#include "convert/plan/file_plan.hpp"
+
+namespace tensorcast::file_conversion {
+
+std::vector<const PlannedTensor*> Plan::in_layout() const {
+  std::vector<const PlannedTensor*> ordered;
+  for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
+  return ordered;
+}
+
+std::uint64_t Plan::bytes_in() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : tensors) bytes += tensor.bytes_in;
+  return bytes;
+}
+
+std::uint64_t Plan::bytes_out() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : tensors) bytes += tensor.target.bytes;
+  return bytes;
+}
+
+CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
+  CastOptions options = settings.options;
+  options.scale = tensor.scale;
+  return options;
+}
+
+TensorOutcome planned_outcome(const PlannedTensor& tensor) {
+  static const NewWeight none;
+  const bool quantizes = tensor.weight != nullptr;
+  const NewWeight& weight = quantizes ? *tensor.weight : none;
+  return {.name = tensor.name(),
+          .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
+          .from = quantizes ? weight.type : tensor.from,
+          .to = tensor.target.dtype,
+          .shape = tensor.target.shape,
+          .bytes_in = quantizes ? weight.bytes : tensor.bytes_in,
+          .bytes_out = tensor.target.bytes,
+          .why = tensor.reason.why,
+          .number = tensor.reason.number,
+          .reason = tensor.reason.text(),
+          .left = tensor.left,
+          .scale = tensor.scale,
+          .scheme = quantizes ? weight.scheme : tensor.scheme,
+          .becomes = weight.becomes,
+          .recipe = weight.recipe,
+          .search = weight.search,
+          .elements = weight.elements,
+          .bits = weight.bits,
+          .choice = weight.choice,
+          .passes = weight.passes};
+}
+
+}  // namespace tensorcast::file_conversion
