@@ -241,11 +241,18 @@ def test_shapes_on_the_meta_device():
 
 @pytest.mark.parametrize("from_, to, options", [("float32", "float8_e4m3fn", {}), ("bfloat16", "float4_e2m1fn", {"scale": 0.1}),
                                                 ("float64", "float32", {}), ("float8_e5m2", "bfloat16", {}),
+                                                ("bfloat16", "float8_e8m0fnu", {}),
                                                 ("float32", "int8", {"out_of_range": "saturate"})], ids=str)  # fmt: skip
 def test_the_compiler_fuses_the_same_bits(from_, to, options):
     x = (torch.randn(64, 128) * 100).to(getattr(torch, from_))
     made = tct.cast_on_device(x, to, fused=True, **options)
     assert torch.equal(made.view(torch.uint8), tct.cast_on_device(x, to, **options).view(torch.uint8))
+
+
+def test_the_compiler_calls_what_it_cannot_fuse():
+    x = torch.randn(64, 128)
+    for changed in (lambda x: tc.cast(x, "float8_e5m2"), lambda x: tct.cast_on_device(x, "int32", out_of_range="error")):
+        assert torch.equal(bits(torch.compile(changed, fullgraph=True)(x)), bits(changed(x)))
 
 
 def test_the_compiler_sees_through_the_operator():
