@@ -21,6 +21,8 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from ._cast._arrays import scale_is_one
+from ._device import _entry, _operator
 from ._interop import _torch_operator
 from ._errors import CastError
 from ._interop._torch import _NAME, type_name
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from ._options import CastOptions, DTypeLike
 
-__all__ = ["cast", "convert_module"]
+__all__ = ["cast", "cast_on_device", "convert_module"]
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
@@ -39,7 +41,7 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
     """Calls ``torch.ops.tensorcast.cast``; ``to`` may be any spelling of a type, also ``torch.bfloat16``.
 
     Args:
-        x: a dense tensor on the CPU.
+        x: a dense tensor on any device.
         to: a type that PyTorch has.
         **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` is a number or a tensor.
 
@@ -50,6 +52,43 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
     if not isinstance(options.get("saturate", True), (bool, int)):  # PyTorch takes None for the default
         raise CastError(f"saturate must be True or False, not {options.get('saturate')!r}")
     return _torch_operator.called(x, type_name(to), **options)
+
+
+def cast_on_device(
+    x: torch.Tensor, to: DTypeLike, *, from_: DTypeLike | None = None, fused: bool = False, **options: Any
+) -> torch.Tensor:
+    """Casts by integer operations and lookups of PyTorch, on the device of ``x``: the bits are the CPU's everywhere.
+
+    :func:`tensorcast.cast` and the operator do this for tensors that are not on the CPU. This function does it for
+    tensors on the CPU, too, and takes and makes codes of types that PyTorch or the device lacks.
+
+    >>> codes = tensorcast.torch.cast_on_device(weight, "float6_e3m2fn", scale=scale[:, None])
+
+    Args:
+        x: a dense tensor.
+        to: any type but strings. The result is of PyTorch's type, or, if PyTorch or the device lacks it, integers that
+            hold its codes: uint8 for 8 bits and fewer, one element a byte.
+        from_: the type of the codes that ``x``, a tensor of integers of that width, holds.
+        fused: compile the operations to one kernel by ``torch.compile``. The first call of each pair of types and options
+            takes seconds.
+        **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` may be a tensor that broadcasts to
+            ``x``, of float64, float32, float16 or bfloat16.
+
+    Nothing waits for the device, unless ``out_of_range="error"`` or ``invalid="error"``: then the call waits once.
+
+    Raises:
+        CastError: as :func:`tensorcast.cast`.
+    """
+    scale = options.pop("scale", 1.0)
+    scales = _entry.given_scales(scale, x.device)
+    if scales is None and not scale_is_one(scale):
+        options["scale"] = float(scale)
+    source = "" if from_ is None else type_name(from_)
+    name = type_name(to)
+    if fused:
+        return _operator.fused(name, source, tuple(sorted(options.items())))(x, scales)
+    result: torch.Tensor = _operator.OPERATOR(x, name, scales, from_=source, **options)
+    return result
 
 
 class _CastWhenRead(nn.Module):

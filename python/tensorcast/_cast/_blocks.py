@@ -36,7 +36,7 @@ def dequantize(
 
     Args:
         codes: as they are stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
-            rows of bytes. gpt-oss: (experts, N, K / 32, 16), or (experts, N, K / 2).
+            rows of bytes. A tensor on a device stays there, for float8, MX, NVFP4 and int8 in plain layouts. gpt-oss: (experts, N, K / 32, 16), or (experts, N, K / 2).
         scales: a number for each block, in the type that is stored (E8M0 and E4M3 also as uint8); ``None`` for GGUF.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"gptq-4"``, ``"nf4"``, ``"q4_k"``;
             :func:`block_formats` lists them.
@@ -60,6 +60,12 @@ def dequantize(
 
     Formulas and sources: docs/blocks.md.
     """
+    if _tensors.is_on_a_device(codes):
+        from .._device import _blocks as on_device
+
+        return on_device.checked_dequantize(
+            codes, scales, scheme, global_scale, (zero_points, biases, group_index, table), block, shape, spelling, dtype
+        )
     spelled = spelling or ("gguf" if scales is None else "")
     made = _core.dequantize(
         _tensors.to_core(codes), _core_of(scales), scheme, spelled, _core_of(global_scale), _core_of(zero_points),

@@ -75,7 +75,8 @@ def quantize(x: Any, scheme: str, **options: Unpack[QuantizeOptions]) -> Quantiz
     >>> q.codes, q.scales, q.global_scale
 
     Args:
-        x: float32, bfloat16 or float16: an array or PyTorch tensor. Its type matters: many tools compute in it.
+        x: float32, bfloat16 or float16: an array or PyTorch tensor. Its type matters: many tools compute in it. A tensor
+            on a device stays there, for the default recipes of MX, ``"nvfp4"``, ``"fp8-channel"`` and ``"fp8-block"``.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"q4_k"``; :func:`schemes` lists them.
         **options: those of :class:`QuantizeOptions`.
 
@@ -90,7 +91,15 @@ def quantize(x: Any, scheme: str, **options: Unpack[QuantizeOptions]) -> Quantiz
     for name in given:
         if name not in DEFAULTS:
             raise unknown_option(name, DEFAULTS)
-    given["importance"] = _importance(given.get("importance"))
+    if _tensors.is_on_a_device(x):
+        from .._device import _weight
+
+        return _weight.quantize(x, scheme, given)
+    return _quantized(x, scheme, given)
+
+
+def _quantized(x: Any, scheme: str, given: dict[str, Any]) -> QuantizedWeight:
+    given = {**given, "importance": _importance(given.get("importance"))}
     weight = _tensors.to_core(x)
     core = _core.quantize(weight, scheme, False, given)
     return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), given.get("compute_dtype") or weight.dtype)

@@ -18,6 +18,11 @@ def is_torch(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def is_on_a_device(x: Any) -> bool:
+    """Reports whether ``x`` is a PyTorch tensor that is not in host memory."""
+    return is_torch(x) and x.device.type not in ("cpu", "meta")
+
+
 def requires_grad(x: Any) -> bool:
     """Reports whether PyTorch records what is done to ``x``."""
     return is_torch(x) and x.requires_grad and sys.modules["torch"].is_grad_enabled()

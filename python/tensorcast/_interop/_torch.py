@@ -134,10 +134,13 @@ def cast_tensor(
     from_name = type_name(x.dtype)
     if x.is_nested:
         raise TypeError("a nested tensor has no shape of its own; cast the tensors of x.unbind()")
-    if is_traced(x):
+    traced = is_traced(x)
+    if x.device.type not in ("cpu", "meta") and not (traced and (out is not None or report)):
+        from .._device import _entry
+
+        return _entry.cast_tensor(x, name, out, copy, order, report, scale, options)
+    if traced:
         return _through_operator(x, name, out, copy, order, report, scale, options)
-    if x.device.type != "cpu":
-        raise on_a_device(x.device)
     if x.layout != torch.strided or x.is_quantized:
         raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
     if x.is_conj() or x.is_neg():

@@ -22,6 +22,7 @@ else:  # importing them takes as long as the rest of the package
 
 _REGISTERED_BY = {
     "torch._dynamo": "tensorcast._interop._torch_traced",
+    "torch._inductor.lowering": "tensorcast._device._inductor",
     "torch.distributed.tensor": "tensorcast._interop._torch_sharding",
     "torch.onnx._internal.exporter._torchlib.ops": "tensorcast._interop._torch_onnx",
 }

@@ -11,6 +11,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 from .. import _core
+from .._device import _tensors as on_device
 from .._errors import CastError
 from .._option_list import DEFAULTS, ONNX_ATTRIBUTES, STRING_OPTIONS
 from ._torch import _NAME, _PAIRS, _PYTORCH, _TORCH_TYPE, cast_elements, may_have_tangents, type_name
@@ -28,7 +29,7 @@ def torch_type(to: str) -> torch.dtype:
 
 def _empty(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The tensor that the operator returns for ``x``, without its elements."""
-    pairs_in, pairs_out = type_name(x.dtype) == _PAIRS, _NAME[dtype] == _PAIRS
+    pairs_in, pairs_out = type_name(x.dtype) == _PAIRS, _NAME.get(dtype) == _PAIRS
     if pairs_in == pairs_out:
         return torch.empty_like(x, dtype=dtype, requires_grad=False)
     shape = list(x.shape)
@@ -70,12 +71,33 @@ _LIBRARY.impl("cast", _cast, "CPU")
 _LIBRARY.impl("cast_scaled", _cast_scaled, "CPU")
 
 
+def _cast_on_device(x: torch.Tensor, to: str, *, scale: float = 1.0, **options: Any) -> torch.Tensor:
+    """The operator on other devices."""
+    from_name = type_name(x.dtype)
+    on_device.check_source(x, from_name, False)
+    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
+
+
+def _cast_scaled_on_device(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+    from_name = type_name(x.dtype)
+    on_device.check_source(x, from_name, False)
+    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
+
+
+_LIBRARY.impl("cast", _cast_on_device, "CompositeExplicitAutograd")
+_LIBRARY.impl("cast_scaled", _cast_scaled_on_device, "CompositeExplicitAutograd")
+
+
 def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
-    result = _empty(x, torch_type(to))
+    dtype = torch_type(to)
+    name = _NAME[dtype]
+    if x.device.type not in ("cpu", "meta") and name != _PAIRS:
+        dtype = on_device.result_type(name, x.device, pairs=True)
+    result = _empty(x, dtype)
     # A cast of no elements refuses what a run refuses. A number that the tracer does not know yet is not of the types.
-    known = {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str))}
+    known = {option: value for option, value in options.items() if isinstance(value, (bool, int, float, str))}
     nothing = np.empty(0, np.uint8)
-    _core.cast_packed(nothing, type_name(x.dtype), nothing, _NAME[result.dtype], 0, False, known)
+    _core.cast_packed(nothing, type_name(x.dtype), nothing, name, 0, False, known)
     return result
 
 
@@ -111,72 +133,68 @@ _PYTORCH.library.register_vmap("tensorcast::cast_scaled", _batched_scaled, lib=_
 
 
 class _StraightThrough(torch.autograd.Function):
-    """The derivative of the operator, backward and forward: that of ``x * scale``."""
+    """The derivative of an operator, backward and forward: that of ``x * scale``."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, to: str, scale: torch.Tensor | None, keys: Any, options: dict[str, Any]
+        ctx: Any, x: torch.Tensor, to: str, keys: Any, operator: Any, scales: tuple[Any, ...], options: dict[str, Any]
     ) -> torch.Tensor:
-        ctx.from_, ctx.to, ctx.tensor_scale = _NAME[x.dtype], to, scale
+        ctx.from_, ctx.to, ctx.operator, ctx.scales = _NAME[x.dtype], to, operator, scales
         ctx.options = {name: options[name] for name in ("saturate", "round_mode", "threads", "scale") if name in options}
         # A transform further out, as in jvp(grad(f)), has derivatives of its own to compute.
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-            return _below_autograd(x, to, scale, keys, options)
+            return _below_autograd(operator, keys, x, to, scales, options)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
-        return _scaled_by(ctx.tensor_scale, grads[0], ctx.from_, ctx.options), None, None, None, None
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None, None]:
+        result: torch.Tensor = ctx.operator(grads[0], ctx.from_, *ctx.scales, **ctx.options)
+        return result, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> torch.Tensor:
-        return _scaled_by(ctx.tensor_scale, tangents[0], ctx.to, ctx.options)
-
-
-def _scaled_by(scale: torch.Tensor | None, x: torch.Tensor, to: str, options: dict[str, Any]) -> torch.Tensor:
-    result: torch.Tensor
-    if scale is None:
-        result = torch.ops.tensorcast.cast(x, to, **options)
-    else:
-        result = SCALED(x, to, scale, **options)
-    return result
+        tangent: torch.Tensor = ctx.operator(tangents[0], ctx.to, *ctx.scales, **ctx.options)
+        return tangent
 
 
 def _below_autograd(
-    x: torch.Tensor, to: str, scale: torch.Tensor | None, keys: Any, options: dict[str, Any]
+    operator: Any, keys: Any, x: torch.Tensor, to: str, scales: tuple[Any, ...], options: dict[str, Any]
 ) -> torch.Tensor:
-    keys = keys & torch._C._after_autograd_keyset
     with torch._C._AutoDispatchBelowAutograd():
-        result: torch.Tensor
-        if scale is None:
-            result = OPERATOR.redispatch(keys, x, to, **options)
-        else:
-            result = SCALED.redispatch(keys, x, to, scale, **options)
+        result: torch.Tensor = operator.redispatch(keys & torch._C._after_autograd_keyset, x, to, *scales, **options)
     return result
 
 
-def _differentiated(
-    keys: Any, x: torch.Tensor, to: str, scale: torch.Tensor | None, options: dict[str, Any]
+def _carries_gradient(x: torch.Tensor, to: str) -> bool:
+    name = _core.dtype_name(to)
+    floats = x.is_floating_point() and name in _TORCH_TYPE and _TORCH_TYPE[name].is_floating_point
+    return floats and _PAIRS not in (_NAME.get(x.dtype), name)
+
+
+def with_derivatives(
+    operator: Any, keys: Any, x: torch.Tensor, to: str, scales: tuple[Any, ...], options: dict[str, Any]
 ) -> torch.Tensor:
-    """Casts with derivatives where both types are floating point; elsewhere the result has none."""
-    if (torch.is_grad_enabled() and x.requires_grad) or may_have_tangents():
-        target = torch_type(to)
-        if x.is_floating_point() and target.is_floating_point and _PAIRS not in (_NAME.get(x.dtype), _NAME[target]):
-            # Not Function.apply: the dispatcher has chosen the level of torch.func's transforms already.
-            with enable_single_level_autograd_function():
-                single_level: Any = super(torch.autograd.Function, _StraightThrough)
-                result: torch.Tensor = single_level.apply(x, to, scale, keys, options)
-            return result
-    return _below_autograd(x, to, scale, keys, options)
+    """Casts with derivatives where both types are floating point; elsewhere the result has none.
+
+    Args:
+        operator: an overload that takes the tensor, the type, ``scales`` and the options.
+    """
+    if ((torch.is_grad_enabled() and x.requires_grad) or may_have_tangents()) and _carries_gradient(x, to):
+        # Not Function.apply: the dispatcher has chosen the level of torch.func's transforms already.
+        with enable_single_level_autograd_function():
+            single_level: Any = super(torch.autograd.Function, _StraightThrough)
+            result: torch.Tensor = single_level.apply(x, to, keys, operator, scales, options)
+        return result
+    return _below_autograd(operator, keys, x, to, scales, options)
 
 
 def _with_derivatives(keys: Any, x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
-    return _differentiated(keys, x, to, None, options)
+    return with_derivatives(OPERATOR, keys, x, to, (), options)
 
 
 def _scaled_with_derivatives(keys: Any, x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
     if scale.requires_grad and torch.is_grad_enabled():
         raise CastError("scale= gets no gradient here; pass scale.detach()")
-    return _differentiated(keys, x, to, scale, options)
+    return with_derivatives(SCALED, keys, x, to, (scale,), options)
 
 
 _LIBRARY.impl("cast", _with_derivatives, "Autograd", with_keyset=True)
@@ -197,7 +215,8 @@ def called(x: torch.Tensor, to: str, *, scale: Any = 1.0, **options: Any) -> tor
     """Calls the operator for a tensor of any class."""
     try:
         if isinstance(scale, torch.Tensor):
-            return _scaled_by(scale, x, to, options)
+            scaled: torch.Tensor = SCALED(x, to, scale, **options)
+            return scaled
         result: torch.Tensor = torch.ops.tensorcast.cast(x, to, scale=scale, **options)
     except (NotImplementedError, TypeError) as error:
         if type(x) in (torch.Tensor, torch.nn.Parameter) and not x.is_nested:
