@@ -165,13 +165,13 @@ constexpr std::int32_t encode_element(Real number) noexcept {
   const bool is_nan = magnitude > infinity_bits<Real>;
   // D3, D5 and D13: NaN keeps its sign and the first bits of its payload; float6 and float4 make it -0.
   if constexpr (!format.has_sign) {
-    Bits code;
+    // D15: the sign is left out. D4: negative numbers become the smallest power of two.
     if constexpr (format.has_zero) {
-      code = encode_magnitude<to, Real>(magnitude);
+      return static_cast<std::int32_t>(chosen(is_nan, first_special, encode_magnitude<to, Real>(magnitude)));
     } else {
-      code = encode_power_of_two<to, Real>(magnitude);
+      const Bits code = encode_power_of_two<to, Real>(magnitude);
+      return static_cast<std::int32_t>(chosen(is_nan, first_special, code & ~(bits >> last_shift<Real>)));
     }
-    return static_cast<std::int32_t>(chosen(is_nan, first_special, code & ~(bits >> last_shift<Real>)));
   } else {
     const Bits code = encode_magnitude<to, Real>(magnitude);
     if constexpr (format.nonfinite == NonFinite::ieee) {

@@ -103,8 +103,8 @@ CHANGED = [
     {"round_mode": "down"},
     {"round_mode": "nearest"},
     {"round_mode": "nearest", "saturate": False},
-    {"int_rounding": "nearest_even"},
-    {"int_rounding": "nearest_even", "out_of_range": "saturate"},
+    {"rounding": "nearest_even"},
+    {"rounding": "nearest_even", "out_of_range": "saturate"},
     {"opset": 23},
     {"opset": 19},
     {"opset": 19, "fnuz_inf": "flt_max"},
@@ -133,7 +133,7 @@ SCALES = [0.0, -1.0, 0.1, 2.0**-140, -3.7e20, 1.0000000000000002, 5e-324, 1.7e30
 @pytest.mark.parametrize("from_name", ["float32", "float64", "bfloat16", "float8_e4m3fnuz", "int8", "int64", "uint64", "bool"])
 def test_scales(scale, from_name, wide_codes):
     codes = np.random.default_rng(6).permutation(wide_codes[from_name] if from_name in WIDE else codes_of(from_name))[:3000]
-    for options in ({}, {"out_of_range": "saturate", "int_rounding": "nearest_even"}):
+    for options in ({}, {"out_of_range": "saturate", "rounding": "nearest_even"}):
         for to in NAMES:
             expected = by_engine(codes, from_name, to, {**options, "scale": scale})
             assert_equal(by_device(codes, from_name, to, options, scale), expected, codes)
@@ -155,7 +155,7 @@ def test_a_tensor_of_scales(scale_type):
 
 
 @pytest.mark.parametrize("options", [{"out_of_range": "error"}, {"invalid": "error"}, {"out_of_range": "error", "scale": 3.0},
-                                     {"out_of_range": "error", "int_rounding": "nearest_even"}], ids=str)  # fmt: skip
+                                     {"out_of_range": "error", "rounding": "nearest_even"}], ids=str)  # fmt: skip
 @pytest.mark.parametrize("from_name", ["float32", "float16", "float8_e5m2", "float8_e8m0fnu", "int32", "uint64", "int8", "bool"])
 def test_refusals_are_the_engines(options, from_name, wide_codes):
     codes = wide_codes[from_name] if from_name in WIDE else codes_of(from_name)

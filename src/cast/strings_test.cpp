@@ -62,7 +62,6 @@ std::array<CastOptions, 6> choices_of_options() {
   choices[1].saturate = false;
   choices[1].round_mode = RoundMode::down;
   choices[2].rounding = Rounding::nearest_even;
-  choices[2].round_mode = RoundMode::nearest;
   choices[3].out_of_range = OutOfRange::saturate;
   choices[4].scale = 0.3;
   choices[5].saturate = false;

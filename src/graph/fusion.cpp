@@ -84,7 +84,8 @@ bool fusible(DType from_id, const CastOptions& first, DType middle, const CastOp
   // A cast back to the first type becomes a copy of the bits.
   if (from_id == to && !has_one_code_per_value(*from)) return false;
   if (keeps_every_code(from_id, middle)) return true;
-  if (first.inexact == Inexact::error) return false;  // where the second cast would not refuse what the first does
+  // A number that one cast would change and refuse, the other may have changed before, or not at all.
+  if (first.inexact == Inexact::error || second.inexact == Inexact::error) return false;
   // D7: the low bits of the low bits are the low bits.
   const auto wraps = [](const CastOptions& options, DType a, DType b) {
     const Result<codec::Policy> policy = codec::resolve_policy(options, a, b);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/codec_testing.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 #include "kernels/kernel.hpp"
@@ -89,7 +90,7 @@ TEST(Environment, KernelsDoNotDependOnTheCallers) {
   for (const Target target : supported_targets()) {
     for (const Kernel& kernel : kernels(target)) {
       constexpr std::size_t count = 160, few = 11;
-      const codec::Policy rounding{.rounding = Rounding::nearest_even};
+      const codec::Policy rounding = codec::without_word({.rounding = Rounding::nearest_even}, kernel.to);
       {
         std::vector<std::byte> table(storage_bytes(kernel.to, 1));
         kernel.run(src.data(), table.data(), 1, rounding);  // the reference fills tables

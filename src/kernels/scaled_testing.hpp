@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "codec/codec_testing.hpp"
 #include "codec/reference_cast.hpp"
 #include "kernels/scaled.hpp"
 
@@ -32,8 +33,8 @@ inline codec::Policy policy_of(std::size_t index, double scale) {
   return policy;
 }
 
-inline void expect_reference(DType from, DType to, const Bytes& src, std::size_t elements,
-                             const codec::Policy& policy) {
+inline void expect_reference(DType from, DType to, const Bytes& src, std::size_t elements, const codec::Policy& given) {
+  const codec::Policy policy = codec::without_word(given, to);
   Bytes expected(storage_bytes(to, elements));
   ASSERT_TRUE(codec::reference_cast(src.data(), from, expected.data(), to, elements, policy));
   for (const Target target : supported_targets()) {

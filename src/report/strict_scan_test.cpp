@@ -115,7 +115,8 @@ TEST(StrictScan, SlowIsExactButForProductsNextToTheEnd) {
     for (const DType to : all_dtypes()) {
       if (to == DType::string) continue;
       for (const Policy& policy : policies) {
-        if (!may_ever_fail(from, to, policy)) continue;
+        const bool has_word = policy.rounding != Rounding::automatic && family(to) != Family::integer;
+        if (has_word || !may_ever_fail(from, to, policy)) continue;
         std::vector<StrictScan> scans;
         for (const Target target : supported_targets()) {
           scans.emplace_back(from, to, policy, std::size_t{1}, target);

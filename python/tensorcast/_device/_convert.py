@@ -61,8 +61,8 @@ def plan_of(from_name: str, to_name: str, options: tuple[tuple[str, Any], ...], 
     _core.check_options(known)
     from_, to = format_of(from_name), format_of(to_name)
     engine_codes(np.empty(0, np.uint64), from_name, to_name, known)
-    if known.get("rounding", "auto") != "auto":
-        raise UnsupportedError("rounding= is not available on a device yet; leave it away, or cast x.cpu()")
+    if known.get("inexact", "auto") != "auto":
+        raise UnsupportedError("inexact= is not available on a device; cast x.cpu()")
     limits = limits_of(to, known) if to.family == "float" else None
     is_real = from_.family == "float" or is_scaled
     word = known.get("out_of_range", "auto")

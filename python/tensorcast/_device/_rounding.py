@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 import torch
 
+from .._errors import UnsupportedError
+
 Rule = Literal["nearest_even", "nearest_away", "toward_zero", "away_from_zero"]
 Bits: TypeAlias = "torch.Tensor"  # int32 or int64
 Shift: TypeAlias = "torch.Tensor | int"
@@ -45,9 +47,13 @@ def _power(exponent: Shift, like: Bits) -> Shift:
 
 def rounding_to(name: str, is_power_of_two: bool, is_integer: bool, options: dict[str, object]) -> Rounding:
     """The rounding that the options ask for; integers and powers of two have their own."""
+    word = options.get("rounding", "auto")
+    known = ("auto",) if is_power_of_two else ("auto", "nearest_even", "toward_zero") if is_integer else ("auto", "nearest_even")
+    if word not in known:
+        raise UnsupportedError(f"rounding={word} to {name} is not available on a device; cast x.cpu()")
     if is_power_of_two:
         rules: dict[object, Rule] = {"up": "away_from_zero", "down": "toward_zero", "nearest": "nearest_away"}
         return Rounding(rules[options.get("round_mode", "up")])
     if is_integer:
-        return Rounding("nearest_even" if options.get("int_rounding", "trunc") == "nearest_even" else "toward_zero")
+        return Rounding("nearest_even" if word == "nearest_even" else "toward_zero")
     return Rounding("nearest_even")

@@ -57,13 +57,13 @@ Result<const Format*> output_format_of(const ConvertRequest& request) {
                                        : file_conversion::output_format(request.output, request.output_format);
 }
 
-std::string_view copied_to(const ConvertRequest& request, const Format& output) {
-  return request.filter.rename.empty() ? output.name : std::string_view();
+std::string_view copied_to(const ConvertRequest& request, const Result<const Format*>& output) {
+  return output && request.filter.rename.empty() ? (*output)->name : std::string_view();
 }
 
 // The options to read the output back, also if the file alone does not name its types.
 formats::ReadOptions read_back_options(const ConvertRequest& request, const Plan& plan, const Format& output) {
-  formats::ReadOptions options{.copied_to = copied_to(request, output)};
+  formats::ReadOptions options{.copied_to = copied_to(request, &output)};
   if (plan.tensors.size() != 1) return options;
   const formats::TensorInfo& only = plan.tensors.front().target;
   options.raw = RawLayout{.dtype = only.dtype, .shape = only.shape};
@@ -171,10 +171,10 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
   if (!request.filter.skip_files.empty()) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
-  const Format* const output = TRY(output_format_of(request));
+  const Result<const Format*> output = output_format_of(request);  // an error is told after those of the input
   OpenedInput input = TRY(file_conversion::open_model_file(
       request.input, request.input_format,
-      {.raw = request.raw, .from = request.from, .copied_to = copied_to(request, *output)}, request.source));
+      {.raw = request.raw, .from = request.from, .copied_to = copied_to(request, output)}, request.source));
   file_conversion::add_accepted(request.filter.accept, input.configs);
   return file_conversion::convert_reader(request, input);
 }
