@@ -13,7 +13,7 @@ Where the package ``cast-value`` is installed, too, zarr's configuration chooses
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from ._core import cast as _cast
 from ._core import dtype_name as _name
 from ._errors import CastError
 
-__all__ = ["CastValue", "cast_array", "cast_array_into"]
+__all__ = ["CastValue", "cast_array", "cast_array_into"]  # noqa: F822: __getattr__ has the first
 
 _ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 _RANGES = (None, "clamp", "wrap")
@@ -35,17 +35,18 @@ class _Facts(NamedTuple):
     first_beyond: float  # of types with infinity: the number that follows the largest
 
 
-@lru_cache(maxsize=None)
+@cache
 def _facts(dtype: np.dtype[Any]) -> _Facts:
     import ml_dtypes
 
+    types: Any = ml_dtypes  # whose functions are not annotated
     try:
-        ml_dtypes.iinfo(dtype)
+        types.iinfo(dtype)
         return _Facts(True, False, 0.0)
     except ValueError:
         pass
     has_infinity = bool(np.isinf(np.float32(np.inf).astype(dtype).astype(np.float32)))
-    exponent = int(np.frexp(np.float64(ml_dtypes.finfo(dtype).max))[1])
+    exponent = int(np.frexp(np.float64(types.finfo(dtype).max))[1])
     return _Facts(False, has_infinity, 2.0**exponent if exponent < 1024 else float("inf"))
 
 
