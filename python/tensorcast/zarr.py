@@ -23,7 +23,7 @@ from ._core import cast as _cast
 from ._core import dtype_name as _name
 from ._errors import CastError
 
-__all__ = ["CastValue", "cast_array", "cast_array_into"]  # noqa: F822: __getattr__ has the first
+__all__ = ["CastValue", "cast_array", "cast_array_into"]  # noqa: F822
 
 _ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 _RANGES = (None, "clamp", "wrap")
