@@ -152,7 +152,8 @@ def ct_mx(x, bits):
     args = ct_args(bits, "float", "group", group_size=32, scale_dtype=torch.uint8, zp_dtype=torch.uint8)
     t, low, high = ct_groups(x, 32)
     scales, zeros = ct.calculate_qparams(low, high, args)
-    made = ct_quantize(t, scales, zeros, args, dtype=E4M3 if bits == 8 else t.dtype)
+    # The compressor of mxfp6 gives no zero points: -0 + 0 would be 0.
+    made = ct_quantize(t, scales, None if bits == 6 else zeros, args, dtype=E4M3 if bits == 8 else t.dtype)
     codes = code_bytes(made) if bits == 8 else ct_codes(made, bits)
     return {"codes": codes, "scales": code_bytes(compress_mx_scale(scales, torch.uint8))}
 

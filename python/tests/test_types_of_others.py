@@ -120,12 +120,12 @@ def test_p3109_as_gfloat_has_it(name, precision, domain):
         assert np.array_equal(encoded(x[np.isfinite(wide)], name), gfloat.encode_ndarray(theirs, clamped))
 
 
-def test_ue5m3_has_no_negative_numbers():
+def test_ue5m3_leaves_out_the_sign():
     x = np.float64([-0.0, -(2.0**-18), -(2.0**-17), -1, -1e9, -np.inf, -np.nan, 3])
-    assert encoded(x, "float8_e5m3fnu").tolist() == [0, 0, 0, 0, 0, 0, 0xFF, 0x84]
-    assert encoded(x, "float8_e5m3fnu", saturate=False).tolist() == [0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x84]
+    assert encoded(x, "float8_e5m3fnu").tolist() == [0, 0, 1, 0x78, 0xFE, 0xFE, 0xFF, 0x84]
+    assert encoded(x, "float8_e5m3fnu", saturate=False).tolist() == [0, 0, 1, 0x78, 0xFF, 0xFF, 0xFF, 0x84]
     clamped = encoded(x, "float8_e5m3fnu", saturate=False, out_of_range="saturate")
-    assert clamped.tolist() == [0, 0, 0, 0, 0, 0xFF, 0xFF, 0x84]
+    assert clamped.tolist() == [0, 0, 1, 0x78, 0xFE, 0xFF, 0xFF, 0x84]
     for options in ({"out_of_range": "error"}, {"invalid": "error"}):
         with pytest.raises(CastError) as caught:
             tc.cast(np.float32([1, -0.0, -1]), "float8_e5m3fnu", packed=True, **options)

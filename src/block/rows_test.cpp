@@ -2,6 +2,7 @@
 // Rows in the caller's memory: quantize_rows() and PreparedDequantize against quantize() and dequantize().
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -45,6 +46,19 @@ struct Buffers {
 
 const BlockFormat& format_of(const QuantizeRecipe& recipe) {
   return *find_block_format(recipe.scheme, recipe.spelling);
+}
+
+// Another thread may have written the rest.
+TEST(QuantizeRows, OfZerosWriteTheScalesOfTheirOwnRows) {
+  constexpr std::byte untouched{0xEE};
+  const BlockFormat& format = *find_block_format("nvfp4");
+  const QuantizeOptions options{.maximum = 0.0f};
+  Buffers out(*quantized_sizes(format, {2, columns}, options));
+  std::ranges::fill(out.scales, untouched);
+  ASSERT_TRUE(quantize_rows(format, rows_of(std::vector<float>(columns), 0, 1), 1, out, options).ok());
+  const auto second = out.scales.begin() + static_cast<std::ptrdiff_t>(out.scales.size() / 2);
+  EXPECT_TRUE(std::all_of(out.scales.begin(), second, [](std::byte scale) { return scale == untouched; }));
+  EXPECT_TRUE(std::none_of(second, out.scales.end(), [](std::byte scale) { return scale == untouched; }));
 }
 
 TEST(QuantizeRows, HaveTheBytesOfTheWholeWeight) {

@@ -45,8 +45,10 @@ inline constexpr std::tuple cast_options{
             .convert_help = "numbers out of the target's range (default: to an integer type, error; else auto)"}),
     option("rounding", &CastOptions::rounding, &tc_cast_options::rounding,
            {.words = roundings,
-            .help = "which neighbour a number between two of the target's becomes (default {}: integers toward_zero, "
-                    "floats nearest_even, float8_e8m0fnu as round_mode says)"}),
+            .help = "which neighbour a number between two of the target's becomes: nearest_even, nearest_away, "
+                    "toward_zero, toward_positive, toward_negative, to_odd, stochastic (default {}: integers "
+                    "toward_zero, floats nearest_even, float8_e8m0fnu as round_mode says)",
+            .metavar = "WORD"}),
     option("invalid", &CastOptions::invalid, &tc_cast_options::invalid,
            {.words = {"default", "error"},
             .help = "NaN and Inf to integers, NaN to float4, negatives to unsigned floats"}),

@@ -46,7 +46,8 @@ std::string python_default(const Option& option) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-// Returns the word that the command's help shows for the value; "" for flags, and for choices, whose words it shows.
+// Returns the word that the command's help shows for the value; "" for flags, and for choices, whose words it shows
+// unless they have a metavar.
 template <class Option>
 std::string value_name(const Option& option) {
   if (*option.metavar != '\0') return option.metavar;

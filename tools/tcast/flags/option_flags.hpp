@@ -24,7 +24,9 @@ CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Ty
     for (const tensorcast::options::Synonym& synonym : option.words.synonyms) {
       if (synonym.word != nullptr) synonyms.emplace_back(synonym.word, static_cast<Value>(synonym.number));
     }
-    return add_choice(app, name, target, std::move(choices), help, std::move(synonyms));
+    CLI::Option* const made = add_choice(app, name, target, std::move(choices), help, std::move(synonyms));
+    return *option.metavar == '\0' ? made
+                                   : made->option_text(option.metavar);  // where the words need lines of their own
   } else if constexpr (std::is_same_v<Value, bool>) {
     return option.usual() ? add_truth(app, name, target, help) : app.add_flag(name, target, help);
   } else if constexpr (std::is_same_v<Value, int>) {

@@ -210,8 +210,8 @@ Result<void> check_opset(const Model& model, const Asked& asked) {
                                          : std::string(name(asked.request.to));
   return unsupported(
       fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
-      "--opset auto raises the model's where no node changes by that; `python -m tensorcast.onnx convert --opset auto` "
-      "rewrites the others");
+      "--opset auto raises the model's where no node changes by that; in Python, tensorcast.onnx.convert() rewrites the "
+      "others, too");
 }
 
 Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::Settings& settings) {
