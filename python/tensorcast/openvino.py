@@ -107,7 +107,7 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
         super().__init__(self, None)
         _core.check_options({**options})
         self._destination = destination_type
-        self._options = options
+        self._options: CastOptions = options
         self._options.pop("float_string", None)  # of no meaning here
         if inputs is not None:
             self.set_arguments(inputs)

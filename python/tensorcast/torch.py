@@ -85,9 +85,11 @@ def cast_on_device(
         options["scale"] = float(scale)
     source = "" if from_ is None else type_name(from_)
     name = type_name(to)
+    result: torch.Tensor
     if fused:
-        return _operator.fused(name, source, tuple(sorted(options.items())))(x, scales)
-    result: torch.Tensor = _operator.OPERATOR(x, name, scales, from_=source, **options)
+        result = _operator.fused(name, source, tuple(sorted(options.items())))(x, scales)
+        return result
+    result = _operator.OPERATOR(x, name, scales, from_=source, **options)
     return result
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,10 @@ from ._core import cast as _cast
 from ._core import dtype_name as _name
 from ._errors import CastError
 
-__all__ = ["CastValue", "cast_array", "cast_array_into"]  # noqa: F822
+if TYPE_CHECKING:
+    from ._interop._zarr import CastValue
+
+__all__ = ["CastValue", "cast_array", "cast_array_into"]
 
 _ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 _RANGES = (None, "clamp", "wrap")
@@ -198,4 +201,5 @@ def _native(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype

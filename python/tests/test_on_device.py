@@ -38,6 +38,16 @@ def by_engine(codes, from_name, to, options):
     return made & ((1 << BITS[to]) - 1) if BITS[to] < 8 else made
 
 
+def is_refused_there(to, options):
+    """Whether only the engine has the option: float8_e8m0fnu has its own rounding on a device."""
+    return to == "float8_e8m0fnu" and "rounding" in options
+
+
+def assert_refused_there(from_name, to, options):
+    with pytest.raises(tc.UnsupportedError, match=r"^rounding=nearest_even to float8_e8m0fnu is not available on a device"):
+        plan_of(from_name, to, options_key(options), "scale" in options)
+
+
 def assert_equal(made, expected, codes):
     wrong = np.flatnonzero(made.view(expected.dtype) != expected)
     assert wrong.size == 0, [(hex(codes[i]), hex(expected[i]), hex(made.view(expected.dtype)[i])) for i in wrong[:5]]
@@ -123,6 +133,9 @@ def test_options(options, from_name, wide_codes):
                 plan_of(from_name, to, options_key(options), False)
             assert str(refused.value) == str(error)
             continue
+        if is_refused_there(to, options):
+            assert_refused_there(from_name, to, options)
+            continue
         assert_equal(by_device(codes, from_name, to, options), expected, codes)
 
 
@@ -135,6 +148,9 @@ def test_scales(scale, from_name, wide_codes):
     codes = np.random.default_rng(6).permutation(wide_codes[from_name] if from_name in WIDE else codes_of(from_name))[:3000]
     for options in ({}, {"out_of_range": "saturate", "rounding": "nearest_even"}):
         for to in NAMES:
+            if is_refused_there(to, options):
+                assert_refused_there(from_name, to, {**options, "scale": scale})
+                continue
             expected = by_engine(codes, from_name, to, {**options, "scale": scale})
             assert_equal(by_device(codes, from_name, to, options, scale), expected, codes)
 
@@ -162,6 +178,10 @@ def test_refusals_are_the_engines(options, from_name, wide_codes):
     codes = np.random.default_rng(5).permutation(codes)[:300]
     source = carried(codes, BITS[from_name])
     for to in NAMES:
+        if is_refused_there(to, options):
+            with pytest.raises(tc.UnsupportedError, match="not available on a device"):
+                tct.cast_on_device(source, to, from_=from_name, **options)
+            continue
         for part in np.array_split(np.arange(len(codes)), 30):
             wanted = seen = None
             try:
@@ -176,6 +196,23 @@ def test_refusals_are_the_engines(options, from_name, wide_codes):
             if wanted is None:
                 made = made.contiguous().view(CARRIER[max(8, BITS[to])]).numpy()
                 assert_equal(made, expected, codes[part])
+
+
+@pytest.mark.parametrize("options", [{"out_of_range": "error"}, {"invalid": "error"}, {"invalid": "error", "scale": 1e-300},
+                                     {"out_of_range": "error", "scale": -2.0}], ids=str)  # fmt: skip
+def test_ue5m3_refuses_negative_numbers(options):
+    to, infinity = "float8_e5m3fnu", float("inf")
+    for number in (-1.0, -0.0, -1e-30, -1e30, -infinity, 1.0, 1e-30, 1e30, infinity, float("nan"), -float("nan")):
+        x = torch.tensor([0.0, number])
+        code = x.view(torch.int32).numpy().view(np.uint32)
+        try:
+            expected = by_engine(code, "float32", to, options)
+        except CastError as error:
+            with pytest.raises(type(error)) as refused:
+                tct.cast_on_device(x, to, **options)
+            assert str(refused.value) == str(error)
+            continue
+        assert_equal(tct.cast_on_device(x, to, **options).numpy(), expected, code)
 
 
 def test_results_are_the_engines_tensors():

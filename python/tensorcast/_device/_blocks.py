@@ -53,7 +53,8 @@ def element_codes(codes: torch.Tensor, bits: int, columns: int) -> torch.Tensor:
         return bytes_
     if bits == 4:
         return torch.stack((bytes_ & 15, bytes_ >> 4), -1).flatten(-2)[..., :columns]
-    padded = torch.nn.functional.pad(bytes_, (0, -bytes_.shape[-1] % 3)).unflatten(-1, (-1, 3)).to(torch.int32)
+    whole: Any = torch.nn.functional.pad(bytes_, (0, -bytes_.shape[-1] % 3))  # Any: unflatten is not annotated
+    padded: torch.Tensor = whole.unflatten(-1, (-1, 3)).to(torch.int32)
     word = padded[..., 0] | padded[..., 1] << 8 | padded[..., 2] << 16  # four codes of six bits
     return torch.stack([word >> shift & 63 for shift in (0, 6, 12, 18)], -1).flatten(-2)[..., :columns].to(torch.uint8)
 
@@ -66,7 +67,8 @@ def packed(codes: torch.Tensor, bits: int) -> torch.Tensor:
         even = torch.nn.functional.pad(codes, (0, codes.shape[-1] % 2)) if codes.shape[-1] % 2 else codes
         return even[..., ::2] | even[..., 1::2] << 4
     columns = codes.shape[-1]
-    four = torch.nn.functional.pad(codes, (0, -columns % 4)).unflatten(-1, (-1, 4)).to(torch.int32)
+    whole: Any = torch.nn.functional.pad(codes, (0, -columns % 4))  # Any: unflatten is not annotated
+    four: torch.Tensor = whole.unflatten(-1, (-1, 4)).to(torch.int32)
     word = four[..., 0] | four[..., 1] << 6 | four[..., 2] << 12 | four[..., 3] << 18
     stream = torch.stack([(word >> shift & 255).to(torch.uint8) for shift in (0, 8, 16)], -1).flatten(-2)
     return stream[..., : (columns * 6 + 7) // 8]
@@ -145,7 +147,8 @@ def checked_dequantize(
 
 def _of_blocks(factors: torch.Tensor, block: tuple[int, int], shape: tuple[int, ...]) -> torch.Tensor:
     """The scales as (..., rows of blocks, columns of blocks)."""
-    rows, columns = (shape[-2] if len(shape) > 1 else 1), shape[-1]
+    columns = shape[-1]
+    rows = shape[-2] if len(shape) > 1 else 1
     grid = tuple(1 if size == 0 else -(-length // size) for size, length in zip(block, (rows, columns)))
     outer = shape[:-2]
     count = grid[0] * grid[1]

@@ -126,7 +126,7 @@ def _nonfinite(number: Number | Product) -> Flags:
 
 
 def _refused(number: Number, beyond: Flags, plan: Plan) -> Flags:
-    """Where ``out_of_range`` and ``invalid`` refuse a floating-point result."""
+    """Where ``out_of_range`` and ``invalid`` refuse a floating-point result. Precondition: one of them does."""
     refused, to = torch.zeros_like(beyond), plan.to
     if plan.refuses_range:
         refused = beyond
@@ -135,12 +135,12 @@ def _refused(number: Number, beyond: Flags, plan: Plan) -> Flags:
     if plan.refuses_invalid:
         if number.nan is not None and not to.has_nan:
             refused = refused | number.nan
-        if not to.has_sign:
-            below = number.significand != 0
-            if number.infinite is not None:
-                below = below | number.infinite
-            below = below & number.negative
-            refused = refused | (below if number.nan is None else below & ~number.nan)
+    if not to.has_sign:  # -0 stays
+        below = number.significand != 0
+        if number.infinite is not None:
+            below = below | number.infinite
+        below = below & number.negative
+        refused = refused | (below if number.nan is None else below & ~number.nan)
     return refused
 
 

@@ -89,11 +89,12 @@ def decomposed(
     x: torch.Tensor, to: str, scales: torch.Tensor | None = None, *, from_: str = "", **options: Any
 ) -> torch.Tensor:
     """The operator as operations that a compiler fuses; ``NotImplemented`` for what must look at the elements."""
+    undone: torch.Tensor = NotImplemented
     if "error" in (options.get("out_of_range"), options.get("invalid")):
-        return NotImplemented
+        return undone
     made = result_type(_names(x, to, from_)[1], x.device, pairs=not from_)
     if _PYTORCH.float8_e8m0fnu in (x.dtype, made):  # inductor of PyTorch 2.13 has no C++ for it
-        return NotImplemented
+        return undone
     return _cast(x, to, scales, tables=False, from_=from_, **options)
 
 

@@ -77,8 +77,10 @@ def _largest(magnitudes: torch.Tensor, block: tuple[int, int]) -> torch.Tensor:
     """The bits of the largest magnitude of each block: (..., rows of blocks, columns of blocks)."""
     rows, columns = magnitudes.shape[-2:]
     high, wide = block[0] or max(rows, 1), block[1] or max(columns, 1)
-    padded = torch.nn.functional.pad(magnitudes, (0, -columns % wide, 0, -rows % high))
-    return padded.unflatten(-2, (-1, high)).unflatten(-1, (-1, wide)).amax((-3, -1))
+    # Any: unflatten is not annotated.
+    padded: Any = torch.nn.functional.pad(magnitudes, (0, -columns % wide, 0, -rows % high))
+    largest: torch.Tensor = padded.unflatten(-2, (-1, high)).unflatten(-1, (-1, wide)).amax((-3, -1))
+    return largest
 
 
 def _spread(scales: torch.Tensor, numbers: torch.Tensor, recipe: Recipe) -> torch.Tensor:

@@ -48,7 +48,8 @@ def _power(exponent: Shift, like: Bits) -> Shift:
 def rounding_to(name: str, is_power_of_two: bool, is_integer: bool, options: dict[str, object]) -> Rounding:
     """The rounding that the options ask for; integers and powers of two have their own."""
     word = options.get("rounding", "auto")
-    known = ("auto",) if is_power_of_two else ("auto", "nearest_even", "toward_zero") if is_integer else ("auto", "nearest_even")
+    known: tuple[str, ...] = ("auto",) if is_power_of_two else ("auto", "nearest_even")
+    known += ("toward_zero",) if is_integer else ()
     if word not in known:
         raise UnsupportedError(f"rounding={word} to {name} is not available on a device; cast x.cpu()")
     if is_power_of_two:

@@ -32,8 +32,9 @@ def _stores(device_type: str, dtype: torch.dtype) -> bool:
 def result_type(name: str, device: torch.device, pairs: bool) -> torch.dtype:
     """PyTorch's type of a result; integers of its width, for codes, if PyTorch or the device lacks it."""
     if name == _PAIRS and pairs and hasattr(torch, "float4_e2m1fn_x2"):
-        return _PYTORCH.float4_e2m1fn_x2
-    dtype = _TORCH_TYPE.get(name)
+        paired: torch.dtype = _PYTORCH.float4_e2m1fn_x2
+        return paired
+    dtype: torch.dtype | None = _TORCH_TYPE.get(name)
     if dtype is not None and _stores(device.type, dtype):
         return dtype
     return CARRIER[format_of(name).carrier_bits]

@@ -20,7 +20,7 @@ def placements(x: Any, to: str, *scale: Any, **_: Any) -> list[Any]:
     if any(len(each.shape) > 0 for each in scale):
         dims = 0  # the scales of rows are where the rows are
     rest = [None, *(Replicate() for _ in scale)]
-    return [([place], [place, *rest]) for place in (Replicate(), *map(Shard, range(dims)))]
+    return [([place], [place, *rest]) for place in (Replicate(), *(Shard(dim) for dim in range(dims)))]
 
 
 register_sharding([OPERATOR, SCALED])(placements)

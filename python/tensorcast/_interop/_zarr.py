@@ -55,7 +55,8 @@ class _OtherType(ZDType[Any, Any]):
         return cls(dtype.name)
 
     def to_native_dtype(self) -> np.dtype[Any]:
-        return np.dtype(getattr(ml_dtypes, self.name))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
+        return dtype
 
     @classmethod
     def _from_json_v2(cls, data: Any) -> _OtherType:
@@ -137,7 +138,8 @@ class CastValue(ArrayArrayCodec):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CastValue:
-        _, configuration = parse_named_configuration(data, "cast_value", require_configuration=True)
+        _, parsed = parse_named_configuration(data, "cast_value", require_configuration=True)
+        configuration = parsed or {}
         unknown = set(configuration) - {"data_type", "rounding", "out_of_range", "scalar_map"}
         if unknown:
             raise CastError(f"cast_value has no {', '.join(sorted(unknown))}")
@@ -209,5 +211,6 @@ class CastValue(ArrayArrayCodec):
         return self._decode_sync(chunk_data, chunk_spec)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        size = chunk_spec.dtype.to_native_dtype().itemsize
-        return input_byte_length // size * self.dtype.to_native_dtype().itemsize
+        size: int = chunk_spec.dtype.to_native_dtype().itemsize
+        stored: int = self.dtype.to_native_dtype().itemsize
+        return input_byte_length // size * stored

@@ -124,6 +124,7 @@ def _run(given: argparse.Namespace) -> Any:
     if given.command == "validate":
         return validate(given.model, given.new, given.to, checks)
     options = given_options(given)
+    to: Any = given.to
     if given.to is None and not isinstance(options.get("weights_only"), str):
         raise ValueError("there is no type to convert to: give --to TYPE, or --weights-only SCHEME")
     if given.command == "convert":
@@ -139,7 +140,7 @@ def _run(given: argparse.Namespace) -> Any:
     return search(
         given.model,
         given.output,
-        given.to,
+        to,
         checks=checks,
         metric=_metric(given.metric) if given.metric else None,
         state=given.state,
