@@ -208,10 +208,10 @@ Result<void> check_opset(const Model& model, const Asked& asked) {
   if (opset <= 0 || opset >= first) return {};
   const std::string what = asked.weights ? fmt::format("DequantizeLinear for {}", asked.weights->scheme->word)
                                          : std::string(name(asked.request.to));
-  return unsupported(
-      fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
-      "--opset auto raises the model's where no node changes by that; in Python, tensorcast.onnx.convert() rewrites the "
-      "others, too");
+  return unsupported(fmt::format("{} came with opset {}, but the model has opset {}", what, first, opset),
+                     "--opset auto raises the model's where no node changes by that; in Python, "
+                     "tensorcast.onnx.convert() rewrites the "
+                     "others, too");
 }
 
 Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::Settings& settings) {
