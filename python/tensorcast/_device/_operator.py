@@ -11,8 +11,8 @@ import torch
 from .. import _core
 from .._errors import CastError
 from .._interop._torch import type_name
-from .._interop._torch_operator import _LIBRARY, _SCHEMA_DEFAULTS, with_derivatives
-from ._tensors import _is_pairs, cast, check_source, result_type
+from .._interop._torch_operator import _LIBRARY, _SCHEMA_DEFAULTS, _empty, with_derivatives
+from ._tensors import cast, check_source, result_type
 
 _PYTORCH: Any = torch
 
@@ -46,15 +46,7 @@ def _shape_only(
     x: torch.Tensor, to: str, scales: torch.Tensor | None = None, *, from_: str = "", **options: Any
 ) -> torch.Tensor:
     _, to_name = _names(x, to, from_)
-    dtype = result_type(to_name, x.device, pairs=not from_)
-    pairs_in, pairs_out = _is_pairs(x.dtype), _is_pairs(dtype)
-    if pairs_in == pairs_out:
-        return torch.empty_like(x, dtype=dtype, requires_grad=False)
-    shape = list(x.shape)
-    if not shape or (pairs_out and shape[-1] % 2):
-        raise CastError("float4_e2m1fn_x2 holds pairs: the last dimension must be even")
-    shape[-1] = shape[-1] * 2 if pairs_in else shape[-1] // 2
-    return torch.empty(shape, dtype=dtype, device=x.device)
+    return _empty(x, result_type(to_name, x.device, pairs=not from_))
 
 
 _PYTORCH.library.register_fake("tensorcast::cast_on_device", _shape_only, lib=_LIBRARY)

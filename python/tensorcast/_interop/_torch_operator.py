@@ -71,21 +71,15 @@ _LIBRARY.impl("cast", _cast, "CPU")
 _LIBRARY.impl("cast_scaled", _cast_scaled, "CPU")
 
 
-def _cast_on_device(x: torch.Tensor, to: str, *, scale: float = 1.0, **options: Any) -> torch.Tensor:
-    """The operator on other devices."""
-    from_name = type_name(x.dtype)
-    on_device.check_source(x, from_name, False)
-    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
-
-
-def _cast_scaled_on_device(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
+def _cast_on_device(x: torch.Tensor, to: str, scale: float | torch.Tensor = 1.0, **options: Any) -> torch.Tensor:
+    """The operators on other devices."""
     from_name = type_name(x.dtype)
     on_device.check_source(x, from_name, False)
     return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
 
 
 _LIBRARY.impl("cast", _cast_on_device, "CompositeExplicitAutograd")
-_LIBRARY.impl("cast_scaled", _cast_scaled_on_device, "CompositeExplicitAutograd")
+_LIBRARY.impl("cast_scaled", _cast_on_device, "CompositeExplicitAutograd")
 
 
 def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
