@@ -95,7 +95,7 @@ void measure_unknown(Header& header, const io::InputFile& file) {
   std::ranges::sort(begins);
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     TensorInfo& tensor = header.tensors[i];
-    if (tensor.count == 0 || tensor.foreign_dtype.empty() || find_type(tensor.foreign_dtype) != nullptr) continue;
+    if (tensor.count == 0 || find_type(tensor.dtype, tensor.foreign_dtype) != nullptr) continue;
     const auto next = std::ranges::upper_bound(begins, header.offsets[i]);
     if (next != begins.end() && header.offsets[i] < file.size()) {
       tensor.bytes = *next - header.offsets[i];
@@ -154,7 +154,7 @@ std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, s
   const bool has_matrices = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shape.size() > 1; });
   for (const TensorInfo& tensor : tensors) {
     if (has_matrices && tensor.shape.size() < 2) continue;
-    const TensorType* type = tensor.foreign_dtype.empty() ? find_type(tensor.dtype) : find_type(tensor.foreign_dtype);
+    const TensorType* type = find_type(tensor.dtype, tensor.foreign_dtype);
     if (type != nullptr) elements[type->name] += tensor.count;
   }
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });

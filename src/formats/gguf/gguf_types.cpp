@@ -79,10 +79,14 @@ const TensorType* find_type(std::string_view name) noexcept {
   return find([&](const TensorType& type) { return type.name == name; });
 }
 
+const TensorType* find_type(DType dtype, std::string_view foreign_dtype) noexcept {
+  return foreign_dtype.empty() ? find_type(dtype) : find_type(foreign_dtype);
+}
+
 std::string unknown_type_name(std::uint32_t number) { return fmt::format("{}{}", unknown_prefix, number); }
 
 std::optional<std::uint32_t> type_number(DType dtype, std::string_view foreign_dtype) noexcept {
-  const TensorType* type = foreign_dtype.empty() ? find_type(dtype) : find_type(foreign_dtype);
+  const TensorType* type = find_type(dtype, foreign_dtype);
   if (type != nullptr) return type->number;
   if (!foreign_dtype.starts_with(unknown_prefix)) return std::nullopt;
   foreign_dtype.remove_prefix(unknown_prefix.size());

@@ -23,12 +23,13 @@ struct TensorType {
 [[nodiscard]] const TensorType* find_type(std::uint32_t number) noexcept;
 [[nodiscard]] const TensorType* find_type(DType dtype) noexcept;
 [[nodiscard]] const TensorType* find_type(std::string_view name) noexcept;
+// By TensorInfo::foreign_dtype, or by its DType if that is empty.
+[[nodiscard]] const TensorType* find_type(DType dtype, std::string_view foreign_dtype) noexcept;
 
 // A type of a later ggml, such as "type 42": its tensors are copied, and nothing else is known about it.
 [[nodiscard]] std::string unknown_type_name(std::uint32_t number);
 
-// Returns ggml's number for a type, by TensorInfo::foreign_dtype, unknown ones included, or by its DType; nullopt: it
-// is no type of GGUF.
+// Returns ggml's number for a type, unknown ones included; nullopt: it is no type of GGUF.
 [[nodiscard]] std::optional<std::uint32_t> type_number(DType dtype, std::string_view foreign_dtype) noexcept;
 
 }  // namespace tensorcast::formats::gguf
