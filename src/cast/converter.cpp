@@ -26,7 +26,7 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
     // A table has one result for each code, which random bits forbid.
     if (policy.rounding != Rounding::stochastic && kernels::TableConversion::pays(from, whole.count)) {
       table_.emplace(target, from, to, policy);
-    } else if (kernels::RoundedConversion::takes(from, to, policy)) {
+    } else if (kernels::RoundedConversion::takes(policy)) {
       rounded_.emplace(target, from, to, policy);
     }
   } else if (policy.scale == 1.0) {

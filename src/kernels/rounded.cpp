@@ -16,7 +16,15 @@ using codec::Policy;
 constexpr std::size_t rounded_count = 1024;  // elements that stay in the first-level cache; a multiple of 4
 
 bool is_power_of_two(const DTypeRow& to) { return to.family == Family::floating && !to.format.has_zero; }
-bool is_long(const DTypeRow& type) { return type.family == Family::integer && type.bits == 64; }
+bool is_integer(const DTypeRow& type) { return type.family == Family::integer; }
+
+// Null for types that float32 holds.
+NarrowFn to_float32_odd(const Rounders& rounders, const DTypeRow& from) {
+  if (from.id == DType::float64) return rounders.float64_to_float32;
+  if (!is_integer(from) || from.bits < 32) return nullptr;
+  if (from.bits == 32) return from.is_signed ? rounders.int32_to_float32 : rounders.uint32_to_float32;
+  return from.is_signed ? rounders.int64_to_float32 : rounders.uint64_to_float32;
+}
 
 RoundRule rule_of(const DTypeRow& to, const Policy& policy) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -39,22 +47,31 @@ RoundRule rule_of(const DTypeRow& to, const Policy& policy) {
 
 }  // namespace
 
-bool RoundedConversion::takes(DType from, DType to, const Policy& policy) noexcept {
-  return policy.scale == 1.0 && !(is_long(row(from)) && is_power_of_two(row(to)));
-}
+bool RoundedConversion::takes(const Policy& policy) noexcept { return policy.scale == 1.0; }
 
 RoundedConversion::RoundedConversion(Target target, DType from, DType to, const Policy& policy) noexcept
     : from_(from), to_(to), policy_(policy), rule_(rule_of(row(to), policy)) {
-  const DTypeRow& source = row(from);
+  const DTypeRow &source = row(from), &target_type = row(to);
   const Rounders& rounders = *ops_of(target).rounders;
+  const bool is_stochastic = policy.rounding == Rounding::stochastic;
   const bool fits_float32 = (source.bits <= 16 || from == DType::float32) && !rule_.is_power_of_two;
-  const DType read_as = is_long(source) ? from : fits_float32 ? DType::float32 : DType::float64;
-  const DType number = fits_float32 ? DType::float32 : DType::float64;
-  round_ = fits_float32 ? rounders.float32 : rounders.float64;
-  if (is_long(source)) round_ = source.is_signed ? rounders.int64 : rounders.uint64;
-  if (read_as != from) decode_ = find_kernel(target, from, read_as)->run;
+  // Of a number that is stochastically rounded, 32 bits below the last that is kept count.
+  if (!is_stochastic && target_type.family == Family::floating && target_type.bits <= 16 && !rule_.is_power_of_two) {
+    narrow_ = to_float32_odd(rounders, source);
+  }
+  const DType number = fits_float32 || narrow_ != nullptr ? DType::float32 : DType::float64;
+  round_ = number == DType::float32 ? rounders.float32 : rounders.float64;
+  if (narrow_ == nullptr && is_integer(source) && source.bits == 64) {
+    if (rule_.kept_bits <= (is_stochastic ? 20 : 50)) {
+      narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
+    } else {
+      round_ = source.is_signed ? rounders.int64 : rounders.uint64;
+    }
+  } else if (narrow_ == nullptr && number != from) {
+    decode_ = find_kernel(target, from, number)->run;
+  }
   if (number != to) encode_ = find_kernel(target, number, to)->run;
-  if (policy.rounding == Rounding::stochastic) random_words_ = ops_of(target).random_words;
+  if (is_stochastic) random_words_ = ops_of(target).random_words;
   seed_ = policy.seed;
   policy_.rounding = Rounding::automatic;
 }
@@ -69,7 +86,9 @@ void RoundedConversion::run(const std::byte* src, std::byte* dst, std::size_t co
     const auto skipped = static_cast<std::size_t>(first % 4);  // words of the first block
     if (random_words_ != nullptr) random_words_(seed_, first / 4, (skipped + step + 3) / 4, random);
     if (decode_ != nullptr) decode_(src, numbers, step, Policy{});
-    round_(decode_ != nullptr ? numbers : src, encode_ != nullptr ? rounded : dst, step, rule_, random + skipped);
+    if (narrow_ != nullptr) narrow_(src, numbers, step);
+    round_(decode_ != nullptr || narrow_ != nullptr ? numbers : src, encode_ != nullptr ? rounded : dst, step, rule_,
+           random + skipped);
     if (encode_ != nullptr) encode_(rounded, dst, step, policy_);
     src += storage_bytes(row(from_), step);
     dst += storage_bytes(row(to_), step);

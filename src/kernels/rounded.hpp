@@ -13,8 +13,8 @@ namespace tensorcast::kernels {
 // One kind of conversion, for any number of blocks and threads.
 class RoundedConversion {
  public:
-  // Reports whether there is a way for the pair; else the reference converts it.
-  [[nodiscard]] static bool takes(DType from, DType to, const codec::Policy& policy) noexcept;
+  // Reports whether there is a way; else the reference converts.
+  [[nodiscard]] static bool takes(const codec::Policy& policy) noexcept;
 
   // Precondition: takes(), policy.has_word(), and the policy demands no error.
   RoundedConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
@@ -26,7 +26,8 @@ class RoundedConversion {
   DType from_, to_;
   codec::Policy policy_;  // of the kernel, which rounds nothing
   RoundRule rule_;
-  KernelFn decode_ = nullptr;  // null: the source is read as it is
+  KernelFn decode_ = nullptr;
+  NarrowFn narrow_ = nullptr;  // if neither is there, the source is read as it is
   RoundFn round_ = nullptr;
   KernelFn encode_ = nullptr;             // null: the rounded numbers are the result
   RandomWordsFn random_words_ = nullptr;  // null: the word is not stochastic

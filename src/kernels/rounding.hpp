@@ -25,10 +25,17 @@ struct RoundRule {
 using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
                          const std::uint32_t* random);
 
+// Numbers as those of a narrower type, rounded to odd: a later rounding to fewer bits has the result of one rounding.
+using NarrowFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
+
 struct Rounders {
   RoundFn float32 = nullptr;
   RoundFn float64 = nullptr;
   RoundFn int64 = nullptr, uint64 = nullptr;  // to float64
+  NarrowFn int64_to_float64 = nullptr, uint64_to_float64 = nullptr;
+  NarrowFn int64_to_float32 = nullptr, uint64_to_float32 = nullptr;
+  NarrowFn int32_to_float32 = nullptr, uint32_to_float32 = nullptr;
+  NarrowFn float64_to_float32 = nullptr;
 };
 
 // The words of 4 `blocks` elements, from element 4 `first_block` on (codec::random_block).

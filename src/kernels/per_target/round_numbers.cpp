@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding by a word: adds to the magnitude's bits what carries where the word says, and cuts. Loops without branches,
-// in integers, which the compiler vectorizes and no floating-point environment changes.
+// Rounding by a word: adds to the magnitude's bits what carries where the word says, and cuts. In integers, which no
+// floating-point environment changes.
 #include "kernels/rounding.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "codec/philox.hpp"
 #include "kernels/per_target/functions.hpp"
+#include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
 namespace {
@@ -17,96 +20,150 @@ template <>
 struct FormOf<float> {
   using Bits = std::uint32_t;
   using Place = std::int32_t;
+  using Lanes = U32;
+  using Places = I32;
   static constexpr int mantissa_bits = 23, bias = 127;
 };
 template <>
 struct FormOf<double> {
   using Bits = std::uint64_t;
   using Place = std::int64_t;
+  using Lanes = U64;
+  using Places = I64;
   static constexpr int mantissa_bits = 52, bias = 1023;
 };
 
 // The words that differ by more than a sign.
-enum class Kind : std::uint8_t { even, away, directed, odd, stochastic };
+enum class Kind : std::uint8_t { even, away, zero, directed, odd, stochastic };
 
 // The first `count` bits of a random word, at the lowest places; count is below the bits of a word.
 template <class Bits>
-inline Bits first_bits(std::uint32_t random, Bits count) {
-  constexpr int width = 8 * sizeof(Bits);
-  return static_cast<Bits>((static_cast<Bits>(random) << (width - 32)) >> 1) >> (width - 1 - count);
+SIMD_INLINE Bits first_bits(Bits random, Bits count) {
+  constexpr int width = 8 * sizeof(random[0]);
+  return ((random << (width - 32)) >> 1) >> (width - 1 - count);
+}
+
+template <class Number, Kind kind>
+class Rounder {
+  using Form = FormOf<Number>;
+  using Bits = typename Form::Bits;
+  using Place = typename Form::Place;
+  static constexpr bool is_long = sizeof(Bits) == 8;
+  static constexpr Place mantissa = Form::mantissa_bits;
+  static constexpr Bits leading = Bits{1} << mantissa, sign = Bits{1} << (8 * sizeof(Bits) - 1);
+  static constexpr Bits infinity = ~(leading - 1) & ~sign;
+
+ public:
+  using Lanes = typename Form::Lanes;
+  using Places = typename Form::Places;
+
+  explicit Rounder(const RoundRule& rule) {
+    const Place all = rule.kept_bits < mantissa ? mantissa - rule.kept_bits : 0;
+    const Place least_place = rule.is_power_of_two ? 0 : rule.last_place + Form::bias + mantissa;
+    normal_drop_ = places(all);
+    least_place_ = places(least_place);
+    most_drop_ = places(std::min<Place>(mantissa, least_place - 1));  // subnormal numbers have the place of the first
+    if (least_place > mantissa + 1) {
+      least_ =
+          std::bit_cast<Place>(static_cast<Number>(std::bit_cast<double>(std::uint64_t(rule.last_place + 1023) << 52)));
+    }
+    rises_above_ = places(kind == Kind::away ? least_ - static_cast<Place>(leading) - 1 : 0);
+    signs_ = lanes(rule.is_magnitude ? ~sign : ~Bits{0});
+    if (rule.is_power_of_two) {  // and 1 is not the least odd code
+      first_ = bits_of(0x1p-127);
+      end_ = bits_of(0x1p127) + 1;
+      odd_places_ = lanes(~Bits{0});
+    }
+    const Place is_up_above = rule.word == Rounding::toward_positive ? -1 : 0;
+    flip_ = places(is_up_above);
+    // Not infinity, which some targets tell from a number that is out of range.
+    const auto limit_of = [](double limit) { return std::min<Place>(bits_of(limit), infinity - 1); };
+    positive_limit_ = places(limit_of(rule.positive_limit));
+    negative_limit_ = places(limit_of(rule.negative_limit));
+  }
+
+  SIMD_INLINE Lanes operator()(Lanes loaded, Lanes random) const {
+    const Lanes x = loaded & signs_;
+    const Places magnitude = as<Places>(x & ~sign), place = magnitude >> mantissa;
+    const Places is_negative = as<Places>(x) < 0;
+    const Places drop = least_place_ - place;
+    const Places shift = larger(drop < most_drop_ ? drop : most_drop_, normal_drop_);
+    const Lanes last = lanes(1) << as<Lanes>(shift), below = last - 1, bits = as<Lanes>(magnitude);
+    const Lanes up = as<Lanes>(is_negative ^ flip_);
+    Lanes rounded = bits;
+    if constexpr (kind == Kind::even) rounded += (below >> 1) + ((bits >> mantissa) & 1);
+    if constexpr (kind == Kind::away) rounded += last >> 1;
+    if constexpr (kind == Kind::directed) rounded += below & up;
+    if constexpr (kind == Kind::stochastic) rounded += first_bits(random, as<Lanes>(shift));
+    rounded &= ~below;
+    if constexpr (kind == Kind::odd) rounded |= ((bits & below) + below) & last & odd_places_;
+    // Less than the least number: it or zero.
+    Lanes least_or_zero = {};
+    if constexpr (kind == Kind::away || kind == Kind::odd) least_or_zero = least_above(magnitude, rises_above_);
+    if constexpr (kind == Kind::directed) least_or_zero = least_above(magnitude, Places{}) & up;
+    if constexpr (kind == Kind::stochastic) least_or_zero = least_by_chance(bits, drop, random);
+    Places result = magnitude < least_ ? as<Places>(least_or_zero) : as<Places>(rounded);
+    const Places limit = is_negative ? negative_limit_ : positive_limit_;
+    result = result < limit ? result : limit;
+    if constexpr (is_long) result = magnitude < first_ ? magnitude : result;
+    result = magnitude < end_ ? result : magnitude;
+    return as<Lanes>(result) | (x & sign);
+  }
+
+ private:
+  static Lanes lanes(Bits x) { return Lanes{} + x; }
+  static Places places(Place x) { return Places{} + x; }
+  static Place bits_of(double x) { return std::bit_cast<Place>(static_cast<Number>(x)); }
+  SIMD_INLINE static Places larger(Places a, Places b) { return a < b ? b : a; }
+  SIMD_INLINE Lanes least_above(Places magnitude, Places limit) const {
+    return as<Lanes>(magnitude > limit ? places(least_) : Places{});
+  }
+  // Whether the first 32 bits of the number's place below the least one and the random word carry.
+  SIMD_INLINE Lanes least_by_chance(Lanes bits, Places drop, Lanes random) const {
+    const Lanes significand =
+        (bits & (leading - 1)) | (as<Places>(bits) < static_cast<Place>(leading) ? Lanes{} : lanes(leading));
+    constexpr Place most_right = 8 * sizeof(Bits) - 1;
+    const Places right = drop - 32, left = 32 - drop;
+    const Lanes rights = as<Lanes>(right < 0 ? Places{} : right < most_right ? right : places(most_right));
+    const Lanes lefts = as<Lanes>(left < 0 ? Places{} : left < 8 ? left : places(8));
+    const Lanes part = (significand << lefts) >> rights;
+    return as<Lanes>(part > (~random & 0xffffffff) ? places(least_) : Places{});
+  }
+
+  Places normal_drop_, least_place_, most_drop_, rises_above_, positive_limit_, negative_limit_, flip_;
+  Place least_ = 0;                   // 0: no number is less than the least one and yet not a subnormal of Number
+  Place first_ = 0, end_ = infinity;  // numbers that stay: those before the first, and from the end on
+  Lanes signs_, odd_places_ = lanes(~leading);  // code 1 is odd already
+};
+
+// Words of as many lanes, each in a lane.
+SIMD_INLINE U32 load_words(const std::uint32_t* random, U32) {
+  return load<U32>(reinterpret_cast<const std::byte*>(random));
+}
+SIMD_INLINE U64 load_words(const std::uint32_t* random, U64) {
+  typedef std::uint32_t Half __attribute__((vector_size(kRegisterBytes / 2)));
+  return __builtin_convertvector(load<Half>(reinterpret_cast<const std::byte*>(random)), U64);
 }
 
 template <class Number, Kind kind>
 void round_each(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
                 const std::uint32_t* random) {
-  using Form = FormOf<Number>;
-  using Bits = typename Form::Bits;
-  using Place = typename Form::Place;
-  constexpr Place mantissa = Form::mantissa_bits;
-  constexpr Bits leading = Bits{1} << mantissa, sign = Bits{1} << (8 * sizeof(Bits) - 1);
-  constexpr Bits infinity = ~(leading - 1) & ~sign;
-  const auto bits_of = [](double x) { return std::bit_cast<Bits>(static_cast<Number>(x)); };
-
-  const Place normal_drop = rule.kept_bits < mantissa ? mantissa - rule.kept_bits : 0;
-  const Place least_place = rule.is_power_of_two ? 0 : rule.last_place + Form::bias + mantissa;
-  const Bits least =
-      rule.is_power_of_two ? 0 : bits_of(std::bit_cast<double>(std::uint64_t(rule.last_place + 1023) << 52));
-  // Numbers that stay: those before `first` and from `end` on.
-  const Bits first = rule.is_power_of_two ? bits_of(0x1p-127) : 0;
-  const Bits end = rule.is_power_of_two ? bits_of(0x1p127) + 1 : infinity;
-  const Place last_odd = rule.is_power_of_two ? mantissa : mantissa - 1;  // code 1 is odd already
-  const Bits signs = rule.is_magnitude ? ~sign : ~Bits{0};
-  // Not infinity, which some targets tell from a number that is out of range.
-  const auto limit_of = [&](double limit) { return bits_of(limit) < infinity ? bits_of(limit) : infinity - 1; };
-  const Bits positive_limit = limit_of(rule.positive_limit), negative_limit = limit_of(rule.negative_limit);
-  const Bits positive_up = rule.word == Rounding::toward_positive ? ~Bits{0} : 0;
-  const Bits negative_up = rule.word == Rounding::toward_negative ? ~Bits{0} : 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    Bits x;
-    __builtin_memcpy(&x, src + i * sizeof x, sizeof x);
-    x &= signs;
-    const Bits magnitude = x & ~sign, is_negative = x & sign;
-    const Bits field = magnitude >> mantissa;
-    const Place place = static_cast<Place>(field < 1 ? 1 : field);
-    const Place below_least = least_place - place;
-    const Place drop = below_least > normal_drop ? below_least : normal_drop;
-    const auto shift = static_cast<Bits>(drop < mantissa ? drop : mantissa);
-    const Bits last = Bits{1} << shift, below = last - 1;
-    const Bits negative_lanes = Bits{0} - (is_negative >> (8 * sizeof(Bits) - 1));
-    const Bits up = (negative_up & negative_lanes) | (positive_up & ~negative_lanes);
-    const std::uint32_t word = kind == Kind::stochastic ? random[i] : 0;
-    Bits added = 0;
-    if (kind == Kind::even) added = (below >> 1) + ((magnitude >> mantissa) & 1);
-    if (kind == Kind::away) added = last >> 1;
-    if (kind == Kind::directed) added = below & up;
-    if (kind == Kind::stochastic) added = first_bits<Bits>(word, shift);
-    Bits rounded = (magnitude + added) & ~below;
-    if (kind == Kind::odd) {
-      const Bits cut = (magnitude & below) != 0 ? last : 0;
-      rounded |= drop <= last_odd ? cut : 0;
-    }
-    // Less than the least number: it or zero.
-    Bits rises = 0;
-    if (kind == Kind::away) rises = drop == mantissa + 1 ? magnitude & ~(leading - 1) : 0;
-    if (kind == Kind::directed) rises = magnitude & up;
-    if (kind == Kind::odd) rises = magnitude;
-    if (kind == Kind::stochastic) {
-      const Bits significand = (magnitude & (leading - 1)) | (magnitude >= leading ? leading : 0);
-      constexpr Place most_right = 8 * sizeof(Bits) - 1, most_left = sizeof(Bits) == 4 ? 8 : 0;
-      const Place right = drop < 32 ? 0 : drop - 32 > most_right ? most_right : drop - 32;
-      const Place left = drop > 32 ? 0 : 32 - drop > most_left ? most_left : 32 - drop;
-      const auto part = static_cast<std::uint32_t>((significand << left) >> right);
-      rises = part > static_cast<std::uint32_t>(~word) ? 1 : 0;
-    }
-    const Bits least_or_zero = rises != 0 ? least : 0;
-    rounded = drop > mantissa ? least_or_zero : rounded;
-    const Bits limit = (negative_limit & negative_lanes) | (positive_limit & ~negative_lanes);
-    rounded = rounded < limit ? rounded : limit;
-    rounded = magnitude < first ? magnitude : rounded;
-    rounded = magnitude >= end ? magnitude : rounded;
-    x = rounded | is_negative;
-    __builtin_memcpy(dst + i * sizeof x, &x, sizeof x);
+  const Rounder<Number, kind> round(rule);
+  using Lanes = typename Rounder<Number, kind>::Lanes;
+  constexpr std::size_t lanes = sizeof(Lanes) / sizeof(Number);
+  const auto words = [&](std::size_t i) {
+    if constexpr (kind == Kind::stochastic) return load_words(random + i, Lanes{});
+    return Lanes{};
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    store(dst + i * sizeof(Number), round(load<Lanes>(src + i * sizeof(Number)), words(i)));
   }
+  if (i == count) return;
+  Lanes rest = {};
+  std::memcpy(&rest, src + i * sizeof(Number), (count - i) * sizeof(Number));
+  rest = round(rest, words(i));
+  std::memcpy(dst + i * sizeof(Number), &rest, (count - i) * sizeof(Number));
 }
 
 template <class Number>
@@ -123,6 +180,7 @@ void round_numbers(const std::byte* src, std::byte* dst, std::size_t count, cons
     case Rounding::stochastic:
       return round_each<Number, Kind::stochastic>(src, dst, count, rule, random);
     case Rounding::toward_zero:
+      return round_each<Number, Kind::zero>(src, dst, count, rule, random);
     case Rounding::toward_positive:
     case Rounding::toward_negative:
       return round_each<Number, Kind::directed>(src, dst, count, rule, random);
@@ -146,8 +204,7 @@ void round_integers(const std::byte* src, std::byte* dst, std::size_t count, con
     std::uint64_t added = 0;
     if (rule.word == Rounding::nearest_away) added = last >> 1;
     if (rule.word == (is_negative ? Rounding::toward_negative : Rounding::toward_positive)) added = below;
-    if (rule.word == Rounding::stochastic)
-      added = first_bits<std::uint64_t>(random[i], static_cast<std::uint64_t>(drop));
+    if (rule.word == Rounding::stochastic) added = ((std::uint64_t{random[i]} << 32) >> 1) >> (63 - drop);
     std::uint64_t rounded = 0;
     const bool carries = __builtin_add_overflow(magnitude, added, &rounded);
     rounded &= ~below;
@@ -160,40 +217,116 @@ void round_integers(const std::byte* src, std::byte* dst, std::size_t count, con
   }
 }
 
+// The integer's first 53 digits, the last of which is set if others follow.
+template <bool is_signed>
+SIMD_INLINE F64 to_f64_odd(I64 x) {
+  constexpr std::int64_t cut = (1 << 11) - 1, two_to_eleven = std::int64_t{11} << 52;
+  const I64 sign = is_signed ? x < 0 : I64{};
+  const U64 magnitude = as<U64>(negated_where(sign, x));
+  const I64 is_long = as<I64>((magnitude >> 53) != 0);
+  const U64 first = (magnitude >> 11) | (((magnitude & cut) + cut) >> 11);
+  const I64 digits = is_long ? as<I64>(first) : as<I64>(magnitude);
+  return as<F64>((as<I64>(to_f64<false>(digits)) + (is_long & two_to_eleven)) | (sign & INT64_MIN));
+}
+
+// Elements of kLanes, and the rest as if zeros followed.
+template <std::size_t from_bytes, std::size_t to_bytes, class Function>
+SIMD_INLINE void narrow_each(const std::byte* src, std::byte* dst, std::size_t count, Function function) {
+  for (; count >= kLanes; count -= kLanes, src += kLanes * from_bytes, dst += kLanes * to_bytes) function(src, dst);
+  if (count == 0) return;
+  std::byte rest[kLanes * from_bytes] = {}, narrow[kLanes * to_bytes];
+  std::memcpy(rest, src, count * from_bytes);
+  function(rest, narrow);
+  std::memcpy(dst, narrow, count * to_bytes);
+}
+
+template <bool is_signed>
+void long_to_float64(const std::byte* src, std::byte* dst, std::size_t count) {
+  narrow_each<8, 8>(src, dst, count, [](const std::byte* in, std::byte* out) {
+    store(out, to_f64_odd<is_signed>(load<I64>(in)));
+    store(out + kRegisterBytes, to_f64_odd<is_signed>(load<I64>(in + kRegisterBytes)));
+  });
+}
+
+template <bool is_signed>
+void long_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+  narrow_each<8, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
+    store(out,
+          narrow_odd({to_f64_odd<is_signed>(load<I64>(in)), to_f64_odd<is_signed>(load<I64>(in + kRegisterBytes))}));
+  });
+}
+
+template <bool is_signed>
+void int_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+  narrow_each<4, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
+    store(out, to_f32<is_signed>(round_to_odd_24<is_signed>(load<I32>(in))));
+  });
+}
+
+// Finite numbers that float32 lacks become its largest, which is odd.
+SIMD_INLINE F64 within_float32(F64 x) {
+  constexpr auto largest = std::bit_cast<std::int64_t>(0x1.fffffep127);
+  constexpr std::int64_t infinity = 0x7ff0000000000000;
+  const I64 bits = as<I64>(x), magnitude = bits & INT64_MAX;
+  const I64 limited = magnitude > largest ? I64{} + largest : magnitude;
+  return as<F64>(magnitude < infinity ? limited | (bits & INT64_MIN) : bits);
+}
+
+void double_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+  narrow_each<8, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
+    store(out, narrow_odd({within_float32(load<F64>(in)), within_float32(load<F64>(in + kRegisterBytes))}));
+  });
+}
+
 }  // namespace
 
 extern constexpr Rounders rounders = {.float32 = round_numbers<float>,
                                       .float64 = round_numbers<double>,
                                       .int64 = round_integers<true>,
-                                      .uint64 = round_integers<false>};
+                                      .uint64 = round_integers<false>,
+                                      .int64_to_float64 = long_to_float64<true>,
+                                      .uint64_to_float64 = long_to_float64<false>,
+                                      .int64_to_float32 = long_to_float32<true>,
+                                      .uint64_to_float32 = long_to_float32<false>,
+                                      .int32_to_float32 = int_to_float32<true>,
+                                      .uint32_to_float32 = int_to_float32<false>,
+                                      .float64_to_float32 = double_to_float32};
 
+// A block in each lane of 64 bits; of a lane, the lower half counts.
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words) {
   namespace philox = codec::philox;
-  constexpr std::size_t lanes = 64;  // so many that the compiler keeps the loops, and vectorizes them
-  for (std::size_t done = 0; done < blocks; done += lanes) {
-    std::uint32_t a[lanes], b[lanes], c[lanes], d[lanes];
-    for (std::size_t i = 0; i < lanes; ++i) {
-      const std::uint64_t block = first_block + done + i;
-      a[i] = static_cast<std::uint32_t>(block);
-      b[i] = static_cast<std::uint32_t>(block >> 32);
-      c[i] = d[i] = 0;
+  constexpr std::size_t lanes = kRegisterBytes / sizeof(std::uint64_t), chains = 4;  // chains hide latency
+  constexpr std::uint64_t low = 0xffffffff;
+  U64 counters = {};
+  for (std::size_t i = 0; i < lanes; ++i) counters[i] = i;
+  for (std::size_t done = 0; done < blocks; done += chains * lanes) {
+    U64 a[chains], b[chains], c[chains] = {}, d[chains] = {};
+    for (std::size_t i = 0; i < chains; ++i) {
+      const U64 block = counters + (first_block + done + i * lanes);
+      a[i] = block & low;
+      b[i] = block >> 32;
     }
     auto key_0 = static_cast<std::uint32_t>(seed), key_1 = static_cast<std::uint32_t>(seed >> 32);
     for (int round = 0; round < philox::rounds; ++round, key_0 += philox::step_0, key_1 += philox::step_1) {
-      for (std::size_t i = 0; i < lanes; ++i) {
-        const std::uint64_t product_0 = std::uint64_t{philox::multiplier_0} * a[i];
-        const std::uint64_t product_1 = std::uint64_t{philox::multiplier_1} * c[i];
-        a[i] = static_cast<std::uint32_t>(product_1 >> 32) ^ b[i] ^ key_0;
-        b[i] = static_cast<std::uint32_t>(product_1);
-        c[i] = static_cast<std::uint32_t>(product_0 >> 32) ^ d[i] ^ key_1;
-        d[i] = static_cast<std::uint32_t>(product_0);
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < chains; ++i) {
+        const U64 product_0 = multiply_low_halves(a[i], U64{} + philox::multiplier_0);
+        const U64 product_1 = multiply_low_halves(c[i], U64{} + philox::multiplier_1);
+        a[i] = (product_1 >> 32) ^ b[i] ^ std::uint64_t{key_0};
+        b[i] = product_1;
+        c[i] = (product_0 >> 32) ^ d[i] ^ std::uint64_t{key_1};
+        d[i] = product_0;
       }
     }
-    const std::size_t size = blocks - done < lanes ? blocks - done : lanes;
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::uint32_t block[] = {a[i], b[i], c[i], d[i]};
-      __builtin_memcpy(words + 4 * (done + i), block, sizeof block);
+    alignas(64) std::uint64_t pairs[chains * lanes][2];
+    for (std::size_t i = 0; i < chains; ++i) {
+      const U64 first = (a[i] & low) | (b[i] << 32), second = (c[i] & low) | (d[i] << 32);
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        pairs[i * lanes + lane][0] = first[lane];
+        pairs[i * lanes + lane][1] = second[lane];
+      }
     }
+    __builtin_memcpy(words + 4 * done, pairs, std::min(blocks - done, chains * lanes) * sizeof pairs[0]);
   }
 }
 
