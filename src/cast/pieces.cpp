@@ -64,6 +64,11 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
       converter_(active_target(), whole, policy.without_errors()) {
   if (report::may_ever_fail(whole.from, whole.to, policy)) {
     strict_.emplace(whole.from, whole.to, policy, whole.count);
+    if (policy.inexact_is_error && bit_width(whole.from) > 8 && family(whole.to) != Family::boolean) {
+      codec::Policy by_default = policy.without_errors();  // what no word changes, none would
+      by_default.rounding = Rounding::automatic;
+      changes_.emplace(whole.from, whole.to, by_default);
+    }
   }
   is_scanned_ = strict_ || reporter != nullptr;
   choose_stores(whole, stores);
@@ -154,12 +159,13 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
 }
 
 Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* accumulator) const {
-  if (strict_ && strict_->may_fail(piece.src, piece.count)) {
+  const report::ConvertedPiece converted = {piece.src, piece.dst, piece.count, piece.first};
+  if (changes_ ? changes_->finds_change(converted) : strict_ && strict_->may_fail(piece.src, piece.count)) {
     Result<void> done =
         codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first);
     if (!done) return done;
   }
-  if (accumulator != nullptr) reporter_->add({piece.src, piece.dst, piece.count, piece.first}, *accumulator);
+  if (accumulator != nullptr) reporter_->add(converted, *accumulator);
   return {};
 }
 

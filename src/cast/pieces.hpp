@@ -47,6 +47,7 @@ class Pieces {
   const report::Reporter* reporter_;
   Converter converter_;
   std::optional<report::StrictScan> strict_;
+  std::optional<report::Reporter> changes_;  // of inexact=error, instead of the scan
   bool is_scanned_ = false;
   bool bypasses_cache_ = false;
   bool populates_ = false;          // the target's pages, before they are written

@@ -9,8 +9,10 @@
 #include <random>
 #include <vector>
 
+#include "codec/packing.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "report/code_outcome.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/prepared_cast.hpp"
 #include "tensorcast/strided.hpp"
@@ -120,6 +122,40 @@ TEST(Rounding, ReportsCountByTheWord) {
   EXPECT_EQ(report.inexact, 2U);
 }
 
+// Parts with numbers out of range, infinities and NaN are the reference's, the others are compared.
+TEST(Rounding, ReportsEqualTheReference) {
+  std::vector<float> source = numbers(5000);
+  for (const auto& [place, x] : {std::pair{70, INFINITY}, {1000, 1e30F}, {2000, -464.0F}, {3000, NAN}}) {
+    source[static_cast<std::size_t>(place)] = x;
+  }
+  const std::int64_t shape[] = {5000};
+  for (const DType to : {DType::float16, DType::float8_e4m3fn, DType::float8_e5m3fnu, DType::float8_e8m0fnu,
+                         DType::float4_e2m1fn, DType::int8, DType::int64}) {
+    for (const CastOptions& options : option_sets()) {
+      std::vector<std::byte> result(storage_bytes(to, source.size()));
+      CastReport found, wanted;
+      ASSERT_TRUE(
+          cast({DType::float32, shape, std::as_bytes(std::span(source))}, {to, shape, result}, options, found).ok());
+      const codec::Policy policy = codec::policy_of(options, DType::float32, to);
+      for (std::size_t i = 0; i < source.size(); ++i) {
+        const auto outcome = report::code_outcome(DType::float32, std::bit_cast<std::uint32_t>(source[i]), to, policy,
+                                                  codec::random_of(policy, i));
+        report::add_outcome(outcome, 1, wanted);
+      }
+      EXPECT_NEAR(found.max_abs_error, wanted.max_abs_error, 1e-12 * wanted.max_abs_error) << name(to);
+      EXPECT_NEAR(found.max_rel_error, wanted.max_rel_error, 1e-12 * wanted.max_rel_error) << name(to);
+      EXPECT_NEAR(found.noise_power, wanted.noise_power, 1e-12 * wanted.noise_power) << name(to);
+      EXPECT_NEAR(found.signal_power, wanted.signal_power, 1e-12 * wanted.signal_power) << name(to);
+      const auto counts = [](const CastReport& r) {
+        return std::vector<double>{
+            double(r.overflowed), double(r.saturated), double(r.wrapped),  double(r.underflowed_to_zero),
+            double(r.inexact),    double(r.nan_made),  double(r.nan_lost), double(r.sign_lost)};
+      };
+      EXPECT_EQ(counts(found), counts(wanted)) << name(to) << " by word " << int(options.rounding);
+    }
+  }
+}
+
 TEST(Rounding, LostSignsAreCounted) {
   const std::vector<float> source = {1.0F, -1.0F, -0.0F, -INFINITY, -1e-30F};
   const std::int64_t shape[] = {5};
@@ -147,6 +183,50 @@ TEST(Inexact, TheFirstNumberThatWouldChangeIsNamed) {
   EXPECT_EQ(refused.error().message, "value 0.1 would change in float16 (from float32)");
   source[2500] = -0.0F;
   EXPECT_TRUE(cast(from, {DType::float16, shape, result}, {.inexact = Inexact::error}).ok());
+}
+
+// Whatever the kernels make of a number, the first that changes is found among hundreds that do not.
+TEST(Inexact, EveryChangeIsFound) {
+  constexpr std::size_t count = 300, place = 217;
+  const double specials[] = {0.1,
+                             -0.0,
+                             -1.0,
+                             3.0,
+                             300.0,
+                             65536.0,
+                             16777217.0,
+                             0x1p53 + 2,
+                             1e30,
+                             -1e-30,
+                             1e300,
+                             static_cast<double>(INFINITY),
+                             static_cast<double>(NAN)};
+  for (const DType from :
+       {DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int64, DType::uint64}) {
+    for (const DType to : all_dtypes()) {
+      if (to == from || to == DType::string) continue;
+      for (const double special : specials) {
+        for (const CastOptions& options : {CastOptions{.inexact = Inexact::error},
+                                           {.out_of_range = OutOfRange::saturate, .inexact = Inexact::error}}) {
+          const auto code = [&](double x) {
+            return codec::cast_code(DType::float64, std::bit_cast<std::uint64_t>(x), from, {}).bits;
+          };
+          std::vector<std::byte> source(storage_bytes(from, count)), result(storage_bytes(to, count));
+          for (std::size_t i = 0; i < count; ++i) {
+            codec::store_code(from, source.data(), i, code(i == place ? special : 1.0));
+          }
+          const std::int64_t shape[] = {count};
+          const codec::Policy policy = codec::policy_of(options, from, to);
+          const bool changes = (codec::cast_code(from, code(special), to, policy).events & codec::event_error) != 0;
+          const Result<void> done = cast({from, shape, source}, {to, shape, result}, options);
+          EXPECT_EQ(!done.ok(), changes) << name(from) << " to " << name(to) << ": " << special;
+          if (!done.ok()) {
+            EXPECT_EQ(done.error().element, place);
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include "report/reporter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -43,6 +45,13 @@ void count_each(const std::byte* data, std::size_t bytes, ByteCounts& counts) {
 }
 
 template <class Number>
+kernels::Interval numbers_within(const kernels::Range<Number>& range) {
+  constexpr Number infinity = std::numeric_limits<Number>::infinity(), largest = std::numeric_limits<Number>::max();
+  return {.low = std::max(std::nextafter(range.below, infinity), -largest),
+          .high = std::min(std::nextafter(range.above, -infinity), largest)};
+}
+
+template <class Number>
 std::uint64_t count_below_zero(const std::byte* numbers, std::size_t count) {
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -74,18 +83,24 @@ Reporter::Reporter(DType from, DType to, const codec::Policy& policy, Target tar
       policy_(policy),
       target_(target),
       loses_signs_(family(to) == Family::floating && !row(to).format.has_sign && row(to).format.has_zero),
+      has_word_(policy.has_word(row(to)) && (policy.rounding == Rounding::stochastic || bit_width(from) > 8)),
       rules_(rules_of(to, policy)) {
   const bool is_scaled = policy.scale != 1.0;
-  if (policy.rounding == Rounding::stochastic || (policy.has_word(row(to)) && bit_width(from) > 8)) {
+  if (has_word_ && is_scaled) {
     method_ = Method::reference;
-  } else if (bit_width(from) <= 8) {
+  } else if (bit_width(from) <= 8 && !has_word_) {
     method_ = Method::histogram;
   } else if (is_scaled || is_long_integer(from) || is_long_integer(to)) {
     method_ = Method::sums;
-  } else if (fits_float32(from) && fits_float32(to)) {
+  } else if (fits_float32(from) && fits_float32(to) && !has_word_) {  // words make errors with more digits than numbers
     method_ = Method::float32;
   } else {
     method_ = Method::float64;
+  }
+  if (!has_word_) return;
+  in_range_ = fits_float32(from) ? numbers_within(rules_.of_float32) : numbers_within(rules_.of_float64);
+  if (family(to) == Family::floating && !row(to).format.has_zero) {  // callers may flush its least number to zero
+    in_range_.low = std::numeric_limits<float>::min();
   }
 }
 
@@ -94,6 +109,12 @@ void Reporter::add(const ConvertedPiece& piece, ReportAccumulator& accumulator) 
   if (method_ == Method::histogram) {
     if (accumulator.counts == nullptr) accumulator.counts = std::make_unique<ByteCounts>();
     return add_to_histogram(piece, *accumulator.counts);
+  }
+  if (has_word_ && method_ != Method::reference) {
+    return for_each_block(piece, piece_multiple, [&](const ConvertedPiece& part) {
+      if (!all_in_range(part)) return add_by_reference(part, accumulator.by_reference);
+      method_ == Method::sums ? compare_sums(part, accumulator) : compare(part, accumulator);
+    });
   }
   const std::size_t elements = method_ == Method::float32 ? 2 * block_elements : block_elements;
   for_each_block(piece, elements, [&](const ConvertedPiece& block) {
@@ -133,6 +154,24 @@ void Reporter::add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts)
     count_each(piece.source, bytes, counts);
   }
   for (std::size_t i = bytes * per_byte; i < piece.count; ++i) ++counts.codes[codec::load_code(from_, piece.source, i)];
+}
+
+bool Reporter::all_in_range(const ConvertedPiece& part) const {
+  Buffer buffer;
+  const bool is_float32 = fits_float32(from_);
+  const DType as = is_float32 ? DType::float32 : DType::float64;
+  const std::byte* const numbers = decode(target_, from_, part.source, part.count, as, buffer.bytes());
+  const kernels::Ops& ops = kernels::ops_of(target_);
+  return !(is_float32 ? ops.any_outside_float32 : ops.any_outside_float64)(numbers, part.count, in_range_.low,
+                                                                           in_range_.high);
+}
+
+bool Reporter::finds_change(const ConvertedPiece& piece) const {
+  ReportAccumulator found;
+  add(piece, found);
+  const CastReport all = report(found);
+  return (all.overflowed | all.saturated | all.wrapped | all.underflowed_to_zero | all.inexact | all.nan_made |
+          all.nan_lost | all.sign_lost) != 0;
 }
 
 void Reporter::compare(const ConvertedPiece& block, ReportAccumulator& accumulator) const {

@@ -55,6 +55,9 @@ class Reporter {
   // size of pieces.
   void add(const ConvertedPiece& piece, ReportAccumulator& accumulator) const;
   [[nodiscard]] CastReport report(const ReportAccumulator& accumulator) const;
+  // Reports whether a result may differ from its source. False is always right: -0 equals 0, and a NaN every NaN.
+  // Preconditions: the policy has no word, and the target is not bool.
+  [[nodiscard]] bool finds_change(const ConvertedPiece& piece) const;
 
  private:
   enum class Method : std::uint8_t { histogram, float32, float64, sums, reference };
@@ -62,6 +65,7 @@ class Reporter {
   template <class Function>
   void for_each_block(const ConvertedPiece& piece, std::size_t elements, Function function) const;
   void add_to_histogram(const ConvertedPiece& piece, ByteCounts& counts) const;
+  [[nodiscard]] bool all_in_range(const ConvertedPiece& block) const;
   void compare(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
   void compare_sums(const ConvertedPiece& block, ReportAccumulator& accumulator) const;
   void add_by_reference(const ConvertedPiece& block, CastReport& report) const;
@@ -73,6 +77,8 @@ class Reporter {
   Target target_;
   Method method_;
   bool loses_signs_;
+  bool has_word_;                    // the reference judges parts with numbers out of range
+  kernels::Interval in_range_ = {};  // of words
   kernels::CompareRules rules_;
 };
 
