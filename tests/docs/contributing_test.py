@@ -24,7 +24,7 @@ def test_each_layer_has_a_row(source_dir, text):
 
 def test_each_script_is_in_one_list(source_dir, text):
     lists = text.partition("## Scripts\n")[2].partition("\nScripts that others rely on")[0]
-    assert [word for word in re.findall(r"^\*\*([\w ]+)[:.]", lists, re.MULTILINE)][:3] == ["Daily", "Before a request", "Rare"]
+    assert re.findall(r"^\*\*([\w ]+)[:.]", lists, re.MULTILINE)[:3] == ["Daily", "Before a request", "Rare"]
     named = re.findall(r"^\./(scripts/[\w/-]+)", lists, re.MULTILINE)
     there = {path.relative_to(source_dir).as_posix() for folder in ("scripts", "scripts/checks", "scripts/make") for path in (source_dir / folder).iterdir() if path.is_file()}
     helpers = {"scripts/bootstrap", "scripts/make/arm64-root", "scripts/make/openvino-headers"}  # the loop's, and named with zig-target
