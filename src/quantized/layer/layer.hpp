@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,12 +91,12 @@ struct Layer {
 
   [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
-  // Returns the tensor of a role; SIZE_MAX: none.
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept {
+  // Returns the tensor of a role, if there is one.
+  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept {
     for (const Part& part : parts) {
       if (part.role == role) return part.tensor;
     }
-    return SIZE_MAX;
+    return std::nullopt;
   }
 };
 
