@@ -65,6 +65,7 @@ def codes_of(array, name):
 class Implementation:
     packages: tuple = ()
     undefined_integers = True  # what a float beyond an integer type becomes
+    any_nan = False  # the runner gives it NaNs without payload
 
     def version(self):
         return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in self.packages)
@@ -181,6 +182,7 @@ def library():
 
 class Gfloat(Implementation):
     title, packages = "gfloat", ("gfloat",)
+    any_nan = True
     types = [name for name in TYPES if not name.startswith(("float8_e4m3b11", "float8_e3m4", "float8_e5m3", "int64", "uint64"))]
     types = [name for name in types if name != "float8_e4m3"]
     roundings = {"nearest_away": "TiesToAway", "toward_zero": "TowardZero", "toward_positive": "TowardPositive",
