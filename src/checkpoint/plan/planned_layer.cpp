@@ -88,7 +88,7 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   const Shape shape(quantized::shape_to_quantize(source.layer));
   quantizing.importance = {};  // which changes no layout
   const Result<block::Quantizer> quantizer = quantized::quantizer_of(quantizing, shape);
-  if (!quantizer || !quantized::can_turn(rule.rotation, quantizing, shape)) {
+  if (!quantizer || !quantized::can_rotate(rule.rotation, quantizing, shape)) {
     return does_not_fit("a weight has no such scheme");
   }
   layer.passes = quantizer->needs_maximum() ? 2 : 1;

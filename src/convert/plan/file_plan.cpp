@@ -246,7 +246,8 @@ class TensorPlanner::Implementation {
   // Loaders of gpt-oss take MXFP4 for its experts alone.
   static void leave_all_but_experts(std::span<const TensorInfo> tensors, Decisions& decisions) {
     std::vector<bool> experts(tensors.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i) experts[i] = quantized::are_turned_experts(tensors[i], tensors);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      experts[i] = quantized::are_transposed_experts(tensors[i], tensors);
     if (std::ranges::find(experts, true) == experts.end()) return;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       std::optional<Result<Decision>>& decision = decisions.tensors[i];

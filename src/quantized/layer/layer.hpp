@@ -69,7 +69,7 @@ struct Coding {
   bool swizzled = false;           // scales in tiles of 128 x 4
   bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
   bool transposed = false;         // the weight is the transpose of [..., N, K] codes
-  // ComfyUI's ConvRot: groups of so many inputs were turned by a Hadamard matrix, which is turned back; a power of 4.
+  // ComfyUI's ConvRot: groups of so many inputs were rotated by a Hadamard matrix, which is undone; a power of 4.
   std::int64_t rotation = 0;
 };
 

@@ -75,13 +75,14 @@ void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> s
   }
 }
 
-// ConvRot turned groups of inputs before the codes were made.
+// ConvRot rotated groups of inputs before the codes were made.
 void read_rotation(const Json& description, LayerBuilder& builder) {
   constexpr std::int64_t usual = 256;
   Layer& layer = builder.layer();
   const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
-  if (!is_group_turned(size) || size > largest_turned_back || layer.shape.empty() || layer.shape.back() % size != 0) {
-    return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
+  if (!is_rotation_size(size) || size > largest_rotation_undone || layer.shape.empty() ||
+      layer.shape.back() % size != 0) {
+    return builder.fail("ConvRot rotates groups of a power of 4 inputs, and its description names another size");
   }
   layer.coding.rotation = size;
 }

@@ -30,9 +30,9 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"vptq", "its codes are those of learned codebooks"},
     {"quanto", "its tensors are laid out by optimum-quanto"},
     {"fouroversix", "its blocks choose between two scales"},
-    {"fp_quant", "its weights are turned by a Hadamard transform"},
+    {"fp_quant", "its weights are rotated by a Hadamard transform"},
     {"eetq", "its codes are in the order of a GPU kernel"},
-    {"higgs", "its codes are those of a grid, and its weights are turned"},
+    {"higgs", "its codes are those of a grid, and its weights are rotated"},
     {"hqq", "its zero points are fractions"},
     {"fbgemm_fp8", "its codes are laid out by FBGEMM"},
     {"torchao", "its tensors are subclasses of PyTorch's"},
@@ -44,7 +44,7 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"gguf", "the weights are in a GGUF file"},
     {"svdquant", "its weights are sums of codes and low-rank factors, in the order of a GPU kernel"},
     {"exl2", "its codes have several widths, in the order of a GPU kernel"},
-    {"exl3", "its codes are those of a trellis, and its weights are turned"},
+    {"exl3", "its codes are those of a trellis, and its weights are rotated"},
 });
 
 // Tensors that change the basis of a weight beside its codes, after the name of its module.

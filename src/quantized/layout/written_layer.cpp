@@ -109,7 +109,7 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
     return written;
   }
   if (content.rotation != 0 && !writer.has_rotations) {
-    written.refusal = "its inputs are turned by ConvRot, which the spelling comfyui alone has";
+    written.refusal = "its inputs are rotated by ConvRot, which the spelling comfyui alone has";
     return written;
   }
   writer.spell(content, written);
