@@ -12,7 +12,7 @@ import pytest
 import tensorcast as tc
 
 ROOT = pathlib.Path(__file__).parents[2]
-OPTIONAL = ("matplotlib", "onnx", "safetensors", "torch")
+OPTIONAL = ("matplotlib", "onnx", "safetensors", "torch", "xarray")
 
 
 def recipes():
