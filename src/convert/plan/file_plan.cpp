@@ -370,11 +370,18 @@ class TensorPlanner::Implementation {
     return {};
   }
 
-  // What cannot be read, and is not asked for, is left out of the output.
+  // What cannot be read, or has a type that the output cannot hold and casts do not know, is left out of the output if
+  // it is not asked for.
   bool leaves_out(const TensorInfo& tensor) {
-    if (!tensor.problem) return false;
-    warnings_.push_back(fmt::format("tensor \"{}\" is not asked for and not written, as it cannot be read: {}",
-                                    tensor.name, tensor.problem->message));
+    std::string reason;
+    if (tensor.problem) {
+      reason = "it cannot be read: " + tensor.problem->message;
+    } else if (const Result<void> held = check_holds(output_, input_, tensor); !held && !tensor.foreign_dtype.empty()) {
+      reason = held.error().message;
+    } else {
+      return false;
+    }
+    warnings_.push_back(fmt::format("tensor \"{}\" is not asked for and not written: {}", tensor.name, reason));
     return true;
   }
 
