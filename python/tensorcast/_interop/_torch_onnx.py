@@ -17,6 +17,10 @@ def cast(x: Any, to: str, **options: Any) -> Any:
     """The node of the operator."""
     attributes = onnx_attributes(to, **options)
     opsets: Any = onnxscript.onnx_opset
+    needed = 24 if "round_mode" in attributes else 19 if "saturate" in attributes else 13
+    exported = getattr(getattr(onnxscript.evaluator.default(), "opset", None), "version", None)
+    if exported is not None and exported < needed:
+        raise CastError(f"Cast to {to} needs opset {needed}, and this export has {exported}: pass opset_version={needed}")
     version = opsets.opset24 if "round_mode" in attributes else opsets.opset19 if "saturate" in attributes else opsets.opset18
     return version.Cast(x, **attributes)
 
