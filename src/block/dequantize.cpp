@@ -24,6 +24,7 @@
 #include "dtype/try.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -56,14 +57,27 @@ Result<void> check_fields(const BlockTensor& tensor) {
   return {};
 }
 
+// Whether a type may hold the bits of codes of another type: bytes, words of several codes, or one code that has no
+// sign where the code has none. Numbers of int4, of two's complement, are not codes from 0 to 15, and an int32 is no
+// word of four float8 or int8 numbers.
+bool may_contain(DType type, const CodeMatrices& codes) noexcept {
+  if (family(type) != Family::integer) return false;
+  const int width = bit_width(type);
+  const bool is_signed_number = codes.element == DType::int8;
+  if (width == 8) return true;
+  if (width == codes.bits) return codes.packing != BlockPacking::gguf && is_signed(type) == is_signed_number;
+  return width == 32 && (codes.bits < 8 || codes.element == DType::uint8);
+}
+
 // The shape of codes, which dequantize() may have a part of alone.
 Result<void> check_codes(const TensorView& view, const CodeMatrices& codes) {
   const std::size_t rows = codes.matrix_bytes == 0 ? 0 : codes.count * (codes.matrix_bytes / codes.row_bytes);
-  const int width = bit_width(view.dtype);
-  const bool is_container = family(view.dtype) == Family::integer && (width == codes.bits || width == 8 || width == 32);
-  if (view.dtype != codes.element && !is_container) {
-    return invalid(formatted("the codes have type {}, expected a type of integers{}", name(view.dtype),
-                             codes.element == DType::undefined ? "" : formatted(" or {}", name(codes.element))));
+  if (view.dtype != codes.element && !may_contain(view.dtype, codes)) {
+    return invalid(formatted("the codes have type {}, expected uint8{}", name(view.dtype),
+                             codes.element == DType::undefined || codes.element == DType::uint8
+                                 ? ""
+                                 : formatted(" or {}", name(codes.element))),
+                   "where they are the right bits in another type, view them as uint8");
   }
   if (!has_rows(view.shape, rows)) return invalid(formatted("the shape of the codes has no {} rows", rows));
   return {};

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._cast import _numpy_types, _tensors
+from ._safe_open import DTYPE_NAMES
 
 if TYPE_CHECKING:
     from ._files import TensorFile
@@ -41,8 +42,8 @@ class TensorSlice(Generic[_Kind]):
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """The name of the type; safetensors has names of its own."""
-        return self._dtype
+        """The name of the type as safetensors has it, such as ``"BF16"``; ours where it has none."""
+        return DTYPE_NAMES.get(self._dtype, self._dtype)
 
     def __len__(self) -> int:
         if not self._shape:

@@ -130,6 +130,7 @@ class Planning {
       pieces.push_back(piece_of(std::move(tensor), table, places));
     });
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    for (std::string& warning : planner_.take_warnings()) plan_.warnings.push_back(std::move(warning));
     TRY(note_names(model, layers, renamed, reader));
     TRY(check_layers(model, layers, beside));
     if (respelling->any()) note_respelling(model, *std::move(respelling));

@@ -148,6 +148,7 @@ class TensorPlanner::Implementation {
                          const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
                          const std::function<void(PlannedTensor)>& add) {
     names_.clear();
+    is_alone_ = tensors.size() == 1;
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
     }
@@ -176,6 +177,7 @@ class TensorPlanner::Implementation {
       Decision decision = TRY(std::move(*decisions.tensors[index]));
       if (decision.quantizes()) return not_quantized(tensors[index].name);
       if (extracting_ && !decision.included) continue;
+      if (!decision.included && leaves_out(tensors[index])) continue;
       PlannedTensor planned = TRY(plan_one(tensors[index], std::move(decision)));
       planned.source = index;
       planned.quantized = quantized[index].role != QuantizedRole::none;
@@ -211,6 +213,8 @@ class TensorPlanner::Implementation {
     TRY(selection_.check_all_matched());
     return written_.check_all_matched();
   }
+
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
 
   Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) {
     return written_.metadata_of(metadata, names_);
@@ -364,6 +368,21 @@ class TensorPlanner::Implementation {
     return {};
   }
 
+  // What cannot be read, or has a type that the output cannot hold and casts do not know, is left out of the output if
+  // it is not asked for.
+  bool leaves_out(const TensorInfo& tensor) {
+    std::string reason;
+    if (tensor.problem) {
+      reason = "it cannot be read: " + tensor.problem->message;
+    } else if (const Result<void> held = check_holds(output_, input_, tensor); !held && !tensor.foreign_dtype.empty()) {
+      reason = held.error().message;
+    } else {
+      return false;
+    }
+    warnings_.push_back(fmt::format("tensor \"{}\" is not asked for and not written: {}", tensor.name, reason));
+    return true;
+  }
+
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
     if (output_.demanded_type != nullptr && decision.reason.why == TypeReason::to && output_.can_hold(request_.to)) {
@@ -384,7 +403,8 @@ class TensorPlanner::Implementation {
       }
     }
     TRY(check_holds(output_, input_, target));
-    if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
+    // "" may be one of the keys of a dict.
+    if (output_.named_tensors && target.name.empty() && is_alone_) target.name = name_from_path(request_.input);
     return planned;
   }
 
@@ -441,12 +461,14 @@ class TensorPlanner::Implementation {
   const Format& input_;
   const Format& output_;
   bool extracting_;
+  bool is_alone_ = true;  // the input has one tensor
   Selection selection_;
   OutputNames written_;
   std::optional<Result<Decisions>> decided_;  // of the model whose new_spelling() was asked for last
   BudgetMemory* memory_ = nullptr;
   std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
+  std::vector<std::string> warnings_;
 };
 
 TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
@@ -491,6 +513,8 @@ Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers
 }
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
+
+std::vector<std::string> TensorPlanner::take_warnings() { return implementation_->take_warnings(); }
 
 Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
   return implementation_->metadata_of(metadata);
@@ -548,6 +572,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
     remove_config_texts(plan.metadata);
   if (respelling.any()) add_config_text(respelling.config, plan.metadata);
   TRY(check_names_in_metadata(request, plan));
+  plan.warnings = planner.take_warnings();
   plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;

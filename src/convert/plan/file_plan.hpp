@@ -92,9 +92,10 @@ struct PlannedTensor {
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
 
 struct Plan {
-  std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
-  std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
-  formats::Metadata metadata = {};     // of the output
+  std::vector<PlannedTensor> tensors;      // tensors of the output, in the order of the input
+  std::vector<std::size_t> layout;         // indices into `tensors`, in the order of the output's data
+  formats::Metadata metadata = {};         // of the output
+  std::vector<std::string> warnings = {};  // of tensors that are left out
   quantized::Respelling respelling = {};
   std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
 
@@ -134,6 +135,8 @@ class TensorPlanner {
                                        const std::function<void(PlannedTensor)>& add);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
+  // Returns sentences about tensors that are left out of the models planned so far, once.
+  [[nodiscard]] std::vector<std::string> take_warnings();
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
   [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
 

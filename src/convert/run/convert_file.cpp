@@ -237,6 +237,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();
+  outcome.warnings.insert(outcome.warnings.end(), plan->warnings.begin(), plan->warnings.end());
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
   TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
   if (!input.reader->other_data().empty() && format->many_tensors) {
