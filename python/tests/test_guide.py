@@ -17,7 +17,7 @@ OPTIONAL = ("matplotlib", "onnx", "safetensors", "torch", "xarray")
 
 def recipes():
     """Title and session of each part of the documents that has one."""
-    for document in ("docs/guide.md", "README.md"):
+    for document in ("docs/guide.md", "README.md", "docs/rounding.md"):
         for part in re.split(r"^## ", (ROOT / document).read_text(), flags=re.MULTILINE):
             session = "".join(re.findall(r"^```pycon\n(.*?)^```$", part, re.MULTILINE | re.DOTALL))
             if session:
