@@ -11,9 +11,9 @@
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
+#include "block/transposed_experts.hpp"
+#include "block/transposed_tile.hpp"
 #include "block/tuning.hpp"
-#include "block/turned_experts.hpp"
-#include "block/turned_tile.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
@@ -230,8 +230,9 @@ class Writer {
     const Made made{.is_final = is_fused, .type = is_fused ? to_ : DType::float32, .report = report};
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
-      if (TurnedTile::may_turn(checked_)) return write_turned<TurnedTile>(begin, end, made);
-      if (TurnedExperts::may_turn(checked_, made.type)) return write_turned<TurnedExperts>(begin, end, made);
+      if (TransposedTile::can_transpose(checked_)) return write_transposed<TransposedTile>(begin, end, made);
+      if (TransposedExperts::can_transpose(checked_, made.type))
+        return write_transposed<TransposedExperts>(begin, end, made);
       return write_transposed(begin, end, made);
     };
     Result<void> done = written();
@@ -290,9 +291,9 @@ class Writer {
     return {};
   }
 
-  // Codes are turned, then read as rows.
+  // Codes are transposed, then read as rows.
   template <class Tile>
-  Result<void> write_turned(std::size_t begin, std::size_t end, const Made& made) const {
+  Result<void> write_transposed(std::size_t begin, std::size_t end, const Made& made) const {
     Tile tile(checked_, made.type);
     alignas(64) Numbers numbers;
     for (std::size_t row = begin; row < end;) {
@@ -323,18 +324,18 @@ class Writer {
                                       : write_transposed_of<std::uint32_t>(begin, end, made);
   }
 
-  // Rows of codes are read, then numbers are turned, a line of the cache of each row at a time.
+  // Rows of codes are read, then numbers are transposed, a line of the cache of each row at a time.
   template <class Element>
   Result<void> write_transposed_of(std::size_t begin, std::size_t end, const Made& made) const {
     constexpr std::size_t wide = 2048 / sizeof(Element), line = 64 / sizeof(Element);
     static_assert(wide % CodeMatrices::alignment == 0 && wide <= RowReader::max_elements);
     constexpr std::size_t stride = wide + line;  // rows of a power of two would fall on the same lines
-    constexpr std::size_t turned_stride = tile_depth + line;
+    constexpr std::size_t transposed_stride = tile_depth + line;
     constexpr std::size_t ahead = 4;  // rows
     RowReader reader(checked_);
-    std::vector<Element> read(tile_depth * stride), turned(line * turned_stride);
+    std::vector<Element> read(tile_depth * stride), transposed(line * transposed_stride);
     const auto* const from = reinterpret_cast<const std::byte*>(read.data());
-    auto* const to = reinterpret_cast<std::byte*>(turned.data());
+    auto* const to = reinterpret_cast<std::byte*>(transposed.data());
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
       const std::size_t skipped = in_matrix % CodeMatrices::alignment;
@@ -351,10 +352,11 @@ class Writer {
         }
         for (std::size_t done = 0; done < n; done += line) {
           const std::size_t rows = std::min(line, n - done);
-          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to, turned_stride);
+          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to,
+                                   transposed_stride);
           for (std::size_t j = 0; j < rows; ++j) {
-            const std::byte* const turned_row = to + j * turned_stride * sizeof(Element);
-            if (Result<void> put = this->put(turned_row, depth, row + done + j, k, made); !put) return put;
+            const std::byte* const transposed_row = to + j * transposed_stride * sizeof(Element);
+            if (Result<void> put = this->put(transposed_row, depth, row + done + j, k, made); !put) return put;
           }
         }
       }

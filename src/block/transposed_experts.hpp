@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of gpt-oss' codes, turned: rows of the weight whose codes have a scale each.
+// Tiles of gpt-oss' codes, transposed: rows of the weight whose codes have a scale each.
 #pragma once
 
 #include <array>
@@ -11,23 +11,23 @@
 
 namespace tensorcast::block {
 
-// Scales are powers of two, which add to the exponents of results: so bytes of codes and scales are turned, and no
+// Scales are powers of two, which add to the exponents of results: so bytes of codes and scales are transposed, and no
 // numbers, which take four times as much.
-class TurnedExperts {
+class TransposedExperts {
  public:
   static constexpr std::size_t rows = 512;     // of a weight, at most
   static constexpr std::size_t row_unit = 32;  // those that share scales
 
   // Reports whether codes and scales are of a kind that tiles have, and `to` a type of their results.
-  [[nodiscard]] static bool may_turn(const Checked& checked, DType to) noexcept;
+  [[nodiscard]] static bool can_transpose(const Checked& checked, DType to) noexcept;
 
-  // Precondition: may_turn(). The tensor of `checked` outlives the tile.
-  TurnedExperts(const Checked& checked, DType to);
+  // Precondition: can_transpose(). The tensor of `checked` outlives the tile.
+  TransposedExperts(const Checked& checked, DType to);
 
-  // As TurnedTile::load(). Returns 0 if a result would be neither zero nor normal.
+  // As TransposedTile::load(). Returns 0 if a result would be neither zero nor normal.
   std::size_t load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column);
 
-  // As TurnedTile::read().
+  // As TransposedTile::read().
   void read(std::size_t row, std::byte* out) const { read(row, out, false); }
   bool write(std::size_t row, std::byte* out) const {
     read(row, out, true);

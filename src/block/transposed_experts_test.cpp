@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in gpt-oss' layout are what it says, one element at a time.
-#include "block/turned_experts.hpp"
+#include "block/transposed_experts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ void expect_definition(Experts experts, std::mt19937& random, int least_scale, i
   }
 }
 
-TEST(TurnedExperts, NumbersOfEveryShapeAreThoseOfTheLayout) {
+TEST(TransposedExperts, NumbersOfEveryShapeAreThoseOfTheLayout) {
   std::mt19937 random(41);
   for (const std::size_t columns : {1U, 15U, 16U, 40U, 530U}) {
     expect_definition({2, 64, columns}, random, 114, 140);
@@ -85,14 +85,14 @@ TEST(TurnedExperts, NumbersOfEveryShapeAreThoseOfTheLayout) {
 }
 
 // All results are normal at these scales, and not beyond them.
-TEST(TurnedExperts, EveryScaleGivesItsNumbers) {
+TEST(TransposedExperts, EveryScaleGivesItsNumbers) {
   std::mt19937 random(43);
   for (int scale = 0; scale < 255; ++scale) expect_definition({1, 32, 24}, random, scale, scale);
   expect_definition({2, 640, 40}, random, 0, 254);
   expect_definition({1, 1088, 1100}, random, 100, 114);
 }
 
-TEST(TurnedExperts, EveryTargetAddsPowersButToZeros) {
+TEST(TransposedExperts, EveryTargetAddsPowersButToZeros) {
   std::mt19937 random(47);
   std::vector<std::uint16_t> results(16), powers(64);
   for (std::uint16_t& result : results) result = static_cast<std::uint16_t>(random());

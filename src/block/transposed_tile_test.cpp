@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights whose codes are turned are what their layout says, one element at a time.
-#include "block/turned_tile.hpp"
+// Weights whose codes are transposed are what their layout says, one element at a time.
+#include "block/transposed_tile.hpp"
 
 #include <gtest/gtest.h>
 
@@ -136,7 +136,7 @@ void expect_definition(Sample sample, std::mt19937& random) {
   }
 }
 
-TEST(TurnedTile, NumbersOfEveryWidthAndShapeAreThoseOfTheLayout) {
+TEST(TransposedTile, NumbersOfEveryWidthAndShapeAreThoseOfTheLayout) {
   std::mt19937 random(31);
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     expect_definition({.outputs = 136, .inputs = 160, .group = 32, .bits = bits, .is_awq = false}, random);
@@ -152,7 +152,7 @@ TEST(TurnedTile, NumbersOfEveryWidthAndShapeAreThoseOfTheLayout) {
   }
 }
 
-TEST(TurnedTile, AnIndexGivesTheGroupOfEachInput) {
+TEST(TransposedTile, AnIndexGivesTheGroupOfEachInput) {
   std::mt19937 random(37);
   constexpr std::int64_t inputs = 352, group = 32;
   std::vector<std::int32_t> in_order, mixed;

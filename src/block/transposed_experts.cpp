@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "block/turned_experts.hpp"
+#include "block/transposed_experts.hpp"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr int least_exponent = -1, most_exponent = 2;  // of E2M1's numbers but 
 
 }  // namespace
 
-bool TurnedExperts::may_turn(const Checked& checked, DType to) noexcept {
+bool TransposedExperts::can_transpose(const Checked& checked, DType to) noexcept {
   const BlockCoding& coding = checked.coding();
   const bool has_powers = coding.scale == DType::float8_e8m0fnu && checked.scales.place_of_code(0, 0, 0) != nullptr;
   const bool are_plain = coding.factor == 1.0F && coding.offset == 0 && !coding.positive_zero &&
@@ -25,7 +25,7 @@ bool TurnedExperts::may_turn(const Checked& checked, DType to) noexcept {
          bit_width(to) == 16 && kernels::ops_of(active_target()).look_up_powers != nullptr;
 }
 
-TurnedExperts::TurnedExperts(const Checked& checked, DType to)
+TransposedExperts::TransposedExperts(const Checked& checked, DType to)
     : from_(checked),
       mantissa_bits_(to == DType::bfloat16 ? 7 : 10),
       codes_(rows / 2 * stride),
@@ -39,7 +39,7 @@ TurnedExperts::TurnedExperts(const Checked& checked, DType to)
                   reinterpret_cast<std::byte*>(results_.data()), numbers.size());
 }
 
-std::size_t TurnedExperts::load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column) {
+std::size_t TransposedExperts::load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column) {
   depth_ = std::min(most_depth, from_.codes.rows - column);
   const std::size_t first = row / row_unit, blocks_of_rows = (count - 1) / row_unit + 1;
   const std::size_t all_blocks = (from_.codes.columns - 1) / row_unit + 1;
@@ -60,7 +60,7 @@ std::size_t TurnedExperts::load(std::size_t matrix, std::size_t row, std::size_t
   return depth_;
 }
 
-void TurnedExperts::read(std::size_t row, std::byte* out, bool bypasses_cache) const {
+void TransposedExperts::read(std::size_t row, std::byte* out, bool bypasses_cache) const {
   const kernels::NibblePowers by{.results = results_.data(),
                                  .powers = &powers_[row / row_unit * stride],
                                  .are_upper = row % 2 != 0,

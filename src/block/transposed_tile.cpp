@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "block/turned_tile.hpp"
+#include "block/transposed_tile.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ bool is_awq(const Checked& checked) noexcept { return checked.codes.packing == B
 
 }  // namespace
 
-bool TurnedTile::may_turn(const Checked& checked) noexcept {
+bool TransposedTile::can_transpose(const Checked& checked) noexcept {
   const bool are_words = checked.codes.packing == BlockPacking::words_down || is_awq(checked);
   // A tile begins at a whole word of the codes of its rows.
   const bool are_whole = checked.block_rows % word_bits == 0 || checked.block_rows >= checked.codes.rows;
@@ -25,7 +25,7 @@ bool TurnedTile::may_turn(const Checked& checked) noexcept {
          checked.globals.empty();
 }
 
-TurnedTile::TurnedTile(const Checked& checked, DType to)
+TransposedTile::TransposedTile(const Checked& checked, DType to)
     : from_(checked),
       to_(to),
       depth_(checked.block_rows > most_depth ? most_depth : most_depth / checked.block_rows * checked.block_rows),
@@ -46,12 +46,12 @@ TurnedTile::TurnedTile(const Checked& checked, DType to)
       }()),
       reader_(tile_) {}
 
-std::size_t TurnedTile::place(std::size_t row) const noexcept {
+std::size_t TransposedTile::place(std::size_t row) const noexcept {
   // The two columns of a byte of AWQ, 0 and 2, 4 and 6, 1 and 3, 5 and 7, become neighbours.
   return is_awq(from_) ? row / 8 * 8 + row % 2 * 4 + row % 8 / 2 : row;
 }
 
-std::size_t TurnedTile::load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column) {
+std::size_t TransposedTile::load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column) {
   const std::size_t group = from_.block_rows;
   const std::size_t left = from_.codes.rows - column;
   const std::size_t depth = std::min({depth_, left, group > depth_ ? group - column % group : depth_});
@@ -69,7 +69,7 @@ std::size_t TurnedTile::load(std::size_t matrix, std::size_t row, std::size_t co
                                    codes.row_bytes / word, words, count, codes_.data(), code_stride / word);
   }
   const std::size_t first = column / group, blocks = (depth - 1) / group + 1;
-  const auto turned = [&](const ScaleGrid& grid, std::vector<float>& numbers) {
+  const auto transposed = [&](const ScaleGrid& grid, std::vector<float>& numbers) {
     if (grid.empty()) return ScaleGrid();
     numbers.resize(rows * blocks);
     std::array<float, rows> of_rows;
@@ -79,19 +79,19 @@ std::size_t TurnedTile::load(std::size_t matrix, std::size_t row, std::size_t co
     }
     return ScaleGrid::of(numbers, {1, rows, blocks});
   };
-  tile_.scales = turned(from_.scales, scales_);
-  tile_.zeros = turned(from_.zeros, zeros_);
-  tile_.biases = turned(from_.biases, biases_);
+  tile_.scales = transposed(from_.scales, scales_);
+  tile_.zeros = transposed(from_.zeros, zeros_);
+  tile_.biases = transposed(from_.biases, biases_);
   tile_.codes.columns = depth;
   reader_.restart();
   return depth;
 }
 
-bool TurnedTile::write(std::size_t row, std::byte* out) {
+bool TransposedTile::write(std::size_t row, std::byte* out) {
   return reader_.write(0, place(row), 0, tile_.codes.columns, to_, out);
 }
 
-void TurnedTile::read(std::size_t row, std::byte* out) {
+void TransposedTile::read(std::size_t row, std::byte* out) {
   reader_.read(0, place(row), 0, tile_.codes.columns, to_, out);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of GPTQ's and AWQ's codes, turned: rows of the weight as streams of codes, whose scales follow each other.
+// Tiles of GPTQ's and AWQ's codes, transposed: rows of the weight as streams of codes, whose scales follow each other.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@ namespace tensorcast::block {
 
 // Transposes packed codes, which is cheaper than to transpose numbers: words or bytes of them, never single nibbles. A
 // row of the weight then has scales of long runs, as other formats have.
-class TurnedTile {
+class TransposedTile {
  public:
   static constexpr std::size_t rows = 256;    // of a weight, at most
   static constexpr std::size_t row_unit = 8;  // the first row of a tile is a multiple
 
   // Reports whether codes, scales and groups are of a kind that tiles have.
-  [[nodiscard]] static bool may_turn(const Checked& checked) noexcept;
+  [[nodiscard]] static bool can_transpose(const Checked& checked) noexcept;
 
-  // Precondition: may_turn(). The tensor of `checked` outlives the tile.
+  // Precondition: can_transpose(). The tensor of `checked` outlives the tile.
   // `to`: as in RowReader::read().
-  TurnedTile(const Checked& checked, DType to);
-  TurnedTile(const TurnedTile&) = delete;
-  TurnedTile& operator=(const TurnedTile&) = delete;
+  TransposedTile(const Checked& checked, DType to);
+  TransposedTile(const TransposedTile&) = delete;
+  TransposedTile& operator=(const TransposedTile&) = delete;
 
   // Takes columns [column, column + the result) of rows [row, row + count) of the weight, `count` at most
-  // TurnedTile::rows. Precondition: `row` is a multiple of row_unit; `column` is 0 or the end of another tile.
+  // TransposedTile::rows. Precondition: `row` is a multiple of row_unit; `column` is 0 or the end of another tile.
   std::size_t load(std::size_t matrix, std::size_t row, std::size_t count, std::size_t column);
 
   // The numbers of a row of the tile, as RowReader::read() gives them.
