@@ -83,7 +83,7 @@ def _run(output: str, shard: int, threads: int, stop: str) -> dict[str, Any]:
     mark = here._StopMark(stop)
     if mark.is_set():
         raise here.Cancelled("the driver of this task ended")
-    done = checkpoint.run_shard(output, shard, threads=threads, progress=lambda _: not mark.is_set())
+    done = checkpoint.run_shard(output, shard, threads=threads, progress=lambda *_: not mark.is_set())
     return done.shards[0].as_dict()
 
 

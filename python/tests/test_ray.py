@@ -81,15 +81,21 @@ def test_a_task_whose_driver_ended_does_nothing(planned):
     assert not checkpoint.status(planned).shards[0].done_before
 
 
+def test_a_task_converts_its_shard(planned):
+    done = tensorcast.ray._run(str(planned), 0, 1, tensorcast.ray._StopMark.beside(str(planned)).path)
+    assert done["file"] == "model.safetensors"
+    assert checkpoint.status(planned).shards[0].done_before
+
+
 def test_a_running_task_sees_the_mark(planned, monkeypatch):
     stop = tensorcast.ray._StopMark.beside(str(planned))
     monkeypatch.setattr(tensorcast.ray, "_POLL_SECONDS", 0)
     seen = []
 
     def run_shard(output, shard, threads, progress):
-        seen.append(progress(None))
+        seen.append(progress(1, 2, "a.weight"))
         stop.set()
-        seen.append(progress(None))
+        seen.append(progress(1, 2, "a.weight"))
         return checkpoint.status(output)
 
     monkeypatch.setattr(checkpoint, "run_shard", run_shard)
