@@ -69,6 +69,9 @@ if(TARGET tcast)
           DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} COMPONENT tools)
   install(FILES ${PROJECT_SOURCE_DIR}/tools/tcast/commands/completion.fish RENAME tcast.fish
           DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
+  if(NOT TENSORCAST_MANUAL) # those of Debian's packages
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+  endif()
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tensorcast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 if(NOT TENSORCAST_MANUAL) # Debian's packages have it under another name

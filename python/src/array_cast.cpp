@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array_cast.hpp"
 
+#include <array>
 #include <new>
+#include <span>
 
 #include "arguments.hpp"
 #include "array_types.hpp"
 #include "dlpack.hpp"
 #include "dtype/try.hpp"
+#include "report.hpp"
 #include "result_pool.hpp"
 #include "torch_cast.hpp"
 
@@ -27,6 +30,31 @@ bool is_swapped(PyObject* dtype) {
 bool may_be_scales(PyObject* keyword, PyObject* value) {
   return !PyFloat_Check(value) && !PyLong_Check(value) && PyUnicode_CompareWithASCIIString(keyword, "scale") == 0;
 }
+
+// The keywords that are no options of a conversion, as far as plain arrays need no preparation.
+struct Extras {
+  PyArrayObject* out = nullptr;     // borrowed
+  PyArrayObject* scales = nullptr;  // borrowed
+  PyObject* scale = nullptr;        // borrowed: of scale=, for the report
+  bool report = false;
+
+  [[nodiscard]] bool any() const { return out != nullptr || scales != nullptr || report; }
+
+  // Reads a keyword. Returns false if it is none of these.
+  bool take(PyObject* keyword, PyObject* value) {
+    const auto is = [&](const char* name) { return PyUnicode_CompareWithASCIIString(keyword, name) == 0; };
+    if (PyArray_CheckExact(value)) {
+      PyArrayObject*& taken = is("out") ? out : scales;
+      if (&taken == &scales && !is("scale")) return false;
+      taken = reinterpret_cast<PyArrayObject*>(value);
+      if (&taken == &scales) scale = value;
+      return true;
+    }
+    if (!PyBool_Check(value) || !is("report")) return false;
+    report = value == Py_True;
+    return true;
+  }
+};
 
 Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DType to, const CastOptions& options) {
   const StridedArray source = strided_array(src, from, false);
@@ -49,6 +77,80 @@ Result<void> released(std::span<const std::int64_t> shape, Work&& work) {
   }
   if (release) PyEval_RestoreThread(state);
   return done;
+}
+
+// Reports whether `out` can take the result as it is: of its type and shape, dense, and apart from the source.
+bool takes_result(PyArrayObject* out, PyArrayObject* array, DType to) {
+  const ArrayType type = array_type(PyArray_DESCR(out));
+  if (type.dtype != to || type.one_per_byte || !PyArray_SAMESHAPE(out, array) || !PyArray_ISCARRAY(out)) return false;
+  const char* const first = PyArray_BYTES(out);
+  const char* const source = PyArray_BYTES(array);
+  return first + PyArray_NBYTES(out) <= source || source + PyArray_NBYTES(array) <= first;
+}
+
+// Fills the strides of scales that broadcast to `array`. Returns false if they do not.
+bool broadcast_strides(PyArrayObject* scales, PyArrayObject* array, std::span<std::int64_t> strides) {
+  const int missing = PyArray_NDIM(array) - PyArray_NDIM(scales);
+  if (missing < 0) return false;
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis) {
+    const npy_intp length = axis < missing ? 1 : PyArray_DIM(scales, axis - missing);
+    if (length != 1 && length != PyArray_DIM(array, axis)) return false;
+    strides[static_cast<std::size_t>(axis)] = length == 1 ? 0 : PyArray_STRIDE(scales, axis - missing);
+  }
+  return true;
+}
+
+// Converts with a scale for each element. Returns false if the general form must decide.
+Result<bool> cast_by_scales(PyArrayObject* array, DType from, PyArrayObject* result, DType to, PyArrayObject* scales,
+                            const CastOptions& options, CastReport* report) {
+  std::array<std::int64_t, NPY_MAXDIMS> strides;
+  const std::span used = std::span(strides).first(static_cast<std::size_t>(PyArray_NDIM(array)));
+  if (PyArray_TYPE(scales) != NPY_DOUBLE || !PyArray_ISBEHAVED_RO(scales)) return false;
+  if (!broadcast_strides(scales, array, used)) return false;
+  TRY(cast_scaled_released(strided_array(array, from, false), strided_array(result, to, bit_width(to) < 8),
+                           {static_cast<const double*>(PyArray_DATA(scales)), used}, options, report));
+  return true;
+}
+
+// The result, or the result and its report, with what `extras` ask for. Returns null without a Python error if the
+// general form must decide.
+PyObject* cast_with_extras(PyArrayObject* array, DType to, const CastOptions& options, const Extras& extras) {
+  const ArrayType from = array_type(PyArray_DESCR(array));
+  if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string || bit_width(to) < 8) return nullptr;
+  if (!PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISNOTSWAPPED(array)) return nullptr;
+  PyArray_Descr* const descr = array_descr(to);
+  if (descr == nullptr || (extras.out != nullptr && !takes_result(extras.out, array, to))) return nullptr;
+  PyObject* result = reinterpret_cast<PyObject*>(extras.out);
+  Py_XINCREF(result);
+  if (result == nullptr) {
+    Py_INCREF(reinterpret_cast<PyObject*>(descr));
+    result = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
+    if (result == nullptr) {
+      PyErr_Clear();
+      return nullptr;
+    }
+  }
+  auto* const target = reinterpret_cast<PyArrayObject*>(result);
+  CastReport report;
+  CastReport* const told = extras.report ? &report : nullptr;
+  const bool small = static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements && told == nullptr;
+  const auto run = [&]() -> Result<bool> {
+    if (extras.scales != nullptr) return cast_by_scales(array, from.dtype, target, to, extras.scales, options, told);
+    TRY(small ? cast_dense(array, from.dtype, target, to, options)
+              : cast_between(array, from.dtype, false, target, to, false, options, told));
+    return true;
+  };
+  const Result<bool> done = run();
+  if (done && *done && told != nullptr) {
+    PyObject* const one = PyFloat_FromDouble(1.0);
+    PyObject* const scale = extras.scale != nullptr ? extras.scale : one;
+    PyObject* const told_object = new_report(report, reinterpret_cast<PyObject*>(array), result, scale);
+    Py_XDECREF(one);
+    return told_object == nullptr ? (Py_DECREF(result), nullptr) : Py_BuildValue("(NN)", result, told_object);
+  }
+  if (done && *done) return result;
+  Py_DECREF(result);
+  return done ? nullptr : raise_error(done.error());
 }
 
 // Returns null without a Python error if the general form must decide.
@@ -124,16 +226,22 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
     return hand_over();
   }
   CastOptions options;
+  Extras extras;
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_Size(keywords);
   for (Py_ssize_t i = 0; i < keyword_count; ++i) {
     PyObject* const keyword = PyTuple_GetItem(keywords, i);
-    if (may_be_scales(keyword, arguments[positional + i])) return hand_over();
-    const int taken = option_argument(keyword, arguments[positional + i], options);
+    PyObject* const value = arguments[positional + i];
+    if (is_array && extras.take(keyword, value)) continue;
+    if (may_be_scales(keyword, value)) return hand_over();
+    const int taken = option_argument(keyword, value, options);
     if (taken < 0) return nullptr;
+    if (PyUnicode_CompareWithASCIIString(keyword, "scale") == 0) extras.scale = value;
     if (taken == 0) return hand_over();
   }
   PyObject* result = nullptr;
-  if (is_array) {
+  if (is_array && extras.any()) {
+    result = cast_with_extras(reinterpret_cast<PyArrayObject*>(x), to, options, extras);
+  } else if (is_array) {
     result = cast_numpy(reinterpret_cast<PyArrayObject*>(x), to, options);
   } else if (is_torch) {
     result = cast_torch(x, to, options);

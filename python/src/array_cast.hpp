@@ -13,7 +13,7 @@ namespace tensorcast::python {
 
 // cast(x, to, /, **options) of a NumPy array, a PyTorch tensor or an object with DLPack. Calls the general cast of
 // tensorcast._cast._arrays for everything that needs preparation: other objects, subclasses, strings, other byte
-// orders, out=, copy=, order=, packed=, report=, arrays of scales, and malformed calls.
+// orders, copy=, order=, packed=, malformed calls, and out=, report= and arrays of scales but of plain arrays.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
 // Sets the Python function of the general cast.

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "options/cast_report.hpp"
+#include "report.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -40,6 +41,19 @@ bool equal(const CastReport& a, const CastReport& b) {
 }
 
 }  // namespace
+
+PyObject* new_report(const CastReport& report, PyObject* source, PyObject* result, PyObject* scale) {
+  static PyObject* const attribute = PyUnicode_InternFromString("_compared");
+  PyObject* const made = nb::cast(report).release().ptr();
+  if (made == nullptr) return nullptr;
+  PyObject* const compared =
+      Py_BuildValue("(NNO)", PyWeakref_NewRef(source, nullptr), PyWeakref_NewRef(result, nullptr), scale);
+  const bool set = compared != nullptr && PyObject_SetAttr(made, attribute, compared) == 0;
+  Py_XDECREF(compared);
+  if (set) return made;
+  Py_DECREF(made);
+  return nullptr;
+}
 
 void bind_report(nb::module_& module) {
   nb::class_<CastReport> report(module, "CastReport", nb::dynamic_attr(),

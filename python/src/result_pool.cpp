@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t least_bytes = std::size_t{4} << 20;  // of a block; smaller results are malloc's
+constexpr std::size_t least_bytes = pooled_bytes;  // of a block
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 constexpr std::size_t most_results = 4;  // idle blocks take at most so many times the size of the last result
 constexpr std::chrono::seconds idle_time{3};

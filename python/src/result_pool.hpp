@@ -19,6 +19,9 @@ namespace tensorcast::python {
 // Idle blocks take at most this, in total.
 inline constexpr std::size_t usual_pool_bytes = std::size_t{512} << 20;
 
+// Results of this size or more are blocks of the pool; smaller ones are malloc's.
+inline constexpr std::size_t pooled_bytes = std::size_t{4} << 20;
+
 // Sets the most bytes that idle blocks take in total, and unmaps what is more. 0: nothing is kept.
 void set_result_pool(std::size_t bytes) noexcept;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtype/try.hpp"
+#include "scaled_products.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -210,6 +211,7 @@ class ScaledCast {
 Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
                          const CastOptions& options, CastReport* report, bool (*stop)()) {
   if (TRY(element_count(src.shape)) == 0) return cast_strided(src, dst, options, report, stop);
+  if (report == nullptr && TRY(cast_products(src, dst, scales, options, stop))) return {};
   return ScaledCast(src, dst, options, report, stop).run(scales);
 }
 

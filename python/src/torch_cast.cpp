@@ -8,6 +8,7 @@
 #include "arguments.hpp"
 #include "array_cast.hpp"
 #include "options/cast_options.hpp"
+#include "result_pool.hpp"
 
 namespace tensorcast::python {
 namespace {
@@ -21,6 +22,7 @@ struct Torch {
   PyTypeObject* parameter = nullptr;
   PyObject* strided = nullptr;  // torch.strided
   PyObject* empty_like = nullptr;
+  PyObject* from_numpy = nullptr;
   PyObject* is_grad_enabled = nullptr;
   PyObject* is_profiled = nullptr;
   PyObject* forward_ad = nullptr;  // the module's dictionary
@@ -33,6 +35,8 @@ Torch torch;
 // Names of attributes and methods.
 struct Names {
   PyObject* dtype = PyUnicode_InternFromString("dtype");
+  PyObject* shape = PyUnicode_InternFromString("shape");
+  PyObject* view = PyUnicode_InternFromString("view");
   PyObject* layout = PyUnicode_InternFromString("layout");
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
   PyObject* is_nested = PyUnicode_InternFromString("is_nested");
@@ -115,7 +119,32 @@ std::byte* data_of(PyObject* x) {
   return address.get() == nullptr ? nullptr : static_cast<std::byte*>(PyLong_AsVoidPtr(address.get()));
 }
 
-PyObject* new_tensor(PyObject* x, DType to) {
+// Calls x.view(argument), and drops the reference to x, which may be null.
+PyObject* viewed(PyObject* x, PyObject* argument) {
+  if (x == nullptr || argument == nullptr) {
+    Py_XDECREF(x);
+    return nullptr;
+  }
+  PyObject* const arguments[] = {x, argument};
+  PyObject* const made = PyObject_VectorcallMethod(names().view, arguments, 2, nullptr);
+  Py_DECREF(x);
+  return made;
+}
+
+// A tensor of the shape of `x` in memory of the result pool.
+PyObject* new_pooled_tensor(PyObject* x, DType to, std::size_t bytes) {
+  const npy_intp shape[] = {static_cast<npy_intp>(bytes)};
+  PyObject* const array = new_array(1, shape, PyArray_DescrFromType(NPY_UINT8));
+  if (array == nullptr) return nullptr;
+  PyObject* const flat = PyObject_CallFunctionObjArgs(torch.from_numpy, array, nullptr);
+  Py_DECREF(array);  // the tensor keeps it
+  const Owned shape_of_x(PyObject_GetAttr(x, names().shape));
+  return viewed(viewed(flat, torch.dtypes[static_cast<std::size_t>(to)]), shape_of_x.get());
+}
+
+PyObject* new_tensor(PyObject* x, DType to, std::int64_t count) {
+  const std::size_t bytes = storage_bytes(to, static_cast<std::size_t>(count));
+  if (bytes >= pooled_bytes) return new_pooled_tensor(x, to, bytes);
   PyObject* const arguments[] = {x, torch.dtypes[static_cast<std::size_t>(to)]};
   return PyObject_Vectorcall(torch.empty_like, arguments, 1, torch.empty_like_keywords);
 }
@@ -172,6 +201,7 @@ int load_torch(PyObject* parts) {
   made.parameter = reinterpret_cast<PyTypeObject*>(part(parts, "Parameter"));
   made.strided = part(parts, "strided");
   made.empty_like = part(parts, "empty_like");
+  made.from_numpy = part(parts, "from_numpy");
   made.is_grad_enabled = part(parts, "is_grad_enabled");
   made.is_profiled = part(parts, "is_profiled");
   made.forward_ad = part(parts, "forward_ad");
@@ -212,7 +242,7 @@ PyObject* cast_torch(PyObject* x, DType to, const CastOptions& options) {
     PyErr_Clear();
     return nullptr;
   }
-  Owned result(new_tensor(x, to));
+  Owned result(new_tensor(x, to, count));
   if (result.get() == nullptr) return nullptr;
   std::byte* const dst = count > 0 ? data_of(result.get()) : nullptr;
   if (dst == nullptr && PyErr_Occurred() != nullptr) return nullptr;

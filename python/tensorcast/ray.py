@@ -12,12 +12,16 @@ must see both folders under the names that the plan has.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
+import signal
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import checkpoint
 from ._files import _remote
@@ -32,11 +36,55 @@ __all__ = ["convert"]
 _POLL_SECONDS = 0.5
 
 
-def _run(output: str, shard: int, threads: int) -> dict[str, Any]:
-    """The task of a shard: a path in, a small dictionary out. The bytes stay in the file system."""
-    from tensorcast import checkpoint
+class _StopMark:
+    """A file beside the plan, by which a driver that ends early stops its tasks.
 
-    return checkpoint.run_shard(output, shard, threads=threads).shards[0].as_dict()
+    Not ``ray.cancel``: the reply of a cancelled task may arrive while the driver ends, whose core then aborts
+    (ray-project/ray#54846).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._next = 0.0
+        self._seen = False
+
+    @classmethod
+    def beside(cls, output: str) -> _StopMark:
+        folder = output.removesuffix("plan.json").rstrip("/").removesuffix("/.tcast")
+        return cls(f"{folder}/.tcast/stop-{uuid.uuid4().hex}")
+
+    def is_set(self) -> bool:
+        """Looks at most twice a second."""
+        now = time.monotonic()
+        if not self._seen and now >= self._next:
+            self._next = now + _POLL_SECONDS
+            remote = _remote.is_url(self.path)
+            self._seen = _remote.Store().find(self.path) is not None if remote else os.path.exists(self.path)
+        return self._seen
+
+    def set(self) -> None:
+        """Errors are of no use to a driver that ends: tasks that miss the mark end with their cluster's job."""
+        with contextlib.suppress(Exception):
+            if not _remote.is_url(self.path):
+                with open(self.path, "x"):
+                    return
+            with tempfile.NamedTemporaryFile() as empty:
+                _remote.Store().upload(empty.name, self.path)
+
+
+def _run(output: str, shard: int, threads: int, stop: str) -> dict[str, Any]:
+    """The task of a shard: paths in, a small dictionary out. The bytes stay in the file system.
+
+    Ray sends this function by value when this module is the program, so it imports all that it uses.
+    """
+    from tensorcast import checkpoint
+    from tensorcast import ray as here
+
+    mark = here._StopMark(stop)
+    if mark.is_set():
+        raise here.Cancelled("the driver of this task ended")
+    done = checkpoint.run_shard(output, shard, threads=threads, progress=lambda *_: not mark.is_set())
+    return done.shards[0].as_dict()
 
 
 def convert(
@@ -51,7 +99,8 @@ def convert(
     """Converts all shards of a plan on a Ray cluster, and completes the folder.
 
     Shards that are done are left alone, so after a crash, an error or Ctrl-C the same call goes on. A shard is tried
-    again on errors of files, and when its worker or node is lost.
+    again on errors of files, and when its worker or node is lost. When the call ends early, a file in the folder stops
+    the tasks that still run.
 
     Args:
         output: the folder that was planned, or its ``plan.json``.
@@ -84,12 +133,14 @@ def convert(
     )
     bytes_of = [shard.bytes_in + shard.bytes_out for shard in state.shards]
     threads = max(1, int(num_cpus))
-    pending = {
-        task.remote(folder, index, threads): index for index, shard in enumerate(state.shards) if not shard.done_before
-    }
-    done = sum(bytes_of) - sum(bytes_of[index] for index in pending.values())
+    stop = _StopMark.beside(folder)
+    _running.append(stop)
+    pending: dict[Any, int] = {}
+    left = [index for index, shard in enumerate(state.shards) if not shard.done_before]
+    done = sum(bytes_of) - sum(bytes_of[index] for index in left)
     newest = ""
     try:
+        pending.update((task.remote(folder, index, threads, stop.path), index) for index in left)
         while pending:
             if progress is not None and progress(done, sum(bytes_of), newest) is False:
                 raise Cancelled("cancelled by progress=; the converted shards are kept, and the same call goes on")
@@ -101,8 +152,9 @@ def convert(
     except ray.exceptions.RayTaskError as error:
         raise (error.cause if isinstance(error.cause, CastError) else error) from None
     finally:
-        for reference in pending:
-            ray.cancel(reference)
+        if pending:
+            stop.set()
+        _running.remove(stop)
     if progress is not None:
         progress(done, sum(bytes_of), newest)
     return checkpoint.finish(folder) if finish else checkpoint.status(folder)
@@ -130,6 +182,18 @@ class _ProgressLine:
             print(line, file=sys.stderr, flush=True)
 
 
+_running: list[_StopMark] = []  # of the calls that have tasks
+
+
+def _end_at_once(*_: object) -> NoReturn:
+    """Ends as a driver that is killed does: what Ray does at exit may take minutes, or abort, while tasks run."""
+    for mark in _running:
+        mark.set()
+    start = "\n" if sys.stderr.isatty() else ""
+    os.write(2, f"{start}interrupted; the converted shards are kept, and the same command goes on\n".encode())
+    os._exit(130)
+
+
 def _main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tensorcast.ray", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("plan", help="the folder that `tcast plan` made, or its plan.json")
@@ -139,6 +203,7 @@ def _main() -> int:
     parser.add_argument("--no-finish", action="store_true", help="leave the last step to `tcast finish`")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, _end_at_once)
     try:
         done = convert(
             given.plan,
@@ -148,9 +213,6 @@ def _main() -> int:
             finish=not given.no_finish,
             progress=None if given.quiet else _ProgressLine(),
         )
-    except KeyboardInterrupt:
-        print("interrupted; the converted shards are kept, and the same command goes on", file=sys.stderr)
-        return 130
     except CastError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -201,3 +201,25 @@ tc.cast(x, "float32")
 sys.modules["kept"] = tc.cast(x, "float32")
 """)
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_results_of_pytorch_are_of_the_pool():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(3 << 20, dtype=torch.float32).reshape(3, 1024, 1024).requires_grad_()
+    with torch.no_grad():
+        first = tc.cast(x, "bfloat16")
+    assert (first.shape, first.dtype, first.requires_grad) == (x.shape, torch.bfloat16, False)
+    assert first.is_contiguous() and torch.equal(first, x.detach().to(torch.bfloat16))
+    address, before = first.data_ptr(), reused()
+    kept = first[1:]
+    del first
+    assert idle() == 0, "a view keeps the memory"
+    assert torch.equal(kept, x.detach()[1:].to(torch.bfloat16))
+    del kept
+    assert idle() == 6 << 20
+    again = tc.cast(x.detach(), "float16")
+    assert (again.data_ptr(), reused()) == (address, before + 1)
+    again += 1
+    assert torch.equal(again, x.detach().to(torch.float16) + 1)
+    assert tc.cast(x.detach(), "bool").dtype == torch.bool
+    assert tc.cast(x.detach()[:1, :1], "bfloat16").data_ptr() != address

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,9 @@ void append_explanation(JsonText& json, const Explanation& explanation) {
   json.member("exact_value", std::string_view(explanation.exact_value));
   json.member("shortest_value", std::string_view(explanation.shortest_value));
   json.member("exact_error", std::string_view(explanation.exact_error));
-  json.member("relative_error", explanation.relative_error);
+  // Infinity and NaN are at no distance from a number: null.
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  json.member("relative_error", explanation.exact_error.empty() ? none : explanation.relative_error);
   json.key("events");
   json.open('[');
   for (const std::string& event : explanation.events) json.next(), json.string(event);

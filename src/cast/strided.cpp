@@ -10,6 +10,9 @@
 
 #include "cast/conversion.hpp"
 #include "cast/overlap.hpp"
+#include "cast/parallel.hpp"
+#include "cast/tiles.hpp"
+#include "cast/tuning.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -88,11 +91,6 @@ class Walk {
   std::byte* position_;
 };
 
-std::uint8_t swap_bytes(std::uint8_t item) { return item; }
-std::uint16_t swap_bytes(std::uint16_t item) { return __builtin_bswap16(item); }
-std::uint32_t swap_bytes(std::uint32_t item) { return __builtin_bswap32(item); }
-std::uint64_t swap_bytes(std::uint64_t item) { return __builtin_bswap64(item); }
-
 template <class Item, bool swapped>
 void copy_items(const std::byte* src, std::int64_t src_stride, std::byte* dst, std::int64_t dst_stride,
                 std::size_t count) {
@@ -137,52 +135,6 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
       return copy_items<std::uint32_t>(src, src_stride, dst, dst_stride, count, swapped);
     default:
       return copy_items<std::uint64_t>(src, src_stride, dst, dst_stride, count, swapped);
-  }
-}
-
-// Copies the tile `rows` x `columns` of an array to dense memory, rows first. The array is (nearly) dense along rows,
-// so each of its cache lines is read once.
-template <class Item, bool swapped>
-void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
-                 std::size_t rows, std::size_t columns) {
-  constexpr std::size_t line = 64 / sizeof(Item);
-  const auto copy = [&](const std::byte* from, std::size_t row, std::size_t column) {
-    Item item;
-    std::memcpy(&item, from + static_cast<std::int64_t>(row) * row_stride, sizeof item);
-    if constexpr (swapped) item = swap_bytes(item);
-    std::memcpy(dst + (row * columns + column) * sizeof item, &item, sizeof item);
-  };
-  for (std::size_t first = 0; first < rows; first += line) {
-    const std::size_t end = std::min(rows, first + line);
-    const std::byte* from = src;
-    for (std::size_t column = 0; column < columns; ++column, from += column_stride) {
-      if (end - first == line) {
-        for (std::size_t row = 0; row < line; ++row) copy(from, first + row, column);
-      } else {
-        for (std::size_t row = first; row < end; ++row) copy(from, row, column);
-      }
-    }
-  }
-}
-
-template <class Item>
-void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
-                 std::size_t rows, std::size_t columns, bool swapped) {
-  if (swapped) return gather_tile<Item, true>(src, row_stride, column_stride, dst, rows, columns);
-  gather_tile<Item, false>(src, row_stride, column_stride, dst, rows, columns);
-}
-
-void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
-                 std::size_t rows, std::size_t columns, std::size_t item_bytes, bool swapped) {
-  switch (item_bytes) {
-    case 1:
-      return gather_tile<std::uint8_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    case 2:
-      return gather_tile<std::uint16_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    case 4:
-      return gather_tile<std::uint32_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    default:
-      return gather_tile<std::uint64_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
   }
 }
 
@@ -371,65 +323,132 @@ std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count)
   return found;
 }
 
-// Converts tiles of `rows` and the last axis, so that cache lines of the source are read once.
-Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t count, std::size_t rows,
-                        const Work& work) {
-  const std::size_t last = src.shape.size() - 1;
-  const auto row_count = static_cast<std::size_t>(src.shape[rows]);
-  const auto column_count = static_cast<std::size_t>(src.shape[last]);
-  const std::size_t tile_rows = std::min(row_count, block_elements / std::min(tile_edge, column_count));
-  const std::size_t tile_columns = std::min(column_count, block_elements / tile_rows);
-  Block block(src, dst, tile_rows * tile_columns, bit_width(dst.dtype) < 8);
-  // The other axes, iterated over as an array of the tiles' planes.
-  const auto at = [](const StridedArray& array, std::size_t axis, std::size_t index) {
-    return array.strides[axis] * static_cast<std::int64_t>(index);
-  };
-  std::vector<std::int64_t> index(src.shape.size(), 0);
-  std::size_t since_stop = 0;
-  while (true) {
-    const std::byte* from = src.data;
-    std::int64_t to = 0;  // bytes from dst.data; elements if it is packed
-    for (std::size_t axis = 0; axis < last; ++axis) {
-      from += index[axis] * src.strides[axis];
-      to += index[axis] * dst.strides[axis];
-    }
-    for (std::size_t column = 0; column < column_count; column += tile_columns) {
-      const std::size_t columns = std::min(tile_columns, column_count - column);
-      for (std::size_t row = 0; row < row_count; row += tile_rows) {
-        const std::size_t height = std::min(tile_rows, row_count - row);
-        gather_tile(from + at(src, rows, row) + at(src, last, column), src.strides[rows], src.strides[last],
-                    block.gathered(), height, columns, src.item_bytes(), src.swapped);
-        TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work));
-        const std::byte* drain = block.items(height * columns);
-        for (std::size_t i = 0; i < height; ++i, drain += columns * dst.item_bytes()) {
-          const std::int64_t place = to + at(dst, rows, row + i) + at(dst, last, column);
-          if (dst.is_packed()) {
-            packing_of(dst.dtype).pack_at(drain, dst.data, static_cast<std::size_t>(place), columns);
-          } else {
-            copy_run(drain, static_cast<std::int64_t>(dst.item_bytes()), dst.data + place, dst.strides[last], columns,
-                     dst.item_bytes(), dst.swapped);
-          }
-        }
-        since_stop += height * columns;
-        if (work.stop != nullptr && since_stop >= dense_elements) {
-          since_stop = 0;
-          if (work.stop()) return interrupted();
-        }
-      }
-    }
-    std::size_t axis = last;
-    do {
-      if (axis == 0) {
-        if (dst.is_packed()) clear_padding(dst.dtype, dst.data, count);
-        return {};
-      }
-      --axis;
-      if (axis == rows) continue;
-      if (++index[axis] < src.shape[axis]) break;
-      index[axis] = 0;
-    } while (true);
+// Converts tiles of the axis `rows` and the last one, so that cache lines of the source are read once. The columns of a
+// tile, with all rows, are a band; bands are converted on all threads.
+class Tiles {
+ public:
+  Tiles(const StridedArray& src, const StridedArray& dst, std::size_t count, std::size_t rows, const Work& work)
+      : src_(src), dst_(dst), work_(work), rows_(rows), last_(src.shape.size() - 1), count_(count) {
+    const auto is_run = [](const StridedArray& array, std::size_t axis) {
+      return !array.one_per_byte && !array.is_packed() && !array.swapped &&
+             array.strides[axis] == static_cast<std::int64_t>(array.item_bytes());
+    };
+    transposes_ = is_run(src, rows) && is_run(dst, last_);
+    row_count_ = static_cast<std::size_t>(src.shape[rows]);
+    column_count_ = static_cast<std::size_t>(src.shape[last_]);
+    const std::size_t edge = transposes_ ? tile_edge / 2 : tile_edge;  // long runs of the source are read faster
+    tile_rows_ = std::min(row_count_, block_elements / std::min(edge, column_count_));
+    tile_columns_ = std::min(column_count_, block_elements / tile_rows_);
+    bands_of_plane_ = (column_count_ + tile_columns_ - 1) / tile_columns_;
+    // Packed elements of different bands share bytes; a report's sums depend on their order.
+    if (dst.is_packed() || work.report != nullptr || count * src.item_bytes() < threads_min_bytes)
+      execution_.threads = 1;
   }
-}
+
+  Result<void> run() {
+    const std::size_t band_elements = row_count_ * tile_columns_;
+    const std::size_t bands = count_ / (row_count_ * column_count_) * bands_of_plane_;
+    const std::size_t bands_of_task = std::max<std::size_t>(1, task_elements / band_elements);
+    const std::size_t tasks = (bands + bands_of_task - 1) / bands_of_task;
+    const std::size_t tasks_at_once = std::max<std::size_t>(1, dense_elements / (band_elements * bands_of_task));
+    for (std::size_t first = 0; first < tasks; first += tasks_at_once) {
+      if (first != 0 && work_.stop != nullptr && work_.stop()) return interrupted();
+      std::vector<Result<void>> done(std::min(tasks_at_once, tasks - first));
+      run_tasks(done.size(), execution_, [&](std::size_t task) {
+        const std::size_t begin = (first + task) * bands_of_task;
+        done[task] = convert_bands(begin, std::min(bands, begin + bands_of_task));
+      });
+      for (Result<void>& each : done) TRY(std::move(each));
+    }
+    if (dst_.is_packed()) clear_padding(dst_.dtype, dst_.data, count_);
+    return {};
+  }
+
+ private:
+  Result<void> convert_bands(std::size_t begin, std::size_t end) const {
+    Block block(src_, dst_, tile_rows_ * tile_columns_, bit_width(dst_.dtype) < 8);
+    for (std::size_t band = begin; band < end; ++band) TRY(convert_band(block, band));
+    return {};
+  }
+
+  static std::int64_t at(const StridedArray& array, std::size_t axis, std::size_t index) {
+    return array.strides[axis] * static_cast<std::int64_t>(index);
+  }
+
+  Result<void> convert_band(Block& block, std::size_t band) const {
+    const std::size_t column = band % bands_of_plane_ * tile_columns_;
+    const std::size_t columns = std::min(tile_columns_, column_count_ - column);
+    const std::byte* from = src_.data + at(src_, last_, column);
+    std::int64_t to = at(dst_, last_, column);  // bytes from dst.data; elements if it is packed
+    std::size_t plane = band / bands_of_plane_;
+    for (std::size_t axis = last_; axis-- > 0;) {
+      if (axis == rows_) continue;
+      const auto length = static_cast<std::size_t>(src_.shape[axis]);
+      from += at(src_, axis, plane % length);
+      to += at(dst_, axis, plane % length);
+      plane /= length;
+    }
+    for (std::size_t row = 0; row < row_count_; row += tile_rows_) {
+      const std::size_t height = std::min(tile_rows_, row_count_ - row);
+      const std::byte* const tile = from + at(src_, rows_, row);
+      TRY(transposes_ ? transpose(block, tile, to + at(dst_, rows_, row), height, columns)
+                      : convert_tile(block, tile, to + at(dst_, rows_, row), height, columns));
+    }
+    return {};
+  }
+
+  // Any strides, byte order and packing.
+  Result<void> convert_tile(Block& block, const std::byte* from, std::int64_t to, std::size_t height,
+                            std::size_t columns) const {
+    gather_tile(from, src_.strides[rows_], src_.strides[last_], block.gathered(), height, columns, src_.item_bytes(),
+                src_.swapped);
+    TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
+    const std::byte* drain = block.items(height * columns);
+    for (std::size_t i = 0; i < height; ++i, drain += columns * dst_.item_bytes()) {
+      const std::int64_t place = to + at(dst_, rows_, i);
+      if (dst_.is_packed()) {
+        packing_of(dst_.dtype).pack_at(drain, dst_.data, static_cast<std::size_t>(place), columns);
+      } else {
+        copy_run(drain, static_cast<std::int64_t>(dst_.item_bytes()), dst_.data + place, dst_.strides[last_], columns,
+                 dst_.item_bytes(), dst_.swapped);
+      }
+    }
+    return {};
+  }
+
+  // The source is dense along `rows`, the target along the last axis: runs are copied, and the narrower elements
+  // transposed in registers.
+  Result<void> transpose(Block& block, const std::byte* from, std::int64_t to, std::size_t height,
+                         std::size_t columns) const {
+    const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::memcpy(block.gathered() + column * height * src_item, from + at(src_, last_, column), height * src_item);
+    }
+    if (dst_item <= src_item) {
+      TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
+      transpose_tile(block.converted(), height * dst_item, dst_.data + to, dst_.strides[rows_], columns, height,
+                     dst_item);
+      return {};
+    }
+    // The room of the results takes the turned source, which is narrower.
+    transpose_tile(block.gathered(), height * src_item, block.converted(),
+                   static_cast<std::int64_t>(columns * src_item), columns, height, src_item);
+    std::memcpy(block.gathered(), block.converted(), height * columns * src_item);
+    TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
+    for (std::size_t i = 0; i < height; ++i) {
+      std::memcpy(dst_.data + to + at(dst_, rows_, i), block.converted() + i * columns * dst_item, columns * dst_item);
+    }
+    return {};
+  }
+
+  const StridedArray& src_;
+  const StridedArray& dst_;
+  const Work& work_;
+  Execution execution_ = work_.execution;  // of one thread where bands depend on each other
+  std::size_t rows_, last_, count_;
+  std::size_t row_count_ = 0, column_count_ = 0, tile_rows_ = 0, tile_columns_ = 0, bands_of_plane_ = 0;
+  bool transposes_ = false;
+};
 
 // Bytes of an element of an array that has strides; 1 for packed ones.
 std::int64_t item_of(DType dtype) { return std::max(1, bit_width(dtype) / 8); }
@@ -528,7 +547,7 @@ Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, c
   const bool may_tile = work.options.rounding != Rounding::stochastic;
   const std::optional<std::size_t> rows = may_tile ? tile_axis(from, count) : std::nullopt;
   if (rows && from.data != to.data) {
-    Result<void> done = cast_tiles(from, to, count, *rows, work);
+    Result<void> done = Tiles(from, to, count, *rows, work).run();
     // Tiles are not in C order, so another error may come first.
     if (done || !done.error().element) return done;
     if (work.report != nullptr) *work.report = {};

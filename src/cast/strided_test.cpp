@@ -68,6 +68,84 @@ TEST(Strided, LargeTransposedToPacked) {
   }
 }
 
+// A view of `values` with the axes in another order, some of them backwards, and the same elements in C order.
+struct PermutedView {
+  Shape shape, strides;
+  const std::byte* first = nullptr;
+  std::vector<std::byte> dense = {};
+};
+
+PermutedView permuted(const std::vector<std::byte>& values, std::size_t item, std::vector<std::int64_t> lengths,
+                      const std::vector<std::size_t>& order, unsigned backwards) {
+  std::vector<std::int64_t> of_memory(lengths.size());
+  auto stride = static_cast<std::int64_t>(item);
+  for (std::size_t axis = lengths.size(); axis-- > 0; stride *= lengths[axis]) of_memory[axis] = stride;
+  std::vector<std::int64_t> shape, strides;
+  const std::byte* first = values.data();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    shape.push_back(lengths[order[i]]);
+    const bool turned = (backwards >> i & 1) != 0;
+    strides.push_back(turned ? -of_memory[order[i]] : of_memory[order[i]]);
+    if (turned) first += of_memory[order[i]] * (lengths[order[i]] - 1);
+  }
+  PermutedView view{shape, strides, first};
+  std::vector<std::int64_t> index(shape.size(), 0);
+  for (std::size_t done = 0; done < values.size(); done += item) {
+    const std::byte* from = first;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) from += index[axis] * strides[axis];
+    view.dense.insert(view.dense.end(), from, from + item);
+    for (std::size_t axis = index.size(); axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
+  }
+  return view;
+}
+
+TEST(Strided, TilesGiveWhatDenseArraysGive) {
+  struct Layout {
+    std::vector<std::int64_t> lengths;
+    std::vector<std::size_t> order;
+  };
+  const Layout layouts[] = {{{1027, 641}, {1, 0}},      {{301, 199}, {1, 0}}, {{7, 257, 131}, {2, 0, 1}},
+                            {{5, 257, 131}, {0, 2, 1}}, {{40000, 3}, {1, 0}}, {{3, 17, 5, 331}, {3, 1, 0, 2}}};
+  const DType sources[] = {DType::int8, DType::float8_e5m2, DType::bfloat16, DType::float32, DType::float64};
+  const DType targets[] = {DType::boolean, DType::float8_e4m3fn, DType::float16,      DType::float32,
+                           DType::int64,   DType::int4,          DType::float6_e2m3fn};
+  std::mt19937 random(53);
+  for (const Layout& layout : layouts) {
+    for (const DType from : sources) {
+      const auto item = static_cast<std::size_t>(bit_width(from)) / 8;
+      const std::size_t count = *element_count(layout.lengths);
+      std::vector<std::byte> values(count * item);
+      for (std::byte& byte : values) byte = static_cast<std::byte>(random() % 61);  // no NaN, whose bits may differ
+      const PermutedView view = permuted(values, item, layout.lengths, layout.order, random() % 16);
+      for (const DType to : targets) {
+        const CastOptions options{.out_of_range = OutOfRange::saturate};
+        std::vector<std::byte> expected(storage_bytes(to, count)), got(expected.size());
+        ASSERT_EQ(message(cast({from, view.shape, view.dense}, {to, view.shape, expected}, options)), "done");
+        for (const int threads : {0, 1}) {
+          const Execution execution{.threads = threads};
+          std::fill(got.begin(), got.end(), std::byte{0xEE});
+          ASSERT_EQ(message(cast_strided({from, view.shape, view.strides, view.first}, {to, view.shape, {}, got.data()},
+                                         options, execution)),
+                    "done");
+          EXPECT_EQ(got, expected) << name(from) << " to " << name(to) << ", " << layout.lengths[0];
+        }
+      }
+    }
+  }
+}
+
+// The error of a tile is not the first in C order, which the message names.
+TEST(Strided, TilesNameTheFirstElementThatFails) {
+  std::vector<float> numbers(600 * 700, 1.0f);
+  numbers[3 * 700 + 650] = numbers[599 * 700 + 2] = 1e30f;  // [600, 700]; element 2 * 600 + 599 comes first
+  std::vector<std::byte> got(numbers.size());
+  const CastOptions options{.out_of_range = OutOfRange::error};
+  const Result<void> done = cast_strided({DType::float32, {700, 600}, {4, 2800}, bytes_of(numbers)},
+                                         {DType::int8, {700, 600}, {}, got.data()}, options);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().element, 2 * 600 + 599);
+}
+
 TEST(Strided, PacksAndUnpacksCodesOfAByteEach) {
   std::vector<std::byte> codes(101), packed(51), back(101);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i * 5 % 16);

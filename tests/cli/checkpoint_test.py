@@ -101,7 +101,7 @@ class LayoutTest(CheckpointTest):
         for name, tensors in shards.items():
             (source / name).write_bytes(fixtures.safetensors(tensors))
         (source / "model.safetensors.index.fp16.json").write_text(checkpoints.index_of(shards))
-        self.done("convert", source, "-o", self.out, "--to", "bfloat16", "--max-shard-size", "700")
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16", "--max-shard-size", "700B")
         self.expect_bfloat16()
         index = json.loads((self.out / "model.safetensors.index.fp16.json").read_text())
         self.assertTrue(all(file.startswith("model.fp16-0000") for file in index["weight_map"].values()))
@@ -146,7 +146,7 @@ class LayoutTest(CheckpointTest):
 
     def test_cut_without_a_type(self):
         source = self.source()
-        self.done("convert", source, "-o", self.out, "--max-shard-size", "500")
+        self.done("convert", source, "-o", self.out, "--max-shard-size", "500B")
         self.assertEqual(self.tensors(source), self.tensors(self.out))
         self.assertEqual((self.out / "config.json").read_bytes(), checkpoints.CONFIG)
 
@@ -357,7 +357,7 @@ class RefusalTest(CheckpointTest):
 
     def test_force_leaves_nothing_of_the_old_model(self):
         source = self.source()
-        self.done("convert", source, "-o", "out", "--to", "bf16", "--max-shard-size", "100")
+        self.done("convert", source, "-o", "out", "--to", "bf16", "--max-shard-size", "100B")
         self.done("convert", source, "-o", "out", "--to", "bf16", "--force", "--output-layout", "single")
         weights = [name for name in self.files(self.out) if "model" in name]
         self.assertEqual(weights, ["model.safetensors"])

@@ -82,7 +82,8 @@ class StepsTest(ShardsTest):
         self.assertEqual(shards("--shard-of", "auto/4", JOB_COMPLETION_INDEX="3"), [3])
         for options, variables in ((["--shard-of", "3/3"], {}), (["--shard-of", "auto"], {}), ([], {"RANK": "2", "WORLD_SIZE": "2"}),
                                    ([], {"JOB_COMPLETION_INDEX": "1"}), ([], {"RANK": "x", "WORLD_SIZE": "2"}), (["9"], {})):
-            self.refused("run-shard", "out", *options, env={**os.environ, **variables})
+            status = 2 if "--shard-of" in options else 1
+            self.exits(status, "run-shard", "out", *options, env={**os.environ, **variables})
         self.done("finish", "out")
 
     def test_a_source_that_changed(self):

@@ -101,6 +101,31 @@ class TerminalTest(unittest.TestCase):
         self.assertNotIn("\x1b[", shown(TERM="dumb"))
         self.assertIn("\x1b[", shown("--color", "always", NO_COLOR="1"))
 
+    def test_what_was_destroyed_is_red(self):
+        (self.folder / "big.bin").write_bytes(b"\xff\xff\x7f\x7f" * 8)  # float32's largest number
+
+        def shown(**environment):
+            terminal = Terminal(["convert", "big.bin", "-o", "out.bin", "--force", "--raw", "--from", "float32", "--shape",
+                                 "8", "--to", "float16"], self.folder, **environment)
+            self.assertEqual(terminal.finish(), 0, terminal.text)
+            return terminal.text
+
+        self.assertIn("warning: \x1b[31mfloat32 to float16: 8 of 8 elements", shown())
+        self.assertNotIn("\x1b[31m", shown(NO_COLOR="1"))
+        self.assertNotIn("\x1b[31m", shown(TERM="dumb"))
+
+    def test_manual_pages_are_roff(self):
+        pages = self.folder / "man"
+        subprocess.run([running.TCAST, "__man", pages], check=True)
+        names = {page.name for page in pages.iterdir()}
+        self.assertLessEqual({"tcast.1", "tcast-convert.1", "tcast-onnx.1", "tcast-onnx-convert.1"}, names)
+        text = (pages / "tcast-convert.1").read_text(encoding="utf-8")
+        self.assertTrue(text.startswith(".TH tcast\\-convert 1 "))
+        for part in (".SH ARGUMENTS\n", ".SH WHAT IS WRITTEN\n", "\\fB\\-\\-strict\\-loss\\fR", ".SH EXAMPLES\n"):
+            self.assertIn(part, text)
+        known = (".TH ", ".SH ", ".TP", ".B ", ".nf", ".fi", ".br")
+        self.assertEqual([line for line in text.splitlines() if line.startswith((".", "'")) and not line.startswith(known)], [])
+
     def test_table_fits_the_terminal(self):
         terminal = Terminal(["explain", "0.1", "--color", "never"], self.folder, columns=110)
         self.assertEqual(terminal.finish(), 0)

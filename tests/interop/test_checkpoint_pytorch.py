@@ -96,7 +96,7 @@ def test_the_index_alone_and_other_layouts(run_tcast, tmp_path, folder):
     assert len(whole) == sum(len(EXPECTED[name]["tensors"]) for name in SHARDS)
     copied(run_tcast, "in", "one", "--output-layout", "single")
     assert [path.name for path in (tmp_path / "one").glob("*.safetensors")] == ["model.safetensors"]
-    copied(run_tcast, "in", "many", "--max-shard-size", "100")
+    copied(run_tcast, "in", "many", "--max-shard-size", "100B")
     assert all_tensors(tmp_path / "one") == all_tensors(tmp_path / "many") == whole
     assert "index" in "".join(path.name for path in (tmp_path / "many").iterdir())
 
@@ -183,7 +183,7 @@ def test_distributed_checkpoints(run_tcast, tmp_path, name):
     assert "epoch" in done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         ".tcast-files.json", "SHA256SUMS", "model.safetensors"]
-    copied(run_tcast, "in", "many", "--max-shard-size", "100")
+    copied(run_tcast, "in", "many", "--max-shard-size", "100B")
     assert all_tensors(tmp_path / "many") == EXPECTED_DISTRIBUTED[name]
     assert run_tcast("verify", "many", "--against", "in").returncode == 0
     convert(run_tcast, "in", "-o", "half", "--to", "float16", "--keep-rank", "0,1")

@@ -128,13 +128,17 @@ class RayTest(unittest.TestCase):
         command = [sys.executable, "-m", "tensorcast.ray", self.out / "plan.json", "--address", self.cluster.address]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def interrupt_driver(self, sent):
-        self.gate.unlink()  # else a fast machine is done before the signal
+    def interrupt_driver(self, sent, seconds=60):
+        self.gate.unlink(missing_ok=True)  # else a fast machine is done before the signal
         driver = self.driver()
         wait_for(lambda: any(shard.done_before for shard in checkpoint.status(self.out).shards), "a finished shard")
         driver.send_signal(sent)
-        _, said = driver.communicate(timeout=60)
+        _, said = driver.communicate(timeout=seconds)
         wait_for(lambda: not shard_workers(), "an end of the driver's tasks")
+        return driver.returncode, said
+
+    def interrupt_and_go_on(self, sent):
+        status, said = self.interrupt_driver(sent)
         left = [shard.done_before for shard in checkpoint.status(self.out).shards]
         self.assertIn(True, left)
         self.assertIn(False, left)
@@ -145,7 +149,7 @@ class RayTest(unittest.TestCase):
         self.assertEqual(again.returncode, 0, failed)
         self.assertIn("the checkpoint is complete", shown)
         self.check()
-        return driver.returncode, said
+        return status, said
 
     def test_quantized_decoded_and_quantized_in_one_pass(self):
         """Of codes and scales, as one process makes them; weights that loaders join have tensor scales of two shards."""
@@ -164,13 +168,32 @@ class RayTest(unittest.TestCase):
             self.assertEqual(files_of(self.folder / name), files_of(self.folder / f"{name}-of-one"))
 
     def test_driver_killed(self):
-        status, _ = self.interrupt_driver(signal.SIGKILL)
+        status, _ = self.interrupt_and_go_on(signal.SIGKILL)
         self.assertEqual(status, -signal.SIGKILL)
 
     def test_driver_interrupted(self):
-        status, said = self.interrupt_driver(signal.SIGINT)
+        status, said = self.interrupt_and_go_on(signal.SIGINT)
         self.assertEqual(status, 130, said)
         self.assertIn("the same command goes on", said)
+
+    def test_driver_interrupted_many_times(self):
+        """INTERRUPTIONS, such as 50, while a process for each core keeps the machine busy."""
+        count = int(os.environ.get("INTERRUPTIONS", "0"))
+        if count == 0:
+            self.skipTest("INTERRUPTIONS=N says how many")
+        busy = [subprocess.Popen(["nice", sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+        try:
+            for i in range(count):
+                status, said = self.interrupt_driver(signal.SIGINT, seconds=10)
+                self.assertEqual(status, 130, f"interruption {i + 1}: {said}")
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        self.gate.touch()
+        again = self.driver()
+        self.assertEqual(again.wait(600), 0, again.stderr.read())
+        self.check()
 
     def test_errors_name_the_shard(self):
         shard = self.source / f"model-00004-of-{SHARDS:05}.safetensors"

@@ -45,6 +45,10 @@ void add_completion(CLI::App& app, Work& work);
 // Prints what may stand in the place of the last word, a line each: the word, a tab, what it means.
 int print_candidates(const CLI::App& app, const std::vector<std::string>& words);
 
+// Sets `work`, which writes a manual page for the command and each of its subcommands into the folder that `words`
+// name; or prints an error and returns the exit status.
+[[nodiscard]] std::optional<int> add_manual(const CLI::App& app, const std::vector<std::string>& words, Work& work);
+
 // Sets `work`, or prints the help or an error and returns the exit status.
 [[nodiscard]] std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& work);
 

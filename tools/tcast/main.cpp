@@ -27,7 +27,7 @@ constexpr const char* main_examples = R"(Examples:
   tcast convert model.safetensors -o small.safetensors --to bfloat16 --report loss.json
   tcast inspect model.safetensors --stats
   tcast explain 0.1
-`tcast COMMAND --help` shows the options and more examples.
+`tcast COMMAND --help` shows the options, `tcast convert -h` the usual ones.
 Exit status: 0 done, 1 refused or failed, 2 wrong usage, 128 + the number of
 the signal that ended it (130: Ctrl-C).)";
 
@@ -64,6 +64,15 @@ std::optional<std::string> wrong_command(const CLI::App& app, const std::vector<
     words += " " + word;
   }
   return std::nullopt;
+}
+
+// Returns the short help that -h asks for; "" if another option is meant, or --help.
+std::string asked_short_help(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return "";
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  if (std::find(arguments.begin(), end, "-h") == end) return "";
+  const CLI::App* command = command_of(app, arguments.front());
+  return command == nullptr ? "" : short_help(*command, "tcast " + arguments.front());
 }
 
 // Explains the error of a command line that CLI11 rejected.
@@ -118,7 +127,16 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
+  if (!arguments.empty() && arguments.front() == "__man") {
+    return add_manual(app, {arguments.begin() + 1, arguments.end()}, work);
+  }
+  const auto end_of_options = std::find(arguments.begin(), arguments.end(), "--");
+  if (std::find(arguments.begin(), end_of_options, "--json") != end_of_options) print_errors_as_json();
   if (wrong_command(app, arguments)) return exit_usage;
+  if (const std::string text = asked_short_help(app, arguments); !text.empty()) {
+    print(text);
+    return exit_done;
+  }
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
     app.parse(std::move(arguments));

@@ -35,7 +35,7 @@ export function show(engine, state) {
 }
 
 // {rank, code, value, result, event} of codes of `from` by rank: samples, and all where the event changes.
-function outcomesOf(engine, from, to, options) {
+export function outcomesOf(engine, from, to, options) {
   const outcome = rank => {
     const code = hex(from, codeAt(from, rank));
     const [{ source, results: [row] }] = engine.explain(code, { from: from.name, to: to.name, options });
@@ -43,24 +43,33 @@ function outcomesOf(engine, from, to, options) {
     return { rank, code, value, text: source.exact_value, result: Number(row.exact_value), result_text: row.exact_value, result_code: row.code, event: row.error ? "error" : row.events[0], error: row.error };
   };
   const ranks = new Set(sampledCodes(from, Math.min(most_samples, 2 ** from.bits)).map(code => rankOf(from, BigInt(code))));
-  if (2 ** from.bits > most_samples) for (const limit of limitsOf(to)) around(engine, from, limit).forEach(rank => ranks.add(rank));
+  if (2 ** from.bits > most_samples) for (const limit of [...limitsOf(from), ...limitsOf(to)]) around(engine, from, limit).forEach(rank => ranks.add(rank));
   const sorted = [...ranks].filter(rank => codeAt(from, rank) !== null).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)).map(outcome);
   const all = [sorted[0]];
   for (let i = 1; i < sorted.length; ++i) {
-    let [low, high] = [sorted[i - 1], sorted[i]];
-    if (classOf(low) !== classOf(high)) {  // the last of one class, the first of the next
-      const [first, last] = [low, high];
-      while (high.rank - low.rank > 1n) {
-        const middle = outcome(low.rank + (high.rank - low.rank) / 2n);
-        if (classOf(middle) === classOf(low)) low = middle;
-        else high = middle;
-      }
-      if (low !== first) all.push(low);
-      if (high !== last) all.push(high);
-    }
-    all.push(sorted[i]);
+    all.push(...changesBetween(sorted[i - 1], sorted[i], outcome), sorted[i]);
   }
   return all;
+}
+
+// The last outcome of each class and the first of the next, from `first` to `last`: NaN, infinity and the finite
+// numbers may all be between two samples. Numbers that wrap change with every multiple of the range: a few tell.
+function changesBetween(first, last, outcome) {
+  const most_changes = 4;
+  const found = [];
+  let start = first;
+  for (let changes = 0; changes < most_changes && classOf(start) !== classOf(last); ++changes) {
+    let [low, high] = [start, last];
+    while (high.rank - low.rank > 1n) {
+      const middle = outcome(low.rank + (high.rank - low.rank) / 2n);
+      if (classOf(middle) === classOf(start)) low = middle;
+      else high = middle;
+    }
+    if (low !== start) found.push(low);
+    if (high !== last) found.push(high);
+    start = high;
+  }
+  return found;
 }
 
 const classOf = ({ event, value }) => (Number.isNaN(value) ? "nan" : Number.isFinite(value) ? "" : "infinite") + (kept.has(event) ? "kept" : event);

@@ -28,6 +28,18 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    """The page's modules for Node."""
+    if shutil.which("node") is None:
+        pytest.skip("no node")
+    folder = tmp_path_factory.mktemp("modules")
+    for module in (ROOT / "web/page").glob("*.js"):
+        shutil.copy(module, folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    return folder
+
+
 class Page:
     """A page whose console stays empty, and which asks nothing of the network."""
 

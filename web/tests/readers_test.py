@@ -3,28 +3,13 @@
 
 import pathlib
 import random
-import shutil
 import struct
 import subprocess
 
 import numpy as np
-import pytest
-
-from conftest import ROOT
 
 FUZZ = pathlib.Path(__file__).with_name("readers_fuzz.mjs")
 NUMBERS = np.arange(64, dtype="<f4").tobytes()
-
-
-@pytest.fixture(scope="module")
-def modules(tmp_path_factory):
-    if shutil.which("node") is None:
-        pytest.skip("no node")
-    folder = tmp_path_factory.mktemp("modules")
-    for module in (ROOT / "web/page").glob("*.js"):
-        shutil.copy(module, folder)
-    (folder / "package.json").write_text('{"type": "module"}')
-    return folder
 
 
 def node(modules, *arguments):

@@ -45,6 +45,7 @@ def _load_fast_way() -> None:
                 "strided": torch.strided,
                 "dtypes": _TORCH_TYPE,
                 "empty_like": torch.empty_like,
+                "from_numpy": torch.from_numpy,
                 "is_grad_enabled": torch.is_grad_enabled,
                 "forward_ad": vars(forward_ad),
                 "transforms_active": _PYTORCH._C._are_functorch_transforms_active,

@@ -7,18 +7,21 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "commands/convert.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "flags/convert_rules.hpp"
 #include "flags/options.hpp"
-#include "flags/request_flags.hpp"
 #include "print/checkpoint_summary.hpp"
 #include "print/conversion_summary.hpp"
 #include "print/report_file.hpp"
+#include "process/error_json.hpp"
 #include "process/failure.hpp"
 #include "process/interrupt.hpp"
 #include "process/printable.hpp"
@@ -34,59 +37,6 @@ using tensorcast::ConvertOutcome;
 using tensorcast::ConvertRequest;
 using tensorcast::PathUse;
 using tensorcast::Result;
-namespace options = tensorcast::options;
-
-struct ConvertArguments {
-  ConvertRequest request;
-  InputLayout layout;
-  std::vector<std::string> rules;
-  std::vector<std::string> rule_files;
-  std::string report_path;
-  bool plan_only = false;  // tcast plan
-  bool strict_loss = false;
-  bool allow_loss = false;
-  bool json = false;
-  bool quiet = false;
-};
-
-constexpr const char* convert_examples = R"(Examples:
-  tcast convert model.safetensors -o small.safetensors --to bfloat16
-  tcast convert model.safetensors -o fp8.safetensors --to float8_e4m3fn --report fp8.json
-      say what it did to the numbers, and write the details down
-  tcast convert model.safetensors -o fp8.safetensors --to e4m3fn --exclude norm --rule 'lm_head=bf16' --dry-run
-      show what would become what, and why; write nothing
-  tcast convert weights.npy -o weights.safetensors --to f16 --verify
-  producer | tcast convert - -o - --to bf16 > x.npy
-  tcast convert dump.bin -o dump.npy --raw --from bf16 --shape 4096,4096 --to f32
-  tcast convert image.npy -o image_u8.npy --to float32 --rule '.*=uint8' --scale 255 --out-of-range saturate
-  tcast convert model.safetensors -o embedding.npy --include '^embed\.weight$'
-      take one tensor out, as it is or with --to
-  tcast convert model.safetensors -o new/folder/int8.safetensors --to int8 --scale 127 --parents --strict-loss
-      fail if any number overflows or is clamped, or more than 1 % of them become zero
-  tcast convert folder/ -o folder-bf16 --to bfloat16
-      a checkpoint: all shards, the index, config.json's torch_dtype; other files are copied. After a crash the same
-      command goes on where it stopped
-  tcast convert folder/ -o folder-nvfp4 --to nvfp4 --dry-run
-      quantize the matrices of layers as ModelOpt does; show which stay, and why
-  tcast convert model-f16.gguf -o model-q4_k.gguf --to q4_k
-  tcast convert folder/ -o folder-small --budget 4.5bits --candidates nvfp4,mxfp6,mxfp8 --report choice.json
-      for each matrix the scheme that loses least, 4.5 bits on average with scales; the report says why
-  tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
-  tcast convert folder/ -o head.npy --only '^lm_head.weight$'
-      one tensor of a checkpoint, whatever its shard
-  tcast convert train.pt -o model.safetensors --only '^model\.' --rename '^model\.module\.='
-      the weights of a training checkpoint, without the prefix
-  tcast convert folder/ -o folder-f16 --to float16 --keep-rank 0,1 --max-shard-size 5GB
-In safetensors, npz, gguf and PyTorch, --to converts floating-point tensors only: others are copied unless a rule names
-them. The array of an npy, pb or raw file is converted whatever its type.
-What a PyTorch checkpoint has besides tensors, such as an optimizer's settings, goes to OUT.json.
-A tensor more than half of whose nonzero elements become zero is an error; --allow-loss converts it all the same.
-A warning names a tensor if an element overflows to infinity, wraps around or was NaN and is not, if more than 1 % of
-the elements are out of range, or if the signal to noise ratio is under 3 dB.
---strict-loss makes all that an error, and any element that is out of range, or infinite and then is not; of the nonzero
-elements of a tensor, --zero-limit may become zero.
-REGEX is RE2's syntax: it may match any part of a name, and has no backreferences and no lookaround.
-OUT may be IN. OUT appears only when it is complete; nothing is left behind after an error or Ctrl-C.)";
 
 // What the conversion reads and writes. A checkpoint's index stands for its folder.
 std::vector<PathUse> paths_of(const ConvertArguments& arguments) {
@@ -123,6 +73,15 @@ Result<void> check_paths(const ConvertArguments& arguments) {
   return data && !data->empty() ? apart : Result<void>();
 }
 
+// What became of the tensors, how many bytes, how fast.
+std::string summary_line(const ConvertOutcome& outcome, double seconds) {
+  const std::uint64_t bytes = outcome.bytes_read + outcome.bytes_written;
+  return fmt::format("{}, {} -> {} in {}, {}{}\n", tensor_counts(outcome), bytes_text(outcome.bytes_read),
+                     bytes_text(outcome.bytes_written), duration_text(seconds),
+                     rate_text(static_cast<double>(bytes) / std::max(seconds, 1e-9)),
+                     outcome.verified ? ", verified" : "");
+}
+
 void warn_of_omissions(const ConvertOutcome& outcome) {
   for (const std::string& warning : outcome.warnings) warn(printable(warning));
 }
@@ -157,11 +116,7 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
     return;
   }
   if (request.report) print(loss_summary(outcome) + "\n");
-  const std::uint64_t bytes = outcome.bytes_read + outcome.bytes_written;
-  print(fmt::format("{}: {}, {} -> {} in {}, {}{}\n", printable(request.output), tensor_counts(outcome),
-                    bytes_text(outcome.bytes_read), bytes_text(outcome.bytes_written), duration_text(seconds),
-                    rate_text(static_cast<double>(bytes) / std::max(seconds, 1e-9)),
-                    outcome.verified ? ", verified" : ""));
+  print(printable(request.output) + ": " + summary_line(outcome, seconds));
   print(bits_text(outcome));
   print_other_data(outcome);
 }
@@ -170,8 +125,6 @@ void print_outcome(const ConvertArguments& arguments, const ConvertOutcome& outc
 Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& output) {
   if (request.output == standard_stream) {
     if (request.output_format.empty()) request.output_format = "npy";
-    if (request.output_format != "npy")
-      return tensorcast::unsupported("only npy is written to standard output", "-o FILE");
     request.output = TRY(output.create());
   }
   if (request.input == standard_stream) request.input = TRY(standard_input_as_file());
@@ -179,12 +132,13 @@ Result<void> replace_standard_streams(ConvertRequest& request, StandardOutput& o
 }
 
 std::string shown_tensor(const tensorcast::TensorOutcome& tensor) {
-  const std::string types = fmt::format("{} to {}", tensorcast::name(tensor.from), tensorcast::name(tensor.to));
+  const std::string becomes = tensor.becomes.empty() ? std::string(tensorcast::name(tensor.to)) : tensor.becomes;
+  const std::string types = fmt::format("{} to {}", from_text(tensor), becomes);
   return tensor.name.empty() ? types : fmt::format("tensor \"{}\" ({})", qualified_name(tensor), types);
 }
 
-// Lists on stderr the tensors that the conversion destroyed.
-void warn_of_damage(const ConvertOutcome& outcome) {
+// Lists on stderr the tensors that the conversion destroyed. `file`: the one of several that has them, or "".
+void warn_of_damage(const ConvertOutcome& outcome, const std::string& file = {}) {
   constexpr std::size_t most_named = 5;
   std::vector<const tensorcast::TensorOutcome*> damaged;
   for (const tensorcast::TensorOutcome& tensor : outcome.tensors) {
@@ -192,12 +146,13 @@ void warn_of_damage(const ConvertOutcome& outcome) {
   }
   if (damaged.empty()) return;
   const std::string hint = damaged.front()->remedy + "; --strict-loss makes it an error, --report shows all";
+  const std::string where = file.empty() ? "" : file + ": ";
   const std::size_t named = std::min(damaged.size(), most_named);
   for (std::size_t i = 0; i < named; ++i) {
     const bool last = i + 1 == damaged.size();
-    warn(fmt::format("{}: {}", shown_tensor(*damaged[i]), damaged[i]->damage), last ? hint : "");
+    warn_of_loss(fmt::format("{}{}: {}", where, shown_tensor(*damaged[i]), damaged[i]->damage), last ? hint : "");
   }
-  if (named < damaged.size()) warn(count_text(damaged.size() - named, "more tensor"), hint);
+  if (named < damaged.size()) warn_of_loss(where + count_text(damaged.size() - named, "more tensor"), hint);
 }
 
 // Says what other programs cannot read.
@@ -220,24 +175,51 @@ std::vector<tensorcast::DType> targets_of(const ConvertRequest& request) {
   return targets;
 }
 
+// A line of Python that converts between URLs, which the package reads and writes by fsspec.
+std::string line_for_url(const ConvertRequest& request) {
+  const std::string target = !request.scheme.empty()                      ? request.scheme
+                             : request.to == tensorcast::DType::undefined ? ""
+                                                                          : std::string(tensorcast::name(request.to));
+  return fmt::format("python3 -c 'import tensorcast; tensorcast.convert(\"{}\", \"{}\"{})'", request.input,
+                     request.output, target.empty() ? "" : fmt::format(", to=\"{}\"", target));
+}
+
+// Checks what the command line names before anything is read or written.
+Result<void> check_before(ConvertArguments& arguments) {
+  ConvertRequest& request = arguments.request;
+  if (is_url(request.input) || is_url(request.output)) {
+    return tensorcast::in_file(is_url(request.input) ? request.input : request.output,
+                               tensorcast::unsupported("URLs are not read here", line_for_url(request)));
+  }
+  TRY(check_paths(arguments));
+  if (arguments.report_path.empty()) return {};
+  std::error_code ignored;  // the later check reports it
+  if (request.parents) {
+    std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
+  }
+  return check_report_path(arguments.report_path, paths_of(arguments), request.overwrite);
+}
+
+// `cancellable` is set by the first progress report, which precedes the output. Before, a signal ends the program at
+// once: reading the list of tensors may take long.
+Result<ConvertOutcome> run_conversion(ConvertArguments& arguments, std::optional<CancellableWork>& cancellable) {
+  ProgressBar bar(!arguments.quiet);
+  arguments.request.on_progress = [&](const tensorcast::Progress& progress) {
+    if (!cancellable) cancellable.emplace();
+    bar.show(progress);
+    return !interrupted();
+  };
+  return arguments.plan_only ? tensorcast::plan_checkpoint(arguments.request) : tensorcast::convert(arguments.request);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 int convert(ConvertArguments& arguments) {
   ConvertRequest& request = arguments.request;
-  for (const std::string& path : arguments.rule_files) {
-    if (const Result<void> added = add_rules(path, request); !added) return fail(added.error());
-  }
-  if (!arguments.quiet) warn_of_namesake(targets_of(request));
-  if (const Result<void> apart = check_paths(arguments); !apart) return fail(apart.error());
-  if (!arguments.report_path.empty()) {
-    std::error_code ignored;  // the later check reports it
-    if (request.parents) {
-      std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
-    }
-    const Result<void> usable = check_report_path(arguments.report_path, paths_of(arguments), request.overwrite);
-    if (!usable) return fail(usable.error());
-  }
+  if (const Result<void> checked = check_before(arguments); !checked) return fail(checked.error());
 
-  // Set by the first progress report, which precedes the output. Before, a signal ends the program at once: reading the
-  // list of tensors may take long.
   std::optional<CancellableWork> cancellable;
   StandardOutput standard_output;
   const std::string shown_input = request.input;
@@ -255,16 +237,8 @@ int convert(ConvertArguments& arguments) {
     return fail("only a checkpoint is planned: a folder or an index", "`tcast convert` converts a file");
   }
   const auto start = std::chrono::steady_clock::now();
-  Result<ConvertOutcome> outcome = [&] {
-    ProgressBar bar(!arguments.quiet);
-    request.on_progress = [&](const tensorcast::Progress& progress) {
-      if (!cancellable) cancellable.emplace();
-      bar.show(progress);
-      return !interrupted();
-    };
-    return arguments.plan_only ? tensorcast::plan_checkpoint(request) : tensorcast::convert(request);
-  }();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Result<ConvertOutcome> outcome = run_conversion(arguments, cancellable);
+  const double seconds = seconds_since(start);
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return outcome.error().hint.empty() ? report_interruption() : report_interruption(outcome.error().hint);
   }
@@ -295,163 +269,122 @@ int convert(ConvertArguments& arguments) {
   return exit_done;
 }
 
-bool asks_for_something(const ConvertArguments& arguments) {
-  const ConvertRequest& request = arguments.request;
-  const tensorcast::OutputFilter& filter = request.filter;
-  return request.to != tensorcast::DType::undefined || !request.scheme.empty() || request.budget != 0.0 ||
-         !arguments.rules.empty() || !arguments.rule_files.empty() || !request.include.empty() || request.single_file ||
-         request.max_shard_bytes != 0 || !filter.only.empty() || !filter.drop.empty() || !filter.rename.empty() ||
-         !request.respell.empty();
-}
+// Several files into a folder. A file that fails leaves nothing behind, and the others are converted.
+class FolderConversion {
+ public:
+  explicit FolderConversion(ConvertArguments& arguments)
+      : arguments_(arguments), request_(arguments.request), folder_(request_.output) {}
 
-// Without reading: files are of one format if their extensions are equal.
-bool cannot_be_a_change_of_format(const ConvertRequest& request) {
-  const auto extension = [](const std::string& path) { return std::filesystem::path(path).extension(); };
-  return tensorcast::is_checkpoint(request.input) || extension(request.input) == extension(request.output);
-}
+  int run() {
+    for (std::size_t i = 0; i < arguments_.inputs.size(); ++i) {
+      choose(i);
+      if (const Result<void> checked = check_before(arguments_); !checked) return fail(checked.error());
+    }
+    if (const Result<void> ready = make_folder(); !ready) return fail(ready.error());
+    for (std::size_t i = 0; i < arguments_.inputs.size(); ++i) {
+      if (!convert_one(i)) {
+        return report_interruption(fmt::format("{} of {} are written", done_, count_text(i + failed_.size(), "file")));
+      }
+    }
+    return finish();
+  }
 
-void check_usage(ConvertArguments& arguments) {
-  ConvertRequest& request = arguments.request;
-  request.raw = arguments.layout.raw_layout();
-  request.from = arguments.layout.from;
-  if (!arguments.quiet) request.on_loss = tensorcast::OnLoss::tell;
-  if (arguments.strict_loss) request.on_loss = tensorcast::OnLoss::fail;
-  request.refuse_zeroed = !arguments.allow_loss;
-  request.report = !arguments.report_path.empty() || arguments.json;
-  for (const std::string& text : arguments.rules) {
-    const Result<tensorcast::ConvertRule> rule = parse_rule(text);
-    if (!rule) throw CLI::ValidationError("--rule", complaint_of(rule));
-    request.rules.push_back(*rule);
+ private:
+  void choose(std::size_t i) {
+    request_.input = arguments_.inputs[i];
+    request_.output = arguments_.outputs[i];
   }
-  if (arguments.json && request.output == standard_stream) {
-    throw CLI::ValidationError("--json", "standard output is taken by -o -");
+
+  Result<void> make_folder() const {
+    std::error_code error;
+    if (request_.dry_run || std::filesystem::is_directory(folder_, error)) return {};
+    request_.parents ? std::filesystem::create_directories(folder_, error)
+                     : std::filesystem::create_directory(folder_, error);
+    if (!error) return {};
+    return tensorcast::in_file(folder_, tensorcast::Error{.code = tensorcast::ErrorCode::io,
+                                                          .message = "the folder cannot be created: " + error.message(),
+                                                          .hint = "--parents creates the folders above it, too"});
   }
-  if (!asks_for_something(arguments) && cannot_be_a_change_of_format(request)) {
-    throw CLI::RequiredError("--to DTYPE or --rule REGEX=DTYPE");
+
+  // Returns false after an interruption.
+  bool convert_one(std::size_t i) {
+    choose(i);
+    const auto start = std::chrono::steady_clock::now();
+    std::optional<CancellableWork> cancellable;
+    const bool parents = std::exchange(request_.parents, request_.parents || request_.dry_run);
+    Result<ConvertOutcome> outcome = run_conversion(arguments_, cancellable);
+    request_.parents = parents;
+    if (!outcome) {
+      if (outcome.error().code == tensorcast::ErrorCode::cancelled) return false;
+      tensorcast::Error error = tensorcast::in_file(request_.input, std::move(outcome).error());
+      report_error(error);
+      files_.push_back({{"input", request_.input}, {"output", request_.output}, {"error", error_json(error)}});
+      failed_.push_back(request_.input);
+      return true;
+    }
+    ++done_;
+    if (request_.report) files_.push_back(outcome_json(request_, *outcome, seconds_since(start)));
+    if (request_.dry_run && !arguments_.json) print_outcome(arguments_, *outcome, seconds_since(start));
+    if (!request_.dry_run) warn_of_omissions(*outcome);
+    warn_of_damage(*outcome, request_.input);
+    if (!arguments_.quiet) warn_of_float6(*outcome);
+    add(std::move(*outcome));
+    return true;
   }
-}
+
+  void add(ConvertOutcome outcome) {
+    all_.verified = outcome.verified;
+    all_.bytes_read += outcome.bytes_read;
+    all_.bytes_written += outcome.bytes_written;
+    for (tensorcast::TensorOutcome& tensor : outcome.tensors) {
+      tensor.file = request_.input + "/";  // as qualified_name() shows it
+      all_.tensors.push_back(std::move(tensor));
+    }
+    if (!outcome.other_data.empty()) other_data_.push_back(std::move(outcome.other_data));
+  }
+
+  int finish() {
+    const double seconds = seconds_since(start_);
+    const Json json = {{"files", std::move(files_)}, {"failed", failed_.size()}, {"seconds", seconds}};
+    if (!arguments_.report_path.empty()) {
+      const Result<void> written =
+          write_report(arguments_.report_path, paths_of(arguments_), json_text(json), request_.overwrite);
+      if (!written) return fail(written.error());
+    }
+    if (arguments_.json) {
+      print(json_text(json));
+    } else if (!arguments_.quiet && !request_.dry_run) {
+      if (request_.report && done_ != 0) print(loss_summary(all_) + "\n");
+      const std::string count = failed_.empty()
+                                    ? count_text(done_, "file")
+                                    : fmt::format("{} of {}", done_, count_text(arguments_.inputs.size(), "file"));
+      print(fmt::format("{}: {}, {}", printable(folder_), count, summary_line(all_, seconds)));
+      for (const std::string& path : other_data_)
+        print(fmt::format("{}: the checkpoint's other data\n", printable(path)));
+    }
+    std::error_code ignored;
+    if (done_ == 0 && !request_.dry_run) std::filesystem::remove(folder_, ignored);  // unless something is in it
+    return failed_.empty() ? exit_done : exit_failed;
+  }
+
+  ConvertArguments& arguments_;
+  ConvertRequest& request_;
+  const std::string folder_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::size_t done_ = 0;
+  std::vector<std::string> failed_ = {}, other_data_ = {};
+  ConvertOutcome all_ = {};  // of the files that were converted
+  Json files_ = Json::array();
+};
 
 }  // namespace
 
-namespace {
-
-constexpr const char* plan_examples = R"(Examples:
-  tcast plan folder/ -o folder-bf16 --to bfloat16
-  tcast run-shard folder-bf16                    on one machine, or on many with --shard-of
-  tcast finish folder-bf16
-The options are those of tcast convert, which does all three steps. OUT/.tcast/plan.json has every tensor of every shard;
-nothing of OUT is visible until tcast finish.)";
-
-void add_rule_flags(CLI::App& command, ConvertArguments& arguments) {
-  repeatable(command.add_option("--rule", arguments.rules,
-                                "type for tensors whose name matches; the first match wins; repeatable"))
-      ->option_text("REGEX=DTYPE");
-  repeatable(command.add_option("--rules", arguments.rule_files,
-                                "more rules after those of --rule: YAML with the words of these options, or one rule a "
-                                "line; # starts a comment"))
-      ->option_text("FILE");
-}
-
-void add_loss_flags(CLI::App& command, ConvertArguments& arguments) {
-  CLI::Option* strict = command.add_flag("--strict-loss", arguments.strict_loss,
-                                         "fail if an element overflows, is clamped, or loses a NaN or an infinity, or "
-                                         "if too many become zero (see below)");
-  command
-      .add_flag("--allow-loss", arguments.allow_loss,
-                "convert also tensors more than half of whose nonzero elements become zero, with a warning (default: "
-                "an error)")
-      ->excludes(strict);
-}
-
-// Adds the options of the list, and those of the command's own that belong to one of them.
-void add_request_options(CLI::App& command, ConvertArguments& arguments) {
-  options::for_each(options::request_options, [&](const auto& option) {
-    const std::string_view option_is = option.name;
-    if (option_is == "to") {
-      add_target(command, "--to", arguments.request, options::help_text(option))->option_text(value_name(option));
-    }
-    if (option_is == "rules") add_rule_flags(command, arguments);
-    if (option_is == "report") {
-      command
-          .add_option("--report", arguments.report_path,
-                      "measure what is lost, print a summary, write all of it as JSON")
-          ->option_text("FILE.json");
-    }
-    if (option_is == "on_loss") add_loss_flags(command, arguments);
-    if (option.flag == nullptr || (option.of_one_run && arguments.plan_only)) return;
-    if constexpr (!std::is_same_v<typename std::decay_t<decltype(option)>::Type,
-                                  std::vector<tensorcast::ConvertRule>>) {
-      add_request_option(command, option, value_of(arguments.request, option));
-    }
-  });
-  command.get_option("--output-layout")->excludes(command.get_option("--max-shard-size"));
-  command.get_option("--exact")->needs(command.get_option("--respell"));
-  command.get_option("--zero-limit")->needs(command.get_option("--strict-loss"));
-}
-
-// A checkpoint says all of this itself.
-void add_file_formats(CLI::App& command, ConvertArguments& arguments) {
-  add_input_layout(command, arguments.layout);
-  command
-      .add_option("--input-format", arguments.request.input_format,
-                  "format of IN (default: by content and extension): " + format_names())
-      ->option_text("FORMAT");
-  command.add_option("--output-format", arguments.request.output_format, "format of OUT (default: by its extension)")
-      ->option_text("FORMAT");
-}
-
-void add_conversion(CLI::App& command, Work& work, bool plan_only) {
-  const auto arguments = std::make_shared<ConvertArguments>();
-  arguments->plan_only = plan_only;
-  ConvertRequest& request = arguments->request;
-
-  command
-      .add_option("IN", request.input,
-                  plan_only ? "folder of the checkpoint, or its index"
-                            : "file to read, - for standard input; its kind is known by its content and extension; or "
-                              "a folder with a checkpoint, or its index")
-      ->required();
-  command
-      .add_option("-o,--output", request.output,
-                  plan_only ? "folder to write"
-                            : "file to write, - for an npy on standard output; its extension says which kind; for a "
-                              "checkpoint, a folder, or a file for one tensor or with --output-layout single")
-      ->required()
-      ->option_text("OUT");
-  add_request_options(command, *arguments);
-  if (!plan_only) add_file_formats(command, *arguments);
-  add_threads(command, request.execution.threads);
-  add_json(command, arguments->json);
-  add_quiet(command, arguments->quiet);
-  add_cast_options(command, request.options, true);
-  const CLI::Option* out_of_range = command.get_option("--out-of-range");
-
-  const CLI::Option* to = command.get_option("--to");
-  command.callback([arguments, out_of_range, to, &work] {
-    for (const std::string& text : to->results()) {
-      const std::string named = (*tensorcast::parse_target(text)).recipe;
-      if (named.empty() || named == arguments->request.recipe) continue;
-      throw CLI::ValidationError("--recipe", fmt::format("{} names another recipe", text));
-    }
-    // Without the option the user may not know that integers wrap, so that is an error.
-    arguments->request.refuse_wrap = out_of_range->count() == 0;
-    check_usage(*arguments);
-    work = [arguments] { return convert(*arguments); };
-  });
-}
-
-}  // namespace
-
-void add_convert(CLI::App& app, Work& work) {
-  CLI::App& command = *app.add_subcommand("convert", "Convert the tensors of a file or a checkpoint to another type");
-  command.footer(convert_examples);
-  add_conversion(command, work, false);
-}
-
-void add_plan(CLI::App& app, Work& work) {
-  CLI::App& command = *app.add_subcommand("plan", "Plan the conversion of a checkpoint, to run it shard by shard");
-  command.footer(plan_examples);
-  add_conversion(command, work, true);
+int convert_all(ConvertArguments& arguments) {
+  for (const std::string& path : arguments.rule_files) {
+    if (const Result<void> added = add_rules(path, arguments.request); !added) return fail(added.error());
+  }
+  if (!arguments.quiet) warn_of_namesake(targets_of(arguments.request));
+  return arguments.outputs.empty() ? convert(arguments) : FolderConversion(arguments).run();
 }
 
 }  // namespace tcast

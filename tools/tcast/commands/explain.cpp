@@ -115,7 +115,8 @@ Json explanation_json(const Explanation& explanation) {
   json["exact_value"] = explanation.exact_value;
   json["shortest_value"] = explanation.shortest_value;
   json["exact_error"] = explanation.exact_error;
-  json["relative_error"] = finite_or_null(explanation.relative_error);
+  // Infinity and NaN are at no distance from a number.
+  json["relative_error"] = explanation.exact_error.empty() ? Json() : finite_or_null(explanation.relative_error);
   json["events"] = explanation.events;
   return json;
 }

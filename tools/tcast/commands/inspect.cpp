@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,7 @@
 #include "flags/options.hpp"
 #include "print/budget_plan.hpp"
 #include "print/difference_text.hpp"
+#include "print/inspected_text.hpp"
 #include "print/quantized_text.hpp"
 #include "print/recipes_text.hpp"
 #include "print/report_file.hpp"
@@ -27,6 +29,7 @@
 #include "print/scheme_text.hpp"
 #include "print/stats_text.hpp"
 #include "print/text_table.hpp"
+#include "process/error_json.hpp"
 #include "process/failure.hpp"
 #include "process/interrupt.hpp"
 #include "process/printable.hpp"
@@ -53,7 +56,8 @@ enum class Order { file, bytes, name, snr };
 constexpr std::size_t most_listed = 40;
 
 struct InspectArguments {
-  std::string path;
+  std::vector<std::string> paths;
+  std::string path;  // the one that is looked into
   InputLayout layout;
   std::optional<tensorcast::RawLayout> raw;
   std::vector<std::string> include;
@@ -85,6 +89,7 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect folder/ --stats --candidates nvfp4,mxfp4:even,q4_k,float8_e4m3fn --html ranking.html
       what quantization to each scheme would leave of each tensor, the worst first
   tcast inspect folder/ --stats --candidates nvfp4,mxfp4,mxfp6,mxfp8 --budget 4.5bits --plan rules.yaml
+  tcast inspect *.npy *.safetensors
   tcast inspect weights.npy --json | jq '.tensors[].dtype'
   tcast inspect dump.bin --raw --from bf16 --shape 4096,4096
   tcast inspect arrays.npz --from 'weight=float8_e4m3fn'
@@ -94,20 +99,6 @@ constexpr const char* inspect_examples = R"(Examples:
   tcast inspect quantized/ --against folder/
       the recipe that made each weight: all bytes are compared with those of every recipe
 Files of more than 40 tensors are summed up by type, and checkpoints by type and kind of layer; --tensors, --include, --sort or --stats lists tensors.)";
-
-// Returns the file's own name of a type that is not castable: such tensors can only be listed and copied.
-std::string_view shown_type(const TensorSummary& tensor) {
-  return tensor.foreign_dtype.empty() ? name(tensor.dtype) : std::string_view(tensor.foreign_dtype);
-}
-
-std::string tensors_table(const std::vector<Inspected>& tensors) {
-  Table table({{"tensor"}, {"dtype"}, {"shape"}, {"bytes", Align::right}});
-  for (const auto& [summary, stats, specials, file_path] : tensors) {
-    table.add_row(
-        {shown_name(summary), std::string(shown_type(summary)), shape_text(summary.shape), grouped(summary.bytes)});
-  }
-  return table.to_string();
-}
 
 // Tells what becomes of the infinities of `stats` and which numbers become infinite or NaN.
 Specials specials_of(const TensorStats& stats, DType candidate, const tensorcast::CastReport& report,
@@ -130,47 +121,6 @@ Specials specials_of(const TensorStats& stats, DType candidate, const tensorcast
           .infinities_lost = lost,
           .nan_made = report.nan_made,
           .nan_lost = report.nan_lost};
-}
-
-// One row for each type, in order of first appearance.
-std::string types_table(const std::vector<Inspected>& tensors) {
-  struct Total {
-    std::string_view type;
-    std::uint64_t tensors = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Total> totals;
-  for (const auto& [summary, stats, specials, file_path] : tensors) {
-    const std::string_view type = shown_type(summary);
-    auto total = std::find_if(totals.begin(), totals.end(), [&](const Total& known) { return known.type == type; });
-    if (total == totals.end()) total = totals.insert(total, Total{.type = type});
-    ++total->tensors;
-    total->bytes += summary.bytes;
-  }
-  Table table({{"dtype"}, {"tensors", Align::right}, {"bytes", Align::right}});
-  for (const Total& total : totals) {
-    table.add_row({std::string(total.type), grouped(total.tensors), grouped(total.bytes)});
-  }
-  return table.to_string();
-}
-
-// Lists the reasons why some tensors can only be listed.
-std::string problems_text(const std::vector<Inspected>& tensors) {
-  std::string text;
-  for (const auto& [summary, stats, specials, file_path] : tensors) {
-    if (!summary.problem.empty()) {
-      text += fmt::format("{}: {}\n", shown_name(summary), printable(summary.problem));
-    }
-  }
-  return text.empty() ? "" : "\n" + text;
-}
-
-std::string totals_line(const FileSummary& file, const std::vector<Inspected>& tensors) {
-  std::uint64_t bytes = 0;
-  for (const auto& [summary, stats, specials, file_path] : tensors) bytes += summary.bytes;
-  std::string count = count_text(file.tensors.size(), "tensor");
-  if (tensors.size() != file.tensors.size()) count = fmt::format("{} of {}", grouped(tensors.size()), count);
-  return fmt::format("\n{}: {}, {}\n", file.format, count, bytes_text(bytes));
 }
 
 // Orders tensors by what the worst candidate does: infinities and NaN made or lost, then the smallest signal-to-noise
@@ -201,24 +151,6 @@ void sort(std::vector<Inspected>& tensors, Order order) {
     case Order::snr:
       return by([](const Inspected& a, const Inspected& b) { return harm(a) < harm(b); });
   }
-}
-
-std::string metadata_table(const FileSummary& file) {
-  constexpr std::size_t longest_value = 80;
-  if (file.metadata.empty()) return "";
-  Table table({{"metadata"}, {""}});
-  for (const auto& [key, value] : file.metadata) {
-    table.add_row({printable(key), abbreviated(printable(value), longest_value)});
-  }
-  return "\n" + table.to_string();
-}
-
-// The start of a PyTorch checkpoint's data that are no tensors.
-std::string other_data_text(const std::string& other_data) {
-  constexpr std::size_t longest = 400;
-  if (other_data.empty()) return "";
-  return fmt::format("\nother data, which `tcast convert` writes to a JSON file\n{}\n",
-                     abbreviated(printable(other_data), longest));
 }
 
 Json inspected_json(const FileSummary& file, const std::vector<Inspected>& tensors) {
@@ -319,32 +251,6 @@ Result<std::vector<Inspected>> inspect_tensors(const InspectArguments& arguments
   }
   sort(tensors, arguments.order);
   return tensors;
-}
-
-// One row for each kind of layer, largest first.
-std::string kinds_table(const std::vector<Inspected>& tensors) {
-  struct Total {
-    std::uint64_t tensors = 0;
-    std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::map<std::string_view, Total> totals;
-  for (const Inspected& tensor : tensors) {
-    const std::vector<std::int64_t>& shape = tensor.summary.shape;
-    Total& total = totals[name(tensorcast::tensor_kind(tensor.summary.name, shape.size()))];
-    ++total.tensors;
-    total.bytes += tensor.summary.bytes;
-    const Result<std::size_t> count = tensorcast::element_count(shape);
-    total.elements += count ? *count : 0;
-  }
-  std::vector<std::pair<std::string_view, Total>> rows(totals.begin(), totals.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
-  Table table({{"kind"}, {"tensors", Align::right}, {"elements", Align::right}, {"bytes", Align::right}});
-  for (const auto& [kind, total] : rows) {
-    table.add_row({std::string(kind), grouped(total.tensors), grouped(total.elements), grouped(total.bytes)});
-  }
-  return "\n" + table.to_string();
 }
 
 // What only a checkpoint has.
@@ -467,6 +373,7 @@ Result<Inspection> look_into(InspectArguments& arguments) {
 
 std::string inspection_json(const InspectArguments& arguments, const Inspection& found) {
   Json json = inspected_json(found.file, found.tensors);
+  if (arguments.paths.size() > 1) json["file"] = arguments.path;
   if (found.checkpoint) add_checkpoint_json(json, *found.checkpoint, found.tensors);
   add_layers_json(json, found.file.layers, found.file.warnings);
   if (!arguments.against.empty()) add_recipes_json(json, found.recipes);
@@ -505,7 +412,36 @@ std::string inspection_text(const InspectArguments& arguments, const Inspection&
                             found.checkpoint ? "--tensors" : "--all");
 }
 
+// A file that cannot be read does not hide the others. As JSON, a list of what each gives.
+int inspect_several(InspectArguments& arguments) {
+  std::string json;
+  int status = exit_done;
+  for (std::size_t i = 0; i < arguments.paths.size(); ++i) {
+    const bool is_first = i == 0;
+    const std::string& path = arguments.path = arguments.paths[i];
+    Result<Inspection> found = look_into(arguments);
+    if (!found && found.error().code == tensorcast::ErrorCode::cancelled) {
+      return report_interruption("the rest was not looked at");
+    }
+    if (!found) {
+      const tensorcast::Error error = tensorcast::in_file(path, std::move(found).error());
+      report_error(error);
+      status = exit_failed;
+      if (arguments.json)
+        json += (is_first ? "[\n" : ",\n") + json_text({{"file", path}, {"error", error_json(error)}});
+    } else if (arguments.json) {
+      json += (is_first ? "[\n" : ",\n") + inspection_json(arguments, *found);
+    } else if (!arguments.quiet) {
+      print(fmt::format("{}{}:\n{}", is_first ? "" : "\n", printable(path), inspection_text(arguments, *found)));
+    }
+  }
+  if (arguments.json) print(json + "]\n");
+  return status;
+}
+
 int inspect(InspectArguments& arguments) {
+  if (arguments.paths.size() > 1) return inspect_several(arguments);
+  arguments.path = arguments.paths.front();
   const Result<Inspection> found = look_into(arguments);
   if (!found && found.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not compared");
@@ -526,7 +462,7 @@ void add_inspect(CLI::App& app, Work& work) {
   command.footer(inspect_examples);
   const auto arguments = std::make_shared<InspectArguments>();
 
-  command.add_option("FILE", arguments->path, "file to look into, - for standard input")->required();
+  command.add_option("FILE", arguments->paths, "files to look into, - for standard input")->required();
   add_patterns(command, "--include", arguments->include, "only tensors whose name matches; repeatable");
   CLI::Option* sort = add_choice<Order>(
       command, "--sort", arguments->order,
@@ -568,6 +504,10 @@ void add_inspect(CLI::App& app, Work& work) {
   add_cast_options(command, arguments->options);
 
   command.callback([arguments, candidates, sort, &work] {
+    const bool one_only = !arguments->html.empty() || !arguments->plan.empty() || !arguments->against.empty();
+    if (arguments->paths.size() > 1 && one_only) {
+      throw CLI::ValidationError("FILE", "--html, --plan and --against are for one file");
+    }
     arguments->has_candidates = candidates->count() != 0;
     const bool ranks = !arguments->html.empty() || arguments->budget != 0.0;
     if (ranks && !arguments->has_candidates) {

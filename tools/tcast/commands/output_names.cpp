@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/output_names.hpp"
 
+#include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
+
+#include "dtype/errors.hpp"
 
 namespace tcast {
 namespace {
@@ -44,6 +47,24 @@ std::vector<std::string> output_file_names(std::span<const std::string> names, c
     files.push_back(candidate + extension);
   }
   return files;
+}
+
+tensorcast::Result<std::vector<std::string>> outputs_in(const std::string& folder, std::span<const std::string> inputs,
+                                                        const std::string& extension) {
+  std::vector<std::string> outputs;
+  std::unordered_map<std::string, std::string> taken;  // the input of each output
+  for (const std::string& input : inputs) {
+    std::filesystem::path name = std::filesystem::path(input).filename();
+    if (!extension.empty()) name.replace_extension(extension);
+    const std::string output = (std::filesystem::path(folder) / name).string();
+    const auto [other, is_new] = taken.try_emplace(output, input);
+    if (!is_new) {
+      return tensorcast::invalid(fmt::format("{} and {} would both become {}", other->second, input, output),
+                                 "convert them into different folders");
+    }
+    outputs.push_back(output);
+  }
+  return outputs;
 }
 
 }  // namespace tcast

@@ -63,7 +63,7 @@ int run_shard(ShardArguments& arguments) {
   std::string source;
   if (!arguments.part.empty()) {
     const Result<ShardPart> part = parse_shard_part(arguments.part, environment_variable);
-    if (!part) return fail(part.error());
+    if (!part) return misuse(part.error().describe());
     request.first = part->first;
     request.step = part->step;
     source = part->source;

@@ -112,6 +112,8 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& tar
   return add_read(app, name, target, help, [](const std::string& text, std::uint64_t& bytes) {
     const std::optional<std::uint64_t> size = options::parse_size(text);
     bytes = size.value_or(bytes);
+    const bool has_unit = !text.empty() && (text.back() < '0' || text.back() > '9') && text.back() != '.';
+    if (size && !has_unit) return fmt::format("\"{0}\" has no unit: write {0}GB, {0}MB or {0}B", text);
     return size ? std::string() : fmt::format("\"{}\" is not a size such as 5GB or 800MB", text);
   });
 }

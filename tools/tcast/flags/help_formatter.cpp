@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <vector>
 
 #include "dtype/text_parts.hpp"
@@ -73,7 +75,87 @@ std::string wrapped_command(std::string_view line) {
 
 std::size_t indent_of(std::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
+class GroupedFormatter : public HelpFormatter {
+ public:
+  explicit GroupedFormatter(const std::vector<OptionGroup>& groups) : groups_(groups) {}
+  [[nodiscard]] const std::vector<OptionGroup>& groups() const { return groups_; }
+
+  // The groups in their own order, not that of the options.
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    const std::string whole = HelpFormatter::make_help(app, std::move(name), mode);
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin < whole.size();) {
+      const std::size_t end = std::min(whole.find("\n\n", begin), whole.size());
+      parts.push_back(whole.substr(begin, end - begin));
+      begin = end + 2;
+    }
+    const auto is_group = [](const std::string& part, const OptionGroup& group) {
+      return part.starts_with(std::string(group.title) + ":\n");
+    };
+    std::vector<std::string> sorted;
+    for (const OptionGroup& group : groups_) {
+      std::copy_if(parts.begin(), parts.end(), std::back_inserter(sorted),
+                   [&](const std::string& part) { return is_group(part, group); });
+    }
+    std::string text;
+    auto next = sorted.begin();
+    for (const std::string& part : parts) {
+      const bool grouped =
+          std::any_of(groups_.begin(), groups_.end(), [&](const OptionGroup& group) { return is_group(part, group); });
+      text += (text.empty() ? "" : "\n\n") + (grouped ? *next++ : part);
+    }
+    return text;
+  }
+
+ private:
+  const std::vector<OptionGroup>& groups_;
+};
+
+// The first clause of a description, as far as it fits behind a label.
+std::string first_clause(const std::string& description) {
+  constexpr std::size_t longest = help_columns - label_columns;
+  std::string text = description.substr(0, std::min(description.find_first_of(";\n"), description.find(" (")));
+  if (text.size() <= longest) return text;
+  text.resize(text.rfind(' ', longest - 4));
+  return text.substr(0, text.find_last_not_of(" ,") + 1) + " ...";
+}
+
 }  // namespace
+
+void group_options(CLI::App& command, const std::vector<OptionGroup>& groups) {
+  command.formatter(std::make_shared<GroupedFormatter>(groups));
+  for (const OptionGroup& group : groups) {
+    for (const auto& names : {group.usual, group.others}) {
+      for (const char* name : names) {
+        if (CLI::Option* option = command.get_option_no_throw(name)) option->group(group.title);
+      }
+    }
+  }
+}
+
+std::string short_help(const CLI::App& command, const std::string& name) {
+  const auto* formatter = dynamic_cast<const GroupedFormatter*>(command.get_formatter().get());
+  if (formatter == nullptr) return "";
+  std::string text = formatter->make_description(&command) + formatter->make_usage(&command, name) + "\n";
+  for (const OptionGroup& group : formatter->groups()) {
+    text += fmt::format("{}:\n", group.title);
+    for (const char* option_name : group.usual) {
+      const CLI::Option* option = command.get_option_no_throw(option_name);
+      if (option == nullptr) continue;
+      const std::string label = option->get_name(false, true) + " " + option->get_option_text();
+      text +=
+          entry(label.size() + 4 > label_columns ? label.substr(0, label.find_first_of(",|", label.find(' '))) + "..."
+                                                 : label,
+                first_clause(option->get_description()));
+    }
+    std::string others = "also";
+    for (const char* option_name : group.others) {
+      if (command.get_option_no_throw(option_name) != nullptr) others += fmt::format(" {}", option_name);
+    }
+    text += "  " + wrapped(others, 2, 7) + "\n";
+  }
+  return text + fmt::format("\n{} --help explains all options, with examples.\n", name);
+}
 
 std::string wrapped_footer(std::string_view text) {
   constexpr std::size_t full_line = 100;  // of the source, whose lines have up to 120

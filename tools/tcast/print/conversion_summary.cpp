@@ -15,6 +15,7 @@
 #include "print/text_table.hpp"
 #include "process/failure.hpp"
 #include "process/printable.hpp"
+#include "process/terminal.hpp"
 
 namespace tcast {
 namespace {
@@ -135,7 +136,7 @@ std::string totals_table(const ConvertOutcome& outcome) {
     if (!copied && measured) {
       cells.insert(cells.end(), {share_text(total.report.inexact, total.report.count),
                                  decibel_text(total.report.snr_db()), short_number(total.report.max_rel_error),
-                                 lossy_elements(total.report) == 0 ? "nothing" : losses_text(total.report)});
+                                 lossy_elements(total.report) == 0 ? "nothing" : in_red(losses_text(total.report))});
     }
     table.add_row(std::move(cells));
   }
@@ -209,6 +210,7 @@ struct QuantizedWeights {
 
 std::string from_text(const TensorOutcome& tensor) {
   const std::string scheme = decoded_scheme(tensor);
+  if (scheme.empty() && tensor.from == DType::undefined) return "its own type";  // blocks that are copied
   return scheme.empty() ? std::string(name(tensor.from)) : printable(scheme);
 }
 

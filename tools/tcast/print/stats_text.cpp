@@ -6,6 +6,7 @@
 #include "print/text_table.hpp"
 #include "print/value_text.hpp"
 #include "process/printable.hpp"
+#include "process/terminal.hpp"
 
 namespace tcast {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 using tensorcast::name;
 
 bool has_any(const Specials& specials) { return !specials_text(specials).empty(); }
+
+// A count of elements that a type would destroy.
+std::string destroyed(std::uint64_t count) { return count == 0 ? grouped(count) : in_red(grouped(count)); }
 
 }  // namespace
 
@@ -62,8 +66,8 @@ std::string candidates_table(std::span<const Inspected> tensors) {
       // Without noise among the finite numbers, "exact" would hide the others.
       const bool exact_but = has_any(tensor.specials[i]) && report.noise_power == 0.0;
       table.add_row({std::move(shown), std::string(name(candidate)),
-                     grouped(report.overflowed + report.saturated + report.wrapped),
-                     grouped(report.underflowed_to_zero), grouped(report.inexact), short_number(report.max_rel_error),
+                     destroyed(report.overflowed + report.saturated + report.wrapped),
+                     destroyed(report.underflowed_to_zero), grouped(report.inexact), short_number(report.max_rel_error),
                      exact_but ? "-" : decibel_text(report.snr_db()), specials_text(tensor.specials[i])});
       shown.clear();  // the name is printed once, above its candidates
     }

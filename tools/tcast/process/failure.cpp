@@ -11,13 +11,18 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "process/error_json.hpp"
 #include "process/printable.hpp"
+#include "process/terminal.hpp"
 
 namespace tcast {
 namespace {
 
-void print(std::string_view kind, std::string_view message, std::string_view hint) {
-  std::string text = fmt::format("tcast: {}: {}\n", kind, printable(message));
+bool json_errors = false;
+
+void print(std::string_view kind, std::string_view message, std::string_view hint, bool red = false) {
+  const std::string shown = printable(message);
+  std::string text = fmt::format("tcast: {}: {}\n", kind, red ? in_red(shown, stderr_has_color()) : shown);
   if (!hint.empty()) text += fmt::format("tcast: hint: {}\n", printable(hint));
   std::fputs(text.c_str(), stderr);
 }
@@ -33,6 +38,10 @@ std::string option_of(std::string_view field) {
   std::string option = fmt::format("--{}", field);
   std::replace(option.begin(), option.end(), '_', '-');
   return option;
+}
+
+void print_json_error(Json error) {
+  if (json_errors) tcast::print(json_text({{"error", std::move(error)}}));
 }
 
 std::string hint_of(const tensorcast::Error& error) {
@@ -59,25 +68,47 @@ std::string with_options(std::string_view text) {
   }
 }
 
-int fail(const tensorcast::Error& error) {
+void print_errors_as_json() { json_errors = true; }
+
+Json error_json(const tensorcast::Error& error) {
+  Json json = {{"code", name(error.code)}, {"message", with_options(error.message)}};
+  json["hint"] = with_options(hint_of(error));
+  if (!error.file.empty()) json["file"] = error.file;
+  if (!error.tensor.empty()) json["tensor"] = error.tensor;
+  if (error.element) json["element"] = *error.element;
+  return json;
+}
+
+void report_error(const tensorcast::Error& error) {
   tensorcast::Error described = error;
   described.hint.clear();
   described.message = with_options(described.message);
   constexpr std::size_t longest_name = 200;
   described.tensor = abbreviated(printable(described.tensor), longest_name);
   print("error", described.describe(), with_options(hint_of(error)));
+}
+
+int fail(const tensorcast::Error& error) {
+  report_error(error);
+  print_json_error(error_json(error));
   return exit_failed;
 }
 
 int fail(std::string_view message, std::string_view hint) {
   print("error", message, hint);
+  print_json_error({{"code", "failed"}, {"message", message}, {"hint", hint}});
   return exit_failed;
 }
 
 void warn(std::string_view message, std::string_view hint) { print("warning", message, with_options(hint)); }
 
+void warn_of_loss(std::string_view message, std::string_view hint) {
+  print("warning", message, with_options(hint), true);
+}
+
 int misuse(std::string_view message, std::string_view hint) {
   print("error", message, hint);
+  print_json_error({{"code", "usage"}, {"message", message}, {"hint", hint}});
   return exit_usage;
 }
 

@@ -9,16 +9,25 @@
 
 namespace tcast {
 
+// Lets fail() and misuse() also print {"error": {...}} to stdout, for programs that asked for JSON.
+void print_errors_as_json();
+
 // Prints `tcast: error: FILE: tensor "NAME": element 17: MESSAGE`, and a second line with the hint, if any.
 // Returns exit_failed.
 int fail(const tensorcast::Error& error);
 int fail(std::string_view message, std::string_view hint = {});
+
+// Prints the error of one of several files to stderr; the work goes on.
+void report_error(const tensorcast::Error& error);
 
 // Returns `text` with the library's fields replaced by this command's options: `raw_codes` becomes --raw-codes.
 [[nodiscard]] std::string with_options(std::string_view text);
 
 // Prints `tcast: warning: MESSAGE` and the hint. The work was done.
 void warn(std::string_view message, std::string_view hint = {});
+
+// The same of numbers that were destroyed: in red on a terminal.
+void warn_of_loss(std::string_view message, std::string_view hint = {});
 
 // Like fail(), for a wrong command line. Returns exit_usage.
 int misuse(std::string_view message, std::string_view hint = {});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tcast {
@@ -17,6 +18,10 @@ namespace tcast {
 enum class ColorChoice { automatic, always, never };
 // `automatic` means on for a terminal that is not dumb, unless the environment variable NO_COLOR is set and not empty.
 [[nodiscard]] bool use_color(ColorChoice choice);
+[[nodiscard]] bool stderr_has_color();  // as `automatic` decides for stdout
+
+// Returns `text` in red if `color`: what a conversion destroyed.
+[[nodiscard]] std::string in_red(std::string text, bool color = use_color(ColorChoice::automatic));
 
 // Writes results to stdout.
 void print(std::string_view text);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves tiles of matrices whose rows are far apart in memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "tensorcast/export.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+inline std::uint8_t swap_bytes(std::uint8_t item) { return item; }
+inline std::uint16_t swap_bytes(std::uint16_t item) { return __builtin_bswap16(item); }
+inline std::uint32_t swap_bytes(std::uint32_t item) { return __builtin_bswap32(item); }
+inline std::uint64_t swap_bytes(std::uint64_t item) { return __builtin_bswap64(item); }
+
+// Copies the tile `rows` x `columns` of an array to dense memory, rows first. The array is (nearly) dense along rows,
+// so each of its cache lines is read once.
+template <class Item, bool swapped>
+void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                 std::size_t rows, std::size_t columns) {
+  constexpr std::size_t line = 64 / sizeof(Item);
+  const auto copy = [&](const std::byte* from, std::size_t row, std::size_t column) {
+    Item item;
+    std::memcpy(&item, from + static_cast<std::int64_t>(row) * row_stride, sizeof item);
+    if constexpr (swapped) item = swap_bytes(item);
+    std::memcpy(dst + (row * columns + column) * sizeof item, &item, sizeof item);
+  };
+  for (std::size_t first = 0; first < rows; first += line) {
+    const std::size_t end = std::min(rows, first + line);
+    const std::byte* from = src;
+    for (std::size_t column = 0; column < columns; ++column, from += column_stride) {
+      if (end - first == line) {
+        for (std::size_t row = 0; row < line; ++row) copy(from, first + row, column);
+      } else {
+        for (std::size_t row = first; row < end; ++row) copy(from, row, column);
+      }
+    }
+  }
+}
+
+template <class Item>
+void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                 std::size_t rows, std::size_t columns, bool swapped) {
+  if (swapped) return gather_tile<Item, true>(src, row_stride, column_stride, dst, rows, columns);
+  gather_tile<Item, false>(src, row_stride, column_stride, dst, rows, columns);
+}
+
+inline void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
+                        std::size_t rows, std::size_t columns, std::size_t item_bytes, bool swapped) {
+  switch (item_bytes) {
+    case 1:
+      return gather_tile<std::uint8_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    case 2:
+      return gather_tile<std::uint16_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    case 4:
+      return gather_tile<std::uint32_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+    default:
+      return gather_tile<std::uint64_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
+  }
+}
+
+// As many elements as fill 16 bytes, of as many rows, are transposed in registers.
+template <class Item>
+struct Square {
+  static constexpr std::size_t edge = 16 / sizeof(Item);
+  using Row [[gnu::vector_size(16)]] = Item;
+
+  template <std::size_t... lane>
+  static Row low(Row a, Row b, std::index_sequence<lane...>) {
+    return __builtin_shufflevector(a, b, (lane % 2 == 0 ? lane / 2 : edge + lane / 2)...);
+  }
+  template <std::size_t... lane>
+  static Row high(Row a, Row b, std::index_sequence<lane...>) {
+    return __builtin_shufflevector(a, b, (edge / 2 + (lane % 2 == 0 ? lane / 2 : edge + lane / 2))...);
+  }
+
+  static void transpose(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch) {
+    constexpr std::make_index_sequence<edge> lanes{};
+    Row rows[edge], mixed[edge];
+    for (std::size_t i = 0; i < edge; ++i) std::memcpy(&rows[i], src + i * src_pitch, sizeof(Row));
+    for (std::size_t round = edge; round > 1; round /= 2) {
+      for (std::size_t i = 0; i < edge / 2; ++i) {
+        mixed[2 * i] = low(rows[i], rows[i + edge / 2], lanes);
+        mixed[2 * i + 1] = high(rows[i], rows[i + edge / 2], lanes);
+      }
+      std::copy(mixed, mixed + edge, rows);
+    }
+    for (std::size_t i = 0; i < edge; ++i) {
+      std::memcpy(dst + static_cast<std::int64_t>(i) * dst_pitch, &rows[i], sizeof(Row));
+    }
+  }
+};
+
+template <class Item>
+void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
+                    std::size_t rows, std::size_t columns) {
+  constexpr std::size_t edge = Square<Item>::edge;
+  const std::size_t whole_rows = rows / edge * edge, whole_columns = columns / edge * edge;
+  const auto at = [&](std::size_t row, std::size_t column) {
+    return dst + static_cast<std::int64_t>(column) * dst_pitch + static_cast<std::int64_t>(row * sizeof(Item));
+  };
+  for (std::size_t column = 0; column < whole_columns; column += edge) {
+    for (std::size_t row = 0; row < whole_rows; row += edge) {
+      Square<Item>::transpose(src + row * src_pitch + column * sizeof(Item), src_pitch, at(row, column), dst_pitch);
+    }
+  }
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column) {
+      std::memcpy(at(row, column), src + row * src_pitch + column * sizeof(Item), sizeof(Item));
+    }
+  }
+}
+
+// Transposes `rows` x `columns` elements, each row dense: element [row][column] of `src` becomes [column][row] of
+// `dst`.
+inline void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
+                           std::size_t rows, std::size_t columns, std::size_t item_bytes) {
+  switch (item_bytes) {
+    case 1:
+      return transpose_tile<std::uint8_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+    case 2:
+      return transpose_tile<std::uint16_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+    case 4:
+      return transpose_tile<std::uint32_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+    default:
+      return transpose_tile<std::uint64_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+  }
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
