@@ -78,7 +78,7 @@ def cast_on_device(
         **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` may be a tensor that broadcasts to
             ``x``, of float64, float32, float16 or bfloat16.
 
-    Nothing waits for the device, unless ``out_of_range="error"`` or ``invalid="error"``: then the call waits once.
+    Nothing waits for the device, unless ``out_of_range``, ``invalid`` or ``inexact`` is ``"error"``: then the call waits once.
 
     Raises:
         CastError: as :func:`tensorcast.cast`.
