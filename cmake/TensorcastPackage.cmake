@@ -2,6 +2,7 @@
 # Debian packages of what is installed, a package for each component (scripts/package builds and tries them):
 # libtensorcast0.1 has the libraries, libtensorcast-dev what compiling against them needs, tcast the command.
 set(TENSORCAST_MANUAL "" CACHE PATH "For Debian packages: a folder of manual pages to install, tcast*.1.gz")
+set(TENSORCAST_SBOM "" CACHE FILEPATH "For Debian packages: the software bill of materials, which scripts/make/sbom makes")
 if(NOT TENSORCAST_MANUAL OR NOT BUILD_SHARED_LIBS OR NOT TARGET tcast)
   return()
 endif()
@@ -19,6 +20,9 @@ foreach(component IN ITEMS runtime dev tools)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${${component}})
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${${component}}
           RENAME copyright COMPONENT ${component})
+  if(TENSORCAST_SBOM)
+    install(FILES ${TENSORCAST_SBOM} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${${component}} COMPONENT ${component})
+  endif()
 endforeach()
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "${PROJECT_DESCRIPTION}: libraries")
 set(CPACK_DEBIAN_DEV_DESCRIPTION "${PROJECT_DESCRIPTION}: headers, CMake and pkg-config files")

@@ -198,7 +198,7 @@ struct QuantizeRecipe {
   std::string_view scale;           // how the scales of blocks come from their largest magnitude
   std::string_view element;         // how codes come from numbers and scales
   bool uses_weights_dtype = false;  // steps of the computation are rounded to the weights' own type
-  bool is_from_source = false;  // read in the source of code for GPUs; the others were compared with the tool itself
+  bool is_from_source = false;      // derived from code for GPUs; the others were compared with the output of the tool
 };
 
 [[nodiscard]] TENSORCAST_API std::span<const QuantizeRecipe> quantize_recipes() noexcept;

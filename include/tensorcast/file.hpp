@@ -189,7 +189,7 @@ struct QuantizeTargets {
   Fuse fuse = Fuse::automatic;
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
   Clip clip = Clip::none;
-  // Not 0: int8-channel as comfyui. Groups of so many inputs, a power of 4 up to 4096 (256 is usual), are turned by a
+  // Not 0: int8-channel as comfyui. Groups of so many inputs, a power of 4 up to 4096 (256 is usual), are rotated by a
   // Hadamard matrix before they are quantized, which ComfyUI undoes ("convrot").
   std::uint64_t convrot = 0;
   // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
@@ -308,8 +308,8 @@ struct TensorOutcome {
   // The spelling and scheme that were decoded, such as "deepseek fp8-block"; `from` is then float32. Or, at the codes
   // of a weight that is quantized, its scheme alone: "nvfp4".
   std::string scheme = {};
-  // The spelling and scheme that the weight is quantized to, such as "modelopt nvfp4"; `from` is then the weight's
-  // type, and bytes_in its bytes at its codes, and 0 at its other tensors.
+  // Set for a weight that was quantized, such as "modelopt nvfp4"; `from` is then the weight's type. The entry of the
+  // codes has all of its bytes_in; those of its scales have 0.
   std::string becomes = {};
   // Only at the codes of such a weight: its recipe; its elements; the bits of all its tensors for each of them; and,
   // with a budget, why it has its scheme, such as "20.9 dB at 4.5 bits; mxfp4 18.5 dB at 4.25". `report` is there, too:

@@ -112,6 +112,11 @@ CastKernel::CastKernel(const OrtApi& api, const OrtKernelInfo& info, CastKind ki
   const ONNXTensorElementDataType to = output_type(api, info);
   from_ = dtype_of(from);
   to_ = dtype_of(to);
+  if (kind == CastKind::onnx) {  // the provider's, which has the rules of the model
+    int since = 0;
+    check(api.KernelInfo_GetOperatorSinceVersion(&info, &since));
+    options_.opset = since;
+  }
   if (kind == CastKind::onnx_or_built_in) {
     // Texts of numbers are the runtime's own there, so that a model prints what it printed before.
     const bool taken = from_ != 0 && to_ != 0 && from_ != string_type && to_ != string_type &&

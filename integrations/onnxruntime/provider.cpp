@@ -5,6 +5,7 @@
 
 #include <tensorcast/c_api.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,12 @@ struct Factory : OrtEpFactory {
 
   const OrtApi& api;
   const OrtEpApi& plugins;
+  Factory* before = nullptr;  // the factory that was made before
 };
+
+// Sessions outlive the registration of the library, and release their providers by its factory. So all stay, in a list
+// that can be reached.
+std::atomic<Factory*> factories_made = nullptr;
 
 // One session's provider.
 struct Provider : OrtEp {
@@ -244,14 +250,13 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(const char* 
   *count = 0;
   return with_runtime(*base, oldest_release, [&](const OrtApi& api, std::uint32_t version) {
     if (factories_max == 0) fail(api, ORT_INVALID_ARGUMENT, "there is no room for an execution provider");
-    *factories = new Factory(api, version);
+    auto* made = new Factory(api, version);
+    made->before = factories_made.exchange(made);
+    *factories = made;
     *count = 1;
   });
 }
 
-__attribute__((visibility("default"))) OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
-  delete static_cast<tensorcast::onnxruntime::Factory*>(factory);
-  return nullptr;
-}
+__attribute__((visibility("default"))) OrtStatus* ReleaseEpFactory(OrtEpFactory* /*factory*/) { return nullptr; }
 
 }  // extern "C"

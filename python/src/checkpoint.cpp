@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "quantized/rewrite/damage.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -40,6 +41,19 @@ nb::list plan_rows(const std::vector<std::tuple<std::string, std::string, std::v
     rows.append(tensor_row(tensor));
   }
   return rows;
+}
+
+bool may_lose(const std::string& from, const std::string& to, const nb::dict& options) {
+  const Result<DType> source = parse_dtype(from);
+  return source && file_conversion::may_damage(*source, checked(parse_dtype(to)), options_of(options));
+}
+
+// What destroyed a tensor that had `nonzero` elements other than zero, and what would help; None: nothing.
+nb::object damage_of(const CastReport& report, std::uint64_t nonzero, const std::string& from, const std::string& to) {
+  const file_conversion::NonzeroCounts counts{nonzero, nonzero - std::min(nonzero, report.underflowed_to_zero)};
+  const std::optional<file_conversion::Damage> damage =
+      file_conversion::find_damage(report, counts, checked(parse_dtype(from)), checked(parse_dtype(to)));
+  return damage ? nb::object(nb::make_tuple(damage->what, damage->remedy)) : nb::none();
 }
 
 nb::dict plan(const nb::dict& request, const nb::dict& options) {
@@ -126,6 +140,10 @@ void bind_checkpoint(nb::module_& module) {
   module.def("is_checkpoint", &is_checkpoint, nb::arg("path"), "Whether a path is read as a checkpoint.");
   module.def("plan_tensors", &plan_rows, nb::arg("tensors"), nb::arg("request"), nb::arg("options"),
              "What a conversion would do with tensors.");
+  module.def("may_lose", &may_lose, nb::arg("from_"), nb::arg("to"), nb::arg("options"),
+             "Whether a conversion may destroy numbers.");
+  module.def("damage_of", &damage_of, nb::arg("report"), nb::arg("nonzero"), nb::arg("from_"), nb::arg("to"),
+             "What destroyed a tensor, and what would help.");
   module.def("plan_checkpoint", &plan, nb::arg("request"), nb::arg("options"), "Writes the plan of a conversion.");
   module.def("convert_shards", &run_shards, nb::arg("output"), nb::arg("shards"), nb::arg("first"), nb::arg("step"),
              nb::arg("threads"), nb::arg("progress").none(), "Converts shards of a plan.");

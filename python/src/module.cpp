@@ -246,6 +246,8 @@ NB_MODULE(_core, module) {
   const nb::object errors = nb::module_::import_("tensorcast._errors");
   if (tensorcast::python::load_exceptions(errors.ptr()) != 0) throw nb::python_error();
 
+  // Objects that live when the interpreter ends, as threads of other libraries keep them, are no defect of the program.
+  nb::set_leak_warnings(false);
   tensorcast::python::bind_report(module);
   bind_cast(module);
   module.def(

@@ -7,6 +7,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -103,6 +105,75 @@ nb::list spelled_tensors(const QuantizedTensor& tensor, const std::string& spell
   return rows;
 }
 
+nb::bytes bytes_of(std::span<const std::byte> bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+// What pickle keeps of a weight: scheme, recipe and coding; the weight's shape and blocks; codes, scales and the rest.
+nb::tuple state_of(const QuantizedTensor& t) {
+  const BlockCoding& c = t.coding;
+  return nb::make_tuple(
+      nb::make_tuple(t.recipe->scheme, t.recipe->recipe),
+      nb::make_tuple(static_cast<int>(c.element), c.bits, static_cast<int>(c.packing), c.offset, c.zero_added,
+                     static_cast<int>(c.zeros), c.positive_zero, static_cast<int>(c.scale), static_cast<int>(c.global),
+                     c.swizzled, c.factor, c.transposed, static_cast<int>(c.gguf)),
+      std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), t.block_rows, t.block_columns,
+      static_cast<int>(t.codes_dtype), std::vector<std::int64_t>(t.codes_shape.begin(), t.codes_shape.end()),
+      bytes_of(t.codes), static_cast<int>(t.scales_dtype),
+      std::vector<std::int64_t>(t.scales_shape.begin(), t.scales_shape.end()), bytes_of(t.scales), t.global_scale,
+      bytes_of(std::as_bytes(std::span(t.zero_points))));
+}
+
+template <class Bytes>
+void read_bytes(const nb::handle& given, Bytes& bytes) {
+  const auto whole = nb::cast<nb::bytes>(given);
+  bytes.resize(whole.size());
+  std::memcpy(bytes.data(), whole.c_str(), whole.size());
+}
+
+Shape shape_in(const nb::handle& given) { return Shape(nb::cast<std::vector<std::int64_t>>(given)); }
+
+template <class Enumerator>
+Enumerator number_in(const nb::handle& given) {
+  return static_cast<Enumerator>(nb::cast<int>(given));
+}
+
+// Throws if the parts do not fit together.
+void set_state(QuantizedTensor& made, const nb::tuple& state) {
+  QuantizedTensor t;
+  const nb::tuple names = state[0], coding = state[1];
+  t.recipe = find_quantize_recipe(nb::cast<std::string>(names[0]), nb::cast<std::string>(names[1]));
+  if (t.recipe == nullptr) throw nb::value_error("this version has no such recipe");
+  t.coding = {.element = number_in<DType>(coding[0]),
+              .bits = nb::cast<int>(coding[1]),
+              .packing = number_in<BlockPacking>(coding[2]),
+              .offset = nb::cast<int>(coding[3]),
+              .zero_added = nb::cast<int>(coding[4]),
+              .zeros = number_in<BlockPacking>(coding[5]),
+              .positive_zero = nb::cast<bool>(coding[6]),
+              .scale = number_in<DType>(coding[7]),
+              .global = number_in<GlobalScale>(coding[8]),
+              .swizzled = nb::cast<bool>(coding[9]),
+              .factor = nb::cast<float>(coding[10]),
+              .transposed = nb::cast<bool>(coding[11]),
+              .gguf = number_in<GgufBlock>(coding[12])};
+  t.shape = shape_in(state[2]);
+  t.block_rows = nb::cast<std::int64_t>(state[3]);
+  t.block_columns = nb::cast<std::int64_t>(state[4]);
+  t.codes_dtype = number_in<DType>(state[5]);
+  t.codes_shape = shape_in(state[6]);
+  read_bytes(state[7], t.codes);
+  t.scales_dtype = number_in<DType>(state[8]);
+  t.scales_shape = shape_in(state[9]);
+  read_bytes(state[10], t.scales);
+  t.global_scale = nb::cast<std::optional<float>>(state[11]);
+  read_bytes(state[12], t.zero_points);
+  const BlockTensor parts = t.tensor();
+  checked(code_range(parts, 0, 0));
+  if (t.codes.size() != storage_bytes(t.codes_dtype, checked(element_count(t.codes_shape)))) {
+    throw nb::value_error("the codes do not fit their shape");
+  }
+  new (&made) QuantizedTensor(std::move(t));
+}
+
 nb::list recipe_rows() {
   nb::list rows;
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
@@ -133,6 +204,8 @@ void bind_quantize(nb::module_& module) {
              return checked(Tensor::own(DType::uint8, t.shape, checked(element_codes(t))));
            })
       .def("codes", &codes_of)
+      .def("__getstate__", &state_of)
+      .def("__setstate__", &set_state)
       .def("scales", &scales_of)
       .def("zero_points", &zero_points_of)
       .def("spelled", &spelled_tensors, nb::arg("spelling"), nb::arg("weights"))

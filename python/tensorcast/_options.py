@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
+from ._names import DTypeName as DTypeName
 from ._option_list import DEFAULTS as DEFAULTS
 from ._option_list import CastOptions as CastOptions
 from ._option_list import CommonOptions
@@ -29,7 +30,7 @@ class TorchDType(Protocol):
     def itemsize(self) -> int: ...
 
 
-DTypeLike: TypeAlias = "str | int | type[Any] | np.dtype[Any] | TorchDType"
+DTypeLike: TypeAlias = "DTypeName | str | int | type[Any] | np.dtype[Any] | TorchDType"
 """A name such as ``"float8_e4m3fn"``, a NumPy, ml_dtypes or torch type, or an ONNX number."""
 
 Scale: TypeAlias = "float | npt.NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]"

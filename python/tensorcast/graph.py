@@ -319,7 +319,7 @@ def _lengths(shape: _Shape | None) -> list[int] | None:
 def load_model(
     model: str | os.PathLike[str] | bytes | ModelProto,
     *,
-    semantics: Literal["onnx", "mdf-reference"] = "onnx",
+    semantics: Literal["onnx", "mdf_reference", "mdf-reference"] = "onnx",
     format: Literal["onnx", "openvino_ir", "mdf"] | None = None,
     input_types: Mapping[str, DTypeLike] | None = None,
 ) -> Program:
@@ -339,8 +339,8 @@ def load_model(
         CastError: a model that cannot be read or breaks its format (ParseError), a node that is not a conversion
             (UnsupportedError), and what :meth:`Graph.compile` refuses. The message names file and node.
     """
-    if semantics not in ("onnx", "mdf-reference"):
-        raise CastError(f"semantics must be 'onnx' or 'mdf-reference', not {semantics!r}")
+    if semantics not in ("onnx", "mdf_reference", "mdf-reference"):
+        raise CastError(f"semantics must be 'onnx' or 'mdf_reference', not {semantics!r}")
     path = content = None
     if isinstance(model, (bytes, bytearray, memoryview)):
         content = bytes(model)
@@ -352,7 +352,7 @@ def load_model(
     else:
         raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
     found, graph, core = _core.load_model(
-        path, content, format or "", semantics == "mdf-reference", dict(input_types or {})
+        path, content, format or "", semantics != "onnx", dict(input_types or {})
     )
     return Program(core, graph, found)
 

@@ -48,6 +48,12 @@ _PACKED = {"int4", "uint4", "float4_e2m1fn"}
 # Exact in every implementation. The CPU plugin computes in float32, so it converts the input of an operation that is not
 # its own before it calls that, which would then only copy: 4.1 ms for 4 Mi elements, where its own takes 3.1 ms.
 _WIDENING = {("f16", "f32"), ("bf16", "f32")}
+# What the CPU plugin changes throughout a model before it runs it: 64 bits and u32 to i32 (4294967295 is then -1), f64 to
+# f32. An operation that is not its own would get the numbers that are left, where its Convert gets them all.
+_CUT_INPUTS = {"f64", "i64", "u64", "u32"}
+# It does so with these, too, but not with the results of operations that are not its own: others that read them, and the
+# changed constants, would have two types, and the model would not compile. Outputs of the model keep their type.
+_CHANGED_RESULTS = {"f64", "f16", "i64", "i16", "i4", "u64", "u32", "u16", "u4", "boolean"}
 
 
 def _name(dtype: Any) -> str | None:
@@ -171,9 +177,10 @@ def use_tensorcast(
     """Replaces the ``Convert`` and ``ConvertPromoteTypes`` of ``model``, also in the bodies of If, Loop, TensorIterator.
 
     Args:
-        model: changed in place. Conversions of types that tensorcast does not have stay, and so does a Convert of float16
-            or bfloat16 to float32 without ``scale``, which is exact and faster in OpenVINO. Promotions whose types are
-            not known yet stay promotions.
+        model: changed in place. Conversions of types that tensorcast does not have stay. So do, without ``scale``, those
+            of float16 or bfloat16 to float32, which are exact and faster in OpenVINO, and those of types that OpenVINO's
+            CPU plugin replaces: from float64, int64, uint64 and uint32, and to a type that it does not compute in, such as
+            float16, unless the result is an output of the model. Promotions whose types are not known yet stay promotions.
         by_text: refuse a ConvertPromoteTypes that its text forbids, although OpenVINO accepts it (``docs/promotion.md``
             lists the pairs).
         constants: also replace the Convert of a constant. OpenVINO computes these when it compiles the model, or merges
@@ -192,6 +199,8 @@ def use_tensorcast(
     scaled = options.get("scale", 1) != 1
     found = [node for node in _conversions(model, constants)
              if (factory is not None or not _is_open(node)) and (scaled or not _is_widening(node))]  # fmt: skip
+    if not scaled:
+        found = _without_left(found, model)
     if by_text:
         for node in found:
             if node.get_type_name() == "ConvertPromoteTypes" and not _is_open(node):
@@ -243,6 +252,31 @@ def _is_open(node: Any) -> bool:
 def _is_widening(node: Any) -> bool:
     types = [value.get_element_type().to_string() for value in (*node.input_values(), *node.outputs())]
     return node.get_type_name() == "Convert" and tuple(types) in _WIDENING
+
+
+def _without_left(found: list[Any], model: Any) -> list[Any]:
+    """Those whose numbers OpenVINO does not change before or after them, except by another one of them."""
+    outputs = {result.get_name() for result in model.get_results()}
+    while True:
+        ours = {node.get_name() for node in found}
+        kept = [node for node in found if not _is_cut(node, ours) and not _is_changed(node, ours | outputs)]
+        if len(kept) == len(found):
+            return found
+        found = kept
+
+
+def _is_cut(node: Any, ours: set[str]) -> bool:
+    def is_ours(made_by: Any) -> bool:
+        return made_by.get_name() in ours or made_by.get_type_info().version_id == "tensorcast"
+
+    return any(value.get_element_type().to_string() in _CUT_INPUTS and not is_ours(value.get_node())
+               for value in node.input_values())  # fmt: skip
+
+
+def _is_changed(node: Any, readers: set[str]) -> bool:
+    return any(reader.get_node().get_name() not in readers and reader.get_node().get_type_name() != "Convert"
+               for value in node.outputs() if value.get_element_type().to_string() in _CHANGED_RESULTS
+               for reader in value.get_target_inputs())  # fmt: skip
 
 
 def _conversions(model: Any, constants: bool) -> Any:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["library_path", "provider_library_path", "provider_name", "register", "use_tensorcast"]
 
 _OVERRIDE_KEY = "ai.tensorcast.override"
+_REGISTERED_KEY = "ai.tensorcast.registered"
+_PROVIDER_KEY = "ai.tensorcast.provider"
 _registering = threading.Lock()
 
 
@@ -66,14 +68,15 @@ def register(session_options: onnxruntime.SessionOptions, override: bool = False
     refuses names that the operators do not have.
 
     Args:
-        session_options: changed in place.
+        session_options: changed in place. What it has already is not added again.
         override: replace the ``Cast`` of ONNX, too. Conversions that tensorcast leaves to others, such as those of
             strings, are still done by the runtime. Needs ONNX Runtime 1.22.
         provider: add tensorcast's execution provider, which does the ``Cast`` nodes of the model. Make the session without
             ``providers=``, which would replace it. Needs ONNX Runtime 1.24.
 
     Raises:
-        CastError: the runtime is older than that, or than 1.21; or both ``override`` and ``provider`` are set.
+        CastError: the runtime is older than that, or than 1.21; both ``override`` and ``provider`` are set; or the options
+            have the operators already, and ``override`` comes too late.
     """
     import onnxruntime
 
@@ -84,11 +87,27 @@ def register(session_options: onnxruntime.SessionOptions, override: bool = False
     if version < oldest:
         needs = "provider=True needs" if provider else "override=True needs" if override else "tensorcast needs"
         raise CastError(f"{needs} ONNX Runtime {oldest[0]}.{oldest[1]} or newer, and this is {onnxruntime.__version__}")
-    if override:
-        session_options.add_session_config_entry(_OVERRIDE_KEY, "1")
-    session_options.register_custom_ops_library(str(library_path()))
-    if provider:
+    known = _entry(session_options, _REGISTERED_KEY)
+    if known and override and known != "override":
+        raise CastError("these SessionOptions have the operators already; override=True needs new ones")
+    if provider and known == "override":
+        raise CastError("override and provider exclude each other: override leaves no Cast to the provider")
+    if not known:
+        if override:
+            session_options.add_session_config_entry(_OVERRIDE_KEY, "1")
+        session_options.register_custom_ops_library(str(library_path()))
+        session_options.add_session_config_entry(_REGISTERED_KEY, "override" if override else "operators")
+    if provider and not _entry(session_options, _PROVIDER_KEY):
         session_options.add_provider_for_devices(_provider_devices(), {})
+        session_options.add_session_config_entry(_PROVIDER_KEY, "1")
+
+
+def _entry(session_options: Any, key: str) -> str:
+    """A configuration entry; empty: there is none."""
+    try:
+        return str(session_options.get_session_config_entry(key))
+    except RuntimeError:
+        return ""
 
 
 def _provider_devices() -> list[Any]:
@@ -101,7 +120,7 @@ def _provider_devices() -> list[Any]:
     with _registering:
         if not found():
             onnxruntime.register_execution_provider_library(provider_name(), str(provider_library_path()))
-        return found()
+        return found()[:1]  # others have registered the library under another name
 
 
 def use_tensorcast(

@@ -16,13 +16,13 @@ grad_output, input's type)``; there is none from or to types that are not floati
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from . import _requests
 from ._cast._arrays import scale_is_one
 from ._device import _entry, _operator
 from ._interop import _torch_operator
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._interop._torch_checkpoint import QuantizedReader
 
     from ._options import CastOptions, DTypeLike
+    from ._request_types import Rule, Rules
 
 __all__ = ["QuantizedReader", "cast", "cast_on_device", "convert_module"]
 
@@ -246,39 +247,57 @@ def _memory(tensor: torch.Tensor) -> Any:
     return (address, tensor.dtype, tensor.shape, tensor.stride()) if address else id(tensor)
 
 
-def _targets(places: list[_Place], rules: list[tuple[str, re.Pattern[str], str]]) -> dict[Any, str]:
-    """The type of each tensor that a rule matches by one of its names."""
-    decided: dict[Any, tuple[str, str]] = {}
-    unused = {pattern for pattern, _, _ in rules}
+class _ModuleRule:
+    """A rule, with its expression compiled."""
+
+    def __init__(self, rule: Rule) -> None:
+        if rule.kind:
+            raise CastError("kind= of a rule is for files and folders; name the tensors of a module")
+        self.rule, self.used = rule, False
+        self.expression = re.compile(rule.match)
+        self.to = None if rule.to is None else type_name(rule.to)
+
+    def matches(self, place: _Place) -> bool:
+        ranks = (self.rule.rank,) if isinstance(self.rule.rank, int) else self.rule.rank
+        fits = (not ranks or place.tensor.dim() in ranks) and (not self.rule.smaller or place.tensor.numel() < self.rule.smaller)
+        found = fits and self.expression.search(place.name) is not None
+        self.used = self.used or found
+        return found
+
+
+def _targets(places: list[_Place], rules: list[_ModuleRule]) -> dict[Any, tuple[str, float | None]]:
+    """The type of each tensor that a rule matches by one of its names, and the rule's scale."""
+    decided: dict[Any, tuple[str, _ModuleRule]] = {}
     for place in places:
-        matches = [(pattern, to) for pattern, expression, to in rules if expression.search(place.name)]
-        unused -= {pattern for pattern, _ in matches}
+        matches = [rule for rule in rules if rule.matches(place)]
         if not matches:
             continue
-        other, to = decided.setdefault(_memory(place.tensor), (place.name, matches[0][1]))
-        if to != matches[0][1]:
-            raise CastError(f"{other} and {place.name} are one tensor, and get two types: {to} and {matches[0][1]}")
-    if unused:
-        raise CastError(f"no tensor of the model matches {', '.join(map(repr, sorted(unused)))}")
-    return {memory: to for memory, (_, to) in decided.items()}
+        other, rule = decided.setdefault(_memory(place.tensor), (place.name, matches[0]))
+        if rule.to != matches[0].to:
+            raise CastError(f"{other} and {place.name} are one tensor, and get two types: {rule.to} and {matches[0].to}")
+    if unused := sorted(str(rule.rule.match) for rule in rules if not rule.used):
+        raise CastError(f"no tensor of the model matches {', '.join(map(repr, unused))}")
+    return {memory: (rule.to, rule.rule.scale) for memory, (_, rule) in decided.items() if rule.to is not None}
 
 
 def convert_module(
     model: _Module,
-    rules: Mapping[str, DTypeLike] | Iterable[tuple[str, DTypeLike]],
+    rules: Rules,
     *,
     compute_dtype: DTypeLike | None = None,
     **options: Unpack[CastOptions],
 ) -> _Module:
     """Casts parameters and buffers of ``model`` in place, by rules on their names. After an error nothing has changed.
 
-    >>> convert_module(model, {"norm": "float32", r"\\.weight$": "float8_e4m3fn"}, compute_dtype="bfloat16")
+    >>> rules = {"norm": "float32", r"\\.weight$": "float8_e4m3fn", "": "bfloat16"}  # the last one: all others
+    >>> convert_module(model, rules, compute_dtype="bfloat16")
 
     Args:
         model: tensors that it shares stay shared: a rule for one of the names is one for all, and two names may not get
             two types.
         rules: ``{regular expression: dtype}``; the first that matches anywhere in a tensor's name, as of
-            ``state_dict()``, decides. Others stay as they are.
+            ``state_dict()``, decides. Or pairs of them, or :class:`tensorcast.Rule`, whose ``to=None`` keeps a tensor.
+            Others stay as they are.
         compute_dtype: the type in which the model sees the tensors; they are cast to it whenever they are read, so that
             layers can compute on float8 weights. ``state_dict()`` keeps its keys and has the stored tensors. ``None``: it
             sees them as they are stored. A buffer that the module changes, such as a mean of batch norm, is stored again,
@@ -294,11 +313,10 @@ def convert_module(
     """
     if isinstance(rules, str):
         raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")
-    listed: Any = rules.items() if isinstance(rules, Mapping) else rules
-    pairs: list[tuple[str, re.Pattern[str], str]] = [(text, re.compile(text), type_name(to)) for text, to in listed]
+    chosen_by = [_ModuleRule(rule) for rule in _requests.listed_rules(rules)]
     compute = None if compute_dtype is None else type_name(compute_dtype)
     places = _places(model)
-    targets = _targets(places, pairs)
+    targets = _targets(places, chosen_by)
     for module in model.modules():
         _write_back(module)
     made: dict[Any, torch.Tensor] = {}  # by memory
@@ -307,7 +325,8 @@ def convert_module(
     for place in chosen:
         tensor, memory = place.tensor, _memory(place.tensor)
         if memory not in made:
-            made[memory] = cast(tensor.detach(), targets[memory], **options)
+            to, scale = targets[memory]
+            made[memory] = cast(tensor.detach(), to, **(options if scale is None else {**options, "scale": scale}))
         if id(tensor) not in converted:
             result = made[memory].detach()
             if isinstance(tensor, nn.Parameter):

@@ -308,19 +308,19 @@ def test_load_model_of_mdf(tmp_path):
     graph = {"nodes": {"n": node}, "edges": {}}
     (tmp_path / "m.json").write_text(json.dumps({"m": {"format": "ModECI MDF v0.4", "graphs": {"g": graph}}}))
     dtypes = {}
-    for semantics in ("onnx", "mdf-reference"):
+    for semantics in ("onnx", "mdf_reference"):
         program = tc.load_model(tmp_path / "m.json", semantics=semantics)
         assert program.format == "mdf"
         (result,) = program.run({program.inputs[0].name: np.int64([1, 2])}).values()
         assert result.tolist() == [1, 2]
         dtypes[semantics] = result.dtype
-    assert dtypes == {"onnx": np.float32, "mdf-reference": np.float64}  # the reference engine widens results
+    assert dtypes == {"onnx": np.float32, "mdf_reference": np.float64}  # the reference engine widens results
 
     del node["input_ports"]["in"]["type"]
     (tmp_path / "m.json").write_text(json.dumps({"m": {"format": "ModECI MDF v0.4", "graphs": {"g": graph}}}))
     with pytest.raises(CastError, match="type of the input"):
         tc.load_model(tmp_path / "m.json", semantics="mdf-reference")
-    program = tc.load_model(tmp_path / "m.json", semantics="mdf-reference", input_types={"in": np.int32})
+    program = tc.load_model(tmp_path / "m.json", semantics="mdf_reference", input_types={"in": np.int32})
     assert program.inputs[0].dtype == "int32"
     assert program.run({"in": np.int32([1, 2])})["out"].dtype == np.float64
 
@@ -334,7 +334,7 @@ def test_models_that_cannot_be_loaded(tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"\xff" * 100)
     with pytest.raises(CastError, match="x.onnx"):
         tc.load_model(tmp_path / "x.onnx")
-    with pytest.raises(ValueError, match="semantics must be 'onnx' or 'mdf-reference'"):
+    with pytest.raises(ValueError, match="semantics must be 'onnx' or 'mdf_reference'"):
         tc.load_model(tmp_path / "x.onnx", semantics="mdf")
 
 

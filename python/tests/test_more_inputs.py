@@ -2,14 +2,17 @@
 """Series, tensors of OpenVINO, TensorProtos, nested containers, packed bytes with a shape, scales from the data."""
 
 import fractions
+import io
 import types
+import typing
+import warnings
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import tensorcast as tc
-from tensorcast import CastError
+from tensorcast import CastError, _names
 
 X = np.float32([[1, 2, 300], [0.5, -7, 3]])
 
@@ -23,6 +26,10 @@ def test_series_of_pandas():
     assert tc.cast(pandas.Series(["1", "2"]), "float32").tolist() == [1, 2]
     with pytest.raises(TypeError, match="1 missing values; pass x.fillna"):
         tc.cast(pandas.Series([1, None], dtype="Int64"), "float16")
+    for name in ("Float32", "Float64"):  # to NumPy it is NaN, and 0 as an integer
+        with pytest.raises(TypeError, match="1 missing values; pass x.fillna"):
+            tc.cast(pandas.Series([1, None], dtype=name), "int8")
+        assert tc.cast(pandas.Series([1, 2], dtype=name), "int8").tolist() == [1, 2]
 
 
 def test_series_of_polars():
@@ -258,3 +265,115 @@ def test_a_line_of_progress(tmp_path, capsys):
     with pytest.raises(CastError, match="progress= is True or a function"):
         tc.convert(tmp_path / "x.safetensors", tmp_path / "q.safetensors", "float16", progress="yes")
     assert not (tmp_path / "q.safetensors").exists()
+
+
+def test_arrays_of_pyarrow():
+    """By its interface: the library itself is not among the tests' requirements."""
+
+    class Type:
+        def __init__(self, name, num_fields=0):
+            self.name, self.num_fields = name, num_fields
+
+        def __str__(self):
+            return self.name
+
+    class FloatArray:
+        __module__ = "pyarrow.lib"
+
+        def __init__(self, values, type, nulls=0):
+            self.values, self.type, self.null_count = values, type, nulls
+
+        def __len__(self):
+            return len(self.values)
+
+        def to_numpy(self, zero_copy_only=True):
+            assert not zero_copy_only
+            return self.values
+
+        def __dlpack__(self, **_):
+            raise RuntimeError("Can only use DLPack on arrays with no nulls.")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    assert tc.cast(FloatArray(X[0], Type("float")), "float16").tolist() == [1, 2, 300]
+    assert tc.cast(FloatArray(np.array([True, False]), Type("bool")), "float16").tolist() == [1, 0]
+    assert tc.cast({"a": FloatArray(X[0], Type("float"))}, "float16")["a"].dtype == np.float16
+    with pytest.raises(TypeError, match="2 missing values; pass x.fill_null"):
+        tc.cast(FloatArray(X[0], Type("float"), 2), "float16")
+    with pytest.raises(TypeError, match=r"of list<item: float> is not an array of numbers; pass numpy.stack"):
+        tc.cast(FloatArray(X, Type("list<item: float>", 1)), "float16")
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2"])
+def test_jax_arrays_under_8_bits(name):
+    """JAX lends none of them by DLPack."""
+    jnp = pytest.importorskip("jax.numpy")
+    x = jnp.asarray(np.array([1, 0, 1], getattr(ml_dtypes, name)))
+    wide = tc.cast(x, "float32")
+    assert type(wide) is type(x) and wide.tolist() == [1, 0, 1]
+    narrow = tc.cast(wide, name)
+    assert type(narrow) is type(x) and narrow.dtype == x.dtype and tc.cast(narrow, "float32").tolist() == [1, 0, 1]
+    assert tc.from_dlpack(x).tolist() == [1, 0, 1]
+    with pytest.raises(CastError, match="jax takes no array of float6_e2m3fn; pass numpy.asarray"):
+        tc.cast(wide, "float6_e2m3fn")
+
+
+def test_a_state_dict_says_what_it_destroys():
+    weights = np.float32([[0.1, 0.2], [-0.3, 0.0]])
+    with pytest.warns(tc.LossWarning, match=r"tensor 'w' \(float32 to int8\): 3 of 3 nonzero elements became zero; scale= or"):
+        done = tc.cast({"w": weights}, "int8")
+    assert done["w"].tolist() == [[0, 0], [0, 0]]
+    with pytest.warns(UserWarning, match="tensor 'optim.weight' and 1 more would be an optimizer's state by the name"):
+        done = tc.cast({"w": weights, "optim.weight": weights, "optim.bias": weights}, "float16")
+    assert done["optim.weight"].dtype == np.float32 and done["w"].dtype == np.float16
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tc.cast({"w": weights, "optim.weight": weights}, "float16", rules={"optim": "float16"})
+        _, reports = tc.cast({"w": weights}, "float16", report=True)
+    assert list(reports) == ["w"]
+
+
+def test_content_in_the_place_of_a_path(tmp_path):
+    path = tmp_path / "x.safetensors"
+    tc.save(path, {"x": X, "n": np.int8([1])}, metadata={"a": "b"})
+    content = path.read_bytes()
+    for given in (content, bytearray(content), memoryview(content), io.BytesIO(content), path.open("rb")):
+        loaded = tc.load(given)
+        assert list(loaded) == ["x", "n"] and np.array_equal(loaded["x"], X)
+    with tc.open(content) as file:
+        assert file.metadata() == file.metadata == {"a": "b"}
+        assert file.keys()[0] == "x" and file.keys()[:] == ["x", "n"] and set(file.keys()) == {"x", "n"}
+        assert file.get_slice("x").get_dtype() == "F32" and file.get_slice("n").get_dtype() == "I8"
+    raw = tc.load(X.tobytes(), raw=("float32", (2, 3)), format="raw")
+    assert np.array_equal(next(iter(raw.values())), X)
+    with pytest.raises(TypeError, match="open it in binary mode"):
+        tc.load(io.StringIO("text"))
+    with pytest.raises(TypeError, match="is a path, its bytes or a file open in binary mode, not 5"):
+        tc.load(5)
+    with pytest.raises(CastError, match="<content>"):
+        tc.load(content[:20])
+
+
+def test_devices_of_files(tmp_path):
+    torch = pytest.importorskip("torch")
+    tc.save(tmp_path / "x.safetensors", {"x": X})
+    loaded = tc.load(tmp_path / "x.safetensors", framework="pt", device="meta")
+    assert loaded["x"].device.type == "meta" and loaded["x"].shape == (2, 3)
+    with tc.open(tmp_path / "x.safetensors", framework="pt", device=torch.device("meta")) as file:
+        assert file.get_slice("x")[:1].device.type == "meta" and file["x"].device.type == "meta"
+    assert tc.load(tmp_path / "x.safetensors", device="cpu")["x"].dtype == np.float32
+    with pytest.raises(CastError, match="is for tensors of PyTorch; pass framework='pt'"):
+        tc.open(tmp_path / "x.safetensors", device="cuda:0")
+    with pytest.raises(CastError, match="is no device of PyTorch"):
+        tc.open(tmp_path / "x.safetensors", framework="pt", device="nowhere")
+
+
+def test_names_for_editors():
+    lists = {
+        _names.DTypeName: [row.name for row in tc.dtypes()], _names.SchemeName: tc.schemes(),
+        _names.BlockSchemeName: [row["scheme"] for row in tc.block_formats()],
+        _names.SpellingName: [row["spelling"] for row in tc.block_formats()],
+    }  # fmt: skip
+    for names, known in lists.items():
+        assert list(typing.get_args(names)) == list(dict.fromkeys(known))

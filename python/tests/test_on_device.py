@@ -384,6 +384,11 @@ def test_decoding_with_other_scales():
                                       options.get("spelling"), dtype)  # fmt: skip
             number = ~expected.float().isnan()
             assert torch.equal(bits(made[number]), bits(expected[number])) and torch.equal(made.isnan(), expected.isnan())
+    for wrong in (codes.view(torch.float8_e5m2), codes.to(torch.bfloat16)):
+        with pytest.raises(CastError, match="expected uint8 or float8_e4m3fn"):
+            _blocks.dequantize(wrong, scales, "mxfp8", None, None, None, None, "float32")
+    with pytest.raises(CastError, match="scales of type float8_e4m3fn, expected float8_e8m0fnu or uint8"):
+        _blocks.dequantize(codes, scales.view(torch.float8_e4m3fn), "mxfp8", None, None, None, None, "float32")
     with pytest.raises(CastError, match="4 x 2 blocks"):
         _blocks.dequantize(codes[:4], scales, "mxfp8", None, None, None, None, "float32")
 

@@ -358,3 +358,66 @@ def test_the_pass_in_cpp_refuses_what_is_wrong(program, tmp_path):
         path, error = passed(program, tmp_path, *arguments)
         assert path is None and message in error and not (tmp_path / "passed.xml").exists()
     assert passed(program, tmp_path)[0] is not None
+
+
+# Each pair as OpenVINO's own Convert has it: what its plugin would change before or after an operation stays its.
+PLAIN = {"f64": [0, -1.5, 1e9 + 1, 4294967295, 1e-3], "i64": [0, -1, 2**31, 2**62, -(2**63)], "u32": [0, 1, 2**31, 2**32 - 1],
+         "u64": [0, 1, 2**32, 2**63, 2**64 - 1]}  # fmt: skip
+
+
+def plain_values(name):
+    if name in PLAIN:
+        return np.array(PLAIN[name], TYPES[name])
+    bits = 0 if name.startswith(("f", "bf", "boolean")) else int(name[1:])
+    if name == "boolean":
+        return np.array([True, False])
+    if not bits:
+        return tc.cast(np.float64([0, -1, 2.5, 0.1, 100, 300, -129, 70000, 1e-6, 5e8 + 1]), TYPES[name])
+    low = -(2 ** (bits - 1)) if name[0] == "i" else 0
+    return tc.cast(np.array([0, 1, 5, low, low + 2**bits - 1], np.int64), TYPES[name])
+
+
+def by_plugin(source, to, given, replaced):
+    """What a model of one conversion gives, as float64 or integers; None if the plugin lacks it."""
+    x = ops.parameter([given.size], getattr(ov.Type, source), name="x")
+    model = model_of([ops.convert(x, to)], [x])
+    if replaced:
+        use_tensorcast(model)
+    tensor = ov.Tensor(getattr(ov.Type, source), ov.Shape([given.size]))
+    stored = tc.cast(given, given.dtype, packed=True) if source in ("i4", "u4") else given
+    tensor.data.view(np.uint8).reshape(-1)[...] = np.ascontiguousarray(stored).view(np.uint8).reshape(-1)
+    try:
+        request = CORE.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    except RuntimeError:
+        assert not replaced
+        return None
+    request.set_input_tensor(tensor)
+    request.infer()
+    return tc.cast(request.get_output_tensor(), TYPES[to])
+
+
+@pytest.mark.parametrize("source", TYPES)
+def test_no_pair_is_worse_than_openvinos_own(source):
+    given = plain_values(source)
+    for to in TYPES:
+        if to == source:
+            continue
+        expected, plain, ours = tc.cast(given, TYPES[to]), by_plugin(source, to, given, False), by_plugin(source, to, given, True)
+        if plain is not None:
+            right = np.array([a == b for a, b in zip(plain.tolist(), expected.tolist())])
+            assert [a for a, ok in zip(ours.tolist(), right) if ok] == [a for a, ok in zip(expected.tolist(), right) if ok], to
+
+
+def test_models_of_types_that_the_plugin_replaces():
+    """It changes float16 and others throughout a model, but not behind an operation that is not its own."""
+    x = ops.parameter([-1, 8], ov.Type.f32, name="x")
+    weights = np.arange(32).reshape(8, 4) / 8
+    for to in ("f16", "f64", "i64", "i16", "u32", "u16"):
+        inner = ops.convert(x, to)
+        added = ops.add(inner, ops.constant(np.ones((1, 8), TYPES[to])))
+        made = ops.matmul(ops.convert(added, "f32"), ops.constant(np.float32(weights)), False, False)
+        model = model_of([ops.convert(made, "f8e5m2")], [x])
+        assert use_tensorcast(model) == (2 if to in ("i16", "u16") else 1)
+        given = np.float32(np.arange(16).reshape(2, 8))
+        assert np.array_equal(run(model, given)[0].view(np.uint8),
+                              tc.cast((given + 1) @ np.float32(weights), "float8_e5m2").view(np.uint8))  # fmt: skip

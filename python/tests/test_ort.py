@@ -426,6 +426,66 @@ def test_old_releases_are_refused(monkeypatch):
         ort.register(onnxruntime.SessionOptions(), override=True, provider=True)
 
 
+@needs_provider
+@pytest.mark.parametrize("opset, expected", [(21, [7, -8, 3]), (23, [7, -8, 3]), (24, [-7, -4, 3])])
+def test_the_provider_has_the_rules_of_the_models_opset(opset, expected):
+    made = model([cast("x", "y", 22, ""), cast("y", "z", 1, "")], [value("x", 1)], [value("z", 1)])
+    made.opset_import[0].version, made.ir_version = opset, 10
+    found = session(made, provider=True).run(None, {"x": np.float32([9, -20, 3])})[0]
+    assert found.tolist() == expected == tc.cast(tc.cast(np.float32([9, -20, 3]), "int4", opset=opset), "float32").tolist()
+
+
+def test_what_options_have_is_not_added_again():
+    made = model([cast("x", "y", 10, OWN)], [value("x", 1)], [value("y", 10)])
+    ways = [{}, {"override": True}] if RELEASE >= (1, 22) else [{}]
+    for way in ways:
+        settings = onnxruntime.SessionOptions()
+        for _ in range(2):
+            ort.register(settings, **way)
+        run = onnxruntime.InferenceSession(made.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+        assert run.run(None, {"x": np.float32([1.5])})[0].tolist() == [1.5]
+    settings = onnxruntime.SessionOptions()
+    ort.register(settings)
+    if RELEASE >= (1, 22):
+        with pytest.raises(CastError, match="have the operators already; override=True needs new ones"):
+            ort.register(settings, override=True)
+
+
+# In a process of its own, which registers the provider's library as others do.
+PROVIDER_USES = """
+import numpy as np, onnxruntime, sys
+from tensorcast import ort
+model, name, library = sys.argv[1], ort.provider_name(), str(ort.provider_library_path())
+run = lambda session: session.run(None, {"x": np.float32([9, 1.5])})[0].tolist()
+onnxruntime.register_execution_provider_library(name, library)
+onnxruntime.register_execution_provider_library("another name", library)
+named = onnxruntime.InferenceSession(model, providers=[name, "CPUExecutionProvider"])
+settings = onnxruntime.SessionOptions()
+for _ in range(2):
+    ort.register(settings, provider=True)
+ours = onnxruntime.InferenceSession(model, settings)
+for session in (named, ours):
+    assert session.get_providers()[0] == name and run(session) == [9, 1.5]
+onnxruntime.unregister_execution_provider_library("another name")
+onnxruntime.unregister_execution_provider_library(name)
+for session in (named, ours):
+    assert run(session) == [9, 1.5]
+del named, ours, session, settings
+settings = onnxruntime.SessionOptions()
+ort.register(settings, provider=True)
+assert run(onnxruntime.InferenceSession(model, settings)) == [9, 1.5]
+print("done")
+"""
+
+
+@needs_provider
+def test_the_provider_by_name_and_after_its_library_was_unregistered(tmp_path):
+    made = model([cast("x", "y", 10, ""), cast("y", "z", 1, "")], [value("x", 1)], [value("z", 1)])
+    onnx.save(made, tmp_path / "m.onnx")
+    done = subprocess.run([sys.executable, "-c", PROVIDER_USES, tmp_path / "m.onnx"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
 @pytest.mark.skipif(RELEASE != (1, 23), reason="needs a release with plugins, but without their kernels")
 def test_the_provider_itself_refuses_old_releases():
     with pytest.raises(Exception, match=r"tensorcast: needs ONNX Runtime 1\.24 or newer"):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes against digests of what the tools wrote (block_tools.py makes them), and against NumPy where a GPU is the tool."""
 
+import copy
 import gc
 import inspect
 import json
 import pathlib
+import pickle
 
 import block_samples as samples
 import ml_dtypes
@@ -389,3 +391,17 @@ def test_the_signature_has_the_options():
     assert {name: p.default for name, p in parameters.items() if p.default not in (None, p.empty)} == {
         "nonfinite": "error", "clip": "none"}  # fmt: skip
     assert all(f"        {name}: " in tc.quantize.__doc__ for name in parameters)
+
+
+@pytest.mark.parametrize("options", [("nvfp4", {}), ("int4-group", {"symmetric": False}), ("mxfp4", {}), ("fp8-block", {})])
+def test_quantized_weights_are_pickled(options):
+    scheme, given = options
+    made = tc.quantize(np.random.default_rng(3).normal(size=(4, 128)).astype(np.float32), scheme, **given)
+    for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert repr(copied) == repr(made) and copied.block == made.block and copied.global_scale == made.global_scale
+        assert np.array_equal(copied.codes, made.codes) and np.array_equal(copied.scales, made.scales)
+        assert np.array_equal(copied.dequantize(), made.dequantize()) and copied.spelled().keys() == made.spelled().keys()
+    state = list(made._core.__getstate__())
+    state[7] = state[7][:-1]
+    with pytest.raises((ValueError, tc.CastError)):
+        made._core.__class__.__new__(made._core.__class__).__setstate__(tuple(state))

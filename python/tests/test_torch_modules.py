@@ -9,7 +9,6 @@ import tensorcast as tc
 from tensorcast import CastError
 
 torch = pytest.importorskip("torch")
-
 import tensorcast.torch as tct
 from torch import nn
 
@@ -164,3 +163,27 @@ def test_state_dict_keeps_its_keys(compute):
     assert torch.equal(model(torch.ones(3)).float(), fresh(torch.ones(3)))
     tct.convert_module(model, {"inv_freq": "float16"})
     assert "inv_freq" not in model.state_dict() and model.inv_freq.dtype == torch.float16
+
+
+def test_rules_as_those_of_files():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+
+        def forward(self, x):
+            return self.norm(self.linear(x))
+
+    model = tct.convert_module(Net(), {"norm": "float32", r"\.weight$": "float8_e4m3fn", "": "bfloat16"}, compute_dtype="bfloat16")
+    for _ in range(2):  # the example of the documentation, also a second time
+        assert model(torch.ones(2, 4, dtype=torch.bfloat16)).dtype == torch.bfloat16
+        tct.convert_module(model, {"norm": "float32", r"\.weight$": "float8_e4m3fn", "": "bfloat16"}, compute_dtype="bfloat16")
+    rules = [tc.Rule("norm"), tc.Rule(rank=1), tc.Rule("linear", "float16", scale=2.0)]
+    model, before = Net(), Net().state_dict()
+    model.load_state_dict(before)
+    stored = tct.convert_module(model, rules).state_dict()
+    assert {name: tensor.dtype for name, tensor in stored.items()} == {
+        "linear.weight": torch.float16, "linear.bias": torch.float32, "norm.weight": torch.float32, "norm.bias": torch.float32}  # fmt: skip
+    assert torch.equal(stored["linear.weight"], (before["linear.weight"] * 2).half())
+    with pytest.raises(tc.CastError, match="kind= of a rule is for files"):
+        tct.convert_module(Net(), [tc.Rule(kind="attention", to="float16")])

@@ -334,6 +334,19 @@ def test_export_refuses_what_cast_lacks(dynamo, tmp_path):
     assert not (tmp_path / "m.onnx").exists(), caught
 
 
+def test_export_of_float8_needs_its_opset():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.tensorcast.cast(x, "float8_e4m3fn").to(torch.float32)
+
+    with pytest.raises(Exception, match="ONNX") as refused:
+        torch.onnx.export(Model(), (torch.ones(3),), dynamo=True, opset_version=18, verbose=False)
+    causes = []
+    while (error := refused.value if not causes else causes[-1].__cause__) is not None:
+        causes.append(error)
+    assert any("Cast to float8_e4m3fn needs opset 19, and this export has 18" in str(each) for each in causes)
+
+
 @pytest.mark.parametrize("cast, opset", [(lambda x: torch.ops.tensorcast.cast(x, "float8_e4m3fn"), 19),
                                          (lambda x: torch.ops.tensorcast.cast(x, "bfloat16"), 13)])  # fmt: skip
 def test_the_older_exporter_writes_what_the_opset_has(cast, opset, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tensorcast as tc
+from tensorcast._files import _remote
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -123,3 +124,16 @@ def test_a_new_file_appears_when_it_is_complete(monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         tc.save("memory://fresh/c.safetensors", {"new": np.ones(3, np.float32)})
     assert not memory.exists("memory://fresh/c.safetensors")
+
+
+def test_errors_of_stores_are_ours(tmp_path):
+    for url, kind, words in [("nosuch://x.npz", tc.UnsupportedError, "fsspec has no nosuch://"),
+                             ("memory://nosuch.npz", tc.FileError, "there is no such file")]:  # fmt: skip
+        with pytest.raises(kind, match=words):
+            tc.load(url)
+    with pytest.raises(FileNotFoundError):
+        tc.open("memory://nosuch.npz")
+    store = _remote.Store()
+    store._systems["broken"] = None  # whatever a store raises
+    with pytest.raises(tc.FileError, match="broken://x"):
+        store.find("broken://x")

@@ -58,9 +58,11 @@ def _exists(path: str) -> bool:
 
 
 def explorer(page: str, state: str = "") -> str:
-    """The explorer above the text, if it was built."""
+    """The explorer above the text, if it was built; else, on the first page, a picture of it."""
     if not (EXPLORER / "index.html").is_file():
         place = posixpath.relpath("explorer.md", posixpath.dirname(page))
+        if page == "index.md":
+            return f"[![0.1 as float8_e4m3fn: its bits, its exact value, its neighbours](explorer/number.png)]({place})\n"
         return "" if page == "explorer.md" else f"[The explorer]({place}) shows it bit by bit.\n"
     place = posixpath.relpath("explorer/index.html", posixpath.dirname(page)) + (f"#{state}" if state else "")
     return (
@@ -90,6 +92,19 @@ def scheme(*names: str) -> str:
     return "\n".join(lines[head : head + 2] + [row for row in rows if row.startswith("|")]) + "\n"
 
 
+FIRST = {"console": "Command", "pycon": "Python", "cpp": "C++"}
+
+
+def first_steps() -> str:
+    """README's first steps, one language at a time: tabs of HTML and CSS."""
+    blocks = dict(re.findall(r"(?ms)^```(\w+)\n(.*?)^```$", readme("First steps")))
+    tabs = []
+    for language, title in FIRST.items():
+        code = "".join(f"    {line}\n" for line in f"```{language}\n{blocks[language]}```".splitlines())
+        tabs.append(f'=== "{title}"\n\n{code}')
+    return "\n".join(tabs)
+
+
 MARK = re.compile(r"(?m)^<!-- site: (\S+)(.*?) -->")
 
 
@@ -109,6 +124,7 @@ def generated(name: str, arguments: list[str], page: str) -> str:
         "formats": formats,
         "scheme": scheme,
         "explorer": lambda *state: explorer(page, "&amp;".join(state)),
+        "first-steps": first_steps,
         "readme": lambda *words: readme(" ".join(words)),
     }
     text: str = makers[name](*arguments)
@@ -167,4 +183,6 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 
 def on_post_build(config: Any) -> None:
     if (EXPLORER / "index.html").is_file():
+        if "connect-src 'none'" not in (EXPLORER / "index.html").read_text():
+            LOG.warning("build/web: the explorer has no policy that forbids connections; scripts/web builds it again")
         shutil.copytree(EXPLORER, pathlib.Path(config["site_dir"]) / "explorer", dirs_exist_ok=True)

@@ -11,9 +11,9 @@
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
 #include "block/transpose.hpp"
+#include "block/transposed_experts.hpp"
+#include "block/transposed_tile.hpp"
 #include "block/tuning.hpp"
-#include "block/turned_experts.hpp"
-#include "block/turned_tile.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
@@ -24,6 +24,7 @@
 #include "dtype/try.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/facts.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -56,14 +57,27 @@ Result<void> check_fields(const BlockTensor& tensor) {
   return {};
 }
 
+// Whether a type may hold the bits of codes of another type: bytes, words of several codes, or one code that has no
+// sign where the code has none. Numbers of int4, of two's complement, are not codes from 0 to 15, and an int32 is no
+// word of four float8 or int8 numbers.
+bool may_contain(DType type, const CodeMatrices& codes) noexcept {
+  if (family(type) != Family::integer) return false;
+  const int width = bit_width(type);
+  const bool is_signed_number = codes.element == DType::int8;
+  if (width == 8) return true;
+  if (width == codes.bits) return codes.packing != BlockPacking::gguf && is_signed(type) == is_signed_number;
+  return width == 32 && (codes.bits < 8 || codes.element == DType::uint8);
+}
+
 // The shape of codes, which dequantize() may have a part of alone.
 Result<void> check_codes(const TensorView& view, const CodeMatrices& codes) {
   const std::size_t rows = codes.matrix_bytes == 0 ? 0 : codes.count * (codes.matrix_bytes / codes.row_bytes);
-  const int width = bit_width(view.dtype);
-  const bool is_container = family(view.dtype) == Family::integer && (width == codes.bits || width == 8 || width == 32);
-  if (view.dtype != codes.element && !is_container) {
-    return invalid(formatted("the codes have type {}, expected a type of integers{}", name(view.dtype),
-                             codes.element == DType::undefined ? "" : formatted(" or {}", name(codes.element))));
+  if (view.dtype != codes.element && !may_contain(view.dtype, codes)) {
+    return invalid(formatted("the codes have type {}, expected uint8{}", name(view.dtype),
+                             codes.element == DType::undefined || codes.element == DType::uint8
+                                 ? ""
+                                 : formatted(" or {}", name(codes.element))),
+                   "where they are the right bits in another type, view them as uint8");
   }
   if (!has_rows(view.shape, rows)) return invalid(formatted("the shape of the codes has no {} rows", rows));
   return {};
@@ -230,8 +244,9 @@ class Writer {
     const Made made{.is_final = is_fused, .type = is_fused ? to_ : DType::float32, .report = report};
     const auto written = [&] {
       if (!checked_.transposed) return write_rows(begin, end, made);
-      if (TurnedTile::may_turn(checked_)) return write_turned<TurnedTile>(begin, end, made);
-      if (TurnedExperts::may_turn(checked_, made.type)) return write_turned<TurnedExperts>(begin, end, made);
+      if (TransposedTile::can_transpose(checked_)) return write_transposed<TransposedTile>(begin, end, made);
+      if (TransposedExperts::can_transpose(checked_, made.type))
+        return write_transposed<TransposedExperts>(begin, end, made);
       return write_transposed(begin, end, made);
     };
     Result<void> done = written();
@@ -290,9 +305,9 @@ class Writer {
     return {};
   }
 
-  // Codes are turned, then read as rows.
+  // Codes are transposed, then read as rows.
   template <class Tile>
-  Result<void> write_turned(std::size_t begin, std::size_t end, const Made& made) const {
+  Result<void> write_transposed(std::size_t begin, std::size_t end, const Made& made) const {
     Tile tile(checked_, made.type);
     alignas(64) Numbers numbers;
     for (std::size_t row = begin; row < end;) {
@@ -323,18 +338,18 @@ class Writer {
                                       : write_transposed_of<std::uint32_t>(begin, end, made);
   }
 
-  // Rows of codes are read, then numbers are turned, a line of the cache of each row at a time.
+  // Rows of codes are read, then numbers are transposed, a line of the cache of each row at a time.
   template <class Element>
   Result<void> write_transposed_of(std::size_t begin, std::size_t end, const Made& made) const {
     constexpr std::size_t wide = 2048 / sizeof(Element), line = 64 / sizeof(Element);
     static_assert(wide % CodeMatrices::alignment == 0 && wide <= RowReader::max_elements);
     constexpr std::size_t stride = wide + line;  // rows of a power of two would fall on the same lines
-    constexpr std::size_t turned_stride = tile_depth + line;
+    constexpr std::size_t transposed_stride = tile_depth + line;
     constexpr std::size_t ahead = 4;  // rows
     RowReader reader(checked_);
-    std::vector<Element> read(tile_depth * stride), turned(line * turned_stride);
+    std::vector<Element> read(tile_depth * stride), transposed(line * transposed_stride);
     const auto* const from = reinterpret_cast<const std::byte*>(read.data());
-    auto* const to = reinterpret_cast<std::byte*>(turned.data());
+    auto* const to = reinterpret_cast<std::byte*>(transposed.data());
     for (std::size_t row = begin; row < end;) {
       const std::size_t matrix = row / checked_.rows, in_matrix = row % checked_.rows;
       const std::size_t skipped = in_matrix % CodeMatrices::alignment;
@@ -351,10 +366,11 @@ class Writer {
         }
         for (std::size_t done = 0; done < n; done += line) {
           const std::size_t rows = std::min(line, n - done);
-          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to, turned_stride);
+          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to,
+                                   transposed_stride);
           for (std::size_t j = 0; j < rows; ++j) {
-            const std::byte* const turned_row = to + j * turned_stride * sizeof(Element);
-            if (Result<void> put = this->put(turned_row, depth, row + done + j, k, made); !put) return put;
+            const std::byte* const transposed_row = to + j * transposed_stride * sizeof(Element);
+            if (Result<void> put = this->put(transposed_row, depth, row + done + j, k, made); !put) return put;
           }
         }
       }

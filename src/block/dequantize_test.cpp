@@ -46,10 +46,10 @@ void fill(Sample& sample, const BlockFormat& format, std::int64_t matrices, std:
   tensor.block_rows = format.block_rows;
   tensor.block_columns = format.block_columns;
   tensor.shape = {matrices, rows, columns};
-  const bool turned =
+  const bool transposed =
       coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
-  const std::int64_t code_rows = turned ? columns : rows;
-  const std::int64_t code_columns = turned ? rows : columns;
+  const std::int64_t code_rows = transposed ? columns : rows;
+  const std::int64_t code_columns = transposed ? rows : columns;
   std::int64_t bytes = matrices * rows * columns * coding.bits / 8;
   if (coding.gguf != GgufBlock::none) {
     const GgufBlockSize size = block_size(coding.gguf);

@@ -116,8 +116,16 @@ TEST(Description, ArraysHaveTheDimensionsOfTheBlocks) {
               tensor.codes.shape = {96, 4};
             }),
             "the shape of the codes has no 4 rows");
-  EXPECT_EQ(error_of([](BlockTensor& tensor) { tensor.codes.dtype = DType::float8_e5m2; }),
-            "the codes have type float8_e5m2, expected a type of integers or float8_e4m3fn");
+  EXPECT_EQ(
+      error_of([](BlockTensor& tensor) { tensor.codes.dtype = DType::float8_e5m2; }),
+      "the codes have type float8_e5m2, expected uint8 or float8_e4m3fn; where they are the right bits in another "
+      "type, view them as uint8");
+  EXPECT_EQ(error_of([](BlockTensor& tensor) {
+              tensor.coding.scale = DType::float8_e8m0fnu;
+              tensor.scales.dtype = DType::float8_e4m3fn;
+              tensor.scales.bytes = tensor.scales.bytes.first(6);
+            }),
+            "scales of type float8_e4m3fn, expected float8_e8m0fnu or uint8");
   EXPECT_EQ(error_of([](BlockTensor& tensor) { tensor.block_rows = -1; }), "blocks of a negative size: -1 x 32");
   EXPECT_EQ(error_of([](BlockTensor& tensor) {
               tensor.coding.element = DType::undefined;

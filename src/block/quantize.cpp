@@ -23,7 +23,7 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
   TRY(check_size("source", weight.dtype, count, weight.bytes.size()));
   TRY(check_execution(execution));
   if (options.maximum && !(*options.maximum >= 0.0f && std::isfinite(*options.maximum))) {
-    return invalid(formatted("`maximum` is {}, which is no magnitude", *options.maximum));
+    return invalid(formatted("`maximum` is {}, which is not finite and at least 0", *options.maximum));
   }
   if (quantizer.needs_maximum()) {
     quantizer.set_maximum(options.maximum ? *options.maximum

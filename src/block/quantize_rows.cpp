@@ -34,7 +34,7 @@ Result<Quantizer> make_quantizer(const Wanted& wanted, DType weights, const Shap
   const std::optional<float>& maximum = wanted.options.maximum;
   Quantizer made = TRY(Quantizer::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
   if (maximum && !(*maximum >= 0.0f && std::isfinite(*maximum))) {
-    return invalid(formatted("`maximum` is {}, which is no magnitude", *maximum));
+    return invalid(formatted("`maximum` is {}, which is not finite and at least 0", *maximum));
   }
   if (maximum && made.needs_maximum()) made.set_maximum(*maximum);
   return made;

@@ -475,7 +475,7 @@ TEST(Quantize, MistakesAreErrors) {
   EXPECT_EQ(refused("int8-channel", {.symmetric = false}), "int8-channel has no zero points");
   EXPECT_EQ(refused("fp8-tensor", {.power_of_two_scales = true}),
             "fp8-tensor of torchao has no scales that are powers of two");
-  EXPECT_EQ(refused("nvfp4", {.maximum = -1.0f}), "`maximum` is -1, which is no magnitude");
+  EXPECT_EQ(refused("nvfp4", {.maximum = -1.0f}), "`maximum` is -1, which is not finite and at least 0");
   EXPECT_NE(refused("nvfp4", {.maximum = std::numeric_limits<float>::quiet_NaN()}), "accepted");
   EXPECT_NE(refused("fp8-tensor", {.maximum = std::numeric_limits<float>::infinity()}), "accepted");
   EXPECT_EQ(refused("q4_k", {}, {2, 128}), "128 columns are no whole blocks of 256");

@@ -168,7 +168,7 @@ Result<void> Quantizer::lay_out(std::string_view scheme, const QuantizeOptions& 
   scale_ = is_asymmetric ? recipe.asymmetric : recipe.scale;
   context_.element = recipe.element.element;
   context_.is_power_of_two = options.power_of_two_scales;
-  context_.zeros_have_scale_one = is_default_;
+  context_.scale_of_zero_block_is_one = is_default_;
   layout.scales_dtype = recipe.scales;
   band_rows_ = layout.block_rows <= 1 ? 1 : static_cast<std::size_t>(layout.block_rows);
   block_columns_ =
@@ -271,7 +271,7 @@ void Quantizer::set_maximum(float largest) {
   if (is_per_tensor()) scale_({&whole, 1}, context_, &tensor_scale_);
 }
 
-// Of the runs of a stretch.
+// Finds the largest magnitude of each run of a stretch, or its least and largest number where it has zero points.
 void Quantizer::measure(const Stretch& stretch, std::size_t runs, Work& work) const {
   const kernels::Ops& ops = kernels::ops_of(active_target());
   const std::size_t room = runs + kernels::run_step;  // for the zeros behind a row
@@ -544,7 +544,7 @@ bool Quantizer::results_bypass_cache() const noexcept {
   const std::size_t bytes = rows_ * (storage_bytes(source_, columns_) + codes_row_bytes_);
   const bool are_whole_lines = recipe_->element.bits == 8 && columns_ % kernels::run_step == 0;
   // Codes of what only tools take are stored twice.
-  return are_whole_lines && refused_ == Undefined::both && bytes >= bypass_cache_min_bytes &&
+  return are_whole_lines && refused_ == UnspecifiedInputs::both && bytes >= bypass_cache_min_bytes &&
          stores_bypass_buffer(active_target());
 }
 

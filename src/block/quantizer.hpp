@@ -25,7 +25,7 @@ struct QuantizedRows {
   std::byte* codes = nullptr;
   std::byte* scales = nullptr;  // of the first block of rows, or the one of the weight
   std::int8_t* zero_points = nullptr;
-  bool bypasses_cache = false;  // stores of codes, which begin at a line of the cache; as results_bypass_cache()
+  bool bypasses_cache = false;  // writes codes around the cache; `codes` must be aligned to 64 bytes
   bool are_all = false;         // they are the whole weight, and tell whether it is zero
 };
 
@@ -136,8 +136,8 @@ class Quantizer {
   std::shared_ptr<const MantissaTables> tables_;           // of other scales
   QuantizedTensor layout_;
   DType source_ = DType::undefined;
-  DType read_ = DType::float32;          // what the kernels read: the source's type, or float32
-  Undefined refused_ = Undefined::both;  // an error
+  DType read_ = DType::float32;                          // what the kernels read: the source's type, or float32
+  UnspecifiedInputs refused_ = UnspecifiedInputs::both;  // an error
   bool is_default_ = false;
   bool is_zero_ = false;  // all numbers, as far as set_maximum() knows
   std::size_t rows_ = 0;  // of all matrices

@@ -36,7 +36,7 @@ Error Quantizer::nonfinite(const std::byte* numbers, std::size_t first, std::siz
 
 // Looks at the blocks with NaN or infinity one number after the other. Returns false if one is refused.
 bool Quantizer::take_nonfinite(const Stretch& stretch, Work& work) const {
-  if (!recipe_->skips_nan && refused_ == Undefined::none) return true;
+  if (!recipe_->skips_nan && refused_ == UnspecifiedInputs::none) return true;
   for (std::size_t i = 0; i < work.extents.size(); ++i) {
     if (is_finite(work.extents[i].largest)) continue;
     float largest = 0.0f;

@@ -68,7 +68,7 @@ constexpr Recipe narrow(Recipe recipe) {
   return recipe;
 }
 // What the tool does with NaN and infinity, besides what its scale's rule says.
-constexpr Recipe undefined_for(Undefined numbers, Recipe recipe) {
+constexpr Recipe unspecified_for(UnspecifiedInputs numbers, Recipe recipe) {
   recipe.undefined = numbers;
   return recipe;
 }
@@ -82,11 +82,11 @@ constexpr ElementRule with_nan_code(ElementRule rule, int code, bool has_sign = 
   return rule;
 }
 // ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
-constexpr Undefined undefined_of(GgufBlock block) {
-  if (block == GgufBlock::mxfp4) return Undefined::infinity;
-  return block == GgufBlock::nvfp4 ? Undefined::none : Undefined::both;
+constexpr UnspecifiedInputs unspecified_of(GgufBlock block) {
+  if (block == GgufBlock::mxfp4) return UnspecifiedInputs::infinity;
+  return block == GgufBlock::nvfp4 ? UnspecifiedInputs::none : UnspecifiedInputs::both;
 }
-constexpr Recipe gguf_recipe(GgufBlock block) { return {.gguf = block, .undefined = undefined_of(block)}; }
+constexpr Recipe gguf_recipe(GgufBlock block) { return {.gguf = block, .undefined = unspecified_of(block)}; }
 
 constexpr std::string_view rne_quotient = "nearest even of x / s";
 constexpr std::string_view rne_clamped = "nearest even of clamp(x * 2^(127 - b))";
@@ -143,7 +143,7 @@ constexpr auto tool_mx = std::to_array<Row>({
     mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
           mx_recipe(multiplied(e4m3, 8), each<mx::deepgemm>)),
     mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
-          undefined_for(Undefined::both, mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>)), true),
+          unspecified_for(UnspecifiedInputs::both, mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>)), true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
           mx_recipe(divided(e4m3, 8), each<mx::comfy>)),
     {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, "nearest even of clamp(w(x / s))", true, false},
@@ -157,12 +157,12 @@ constexpr auto tool_mx = std::to_array<Row>({
           mx_recipe(with_nan_code(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), 7),
                     each<mx::deepgemm>)),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          undefined_for(Undefined::both,
-                        mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>)),
+          unspecified_for(UnspecifiedInputs::both,
+                          mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>)),
           true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          undefined_for(Undefined::infinity,
-                        skipping_nan(mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)))),
+          unspecified_for(UnspecifiedInputs::infinity,
+                          skipping_nan(mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)))),
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
@@ -287,10 +287,10 @@ constexpr std::array<Row, row_count> rows = [] {
     for (const MxWords& mode : common_mx) {
       const ElementRule element{.element = scheme.element, .bits = scheme.bits, .multiplies = mode.multiplies};
       const bool is_from_source = mode.recipe == "rceil";
-      const Undefined numbers = mode.recipe == "quark" ? Undefined::nan : Undefined::none;
+      const UnspecifiedInputs numbers = mode.recipe == "quark" ? UnspecifiedInputs::nan : UnspecifiedInputs::none;
       made[n++] = {
           {scheme.scheme, mode.recipe, scheme.spelling, mode.scale_words, mode.element_words, false, is_from_source},
-          undefined_for(numbers, mx_recipe(element, mode.scale))};
+          unspecified_for(numbers, mx_recipe(element, mode.scale))};
     }
     for (const Row& row : tool_mx) {
       if (row.words.scheme == scheme.scheme) made[n++] = row;

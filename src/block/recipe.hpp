@@ -13,13 +13,13 @@ namespace tensorcast::block {
 // What an option changes, where a scheme has it.
 enum class RecipeOption : std::uint8_t { none, group, power_of_two };
 
-// Numbers for which the tool converts NaN to an integer, which C++ leaves undefined: what it writes then differs by its
-// compiler, by types, and by where in a tensor the number is.
-enum class Undefined : std::uint8_t { none, nan, infinity, both };
+// Inputs for which the tool's result depends on its compiler, on types and on the place in a tensor: it casts NaN to an
+// integer.
+enum class UnspecifiedInputs : std::uint8_t { none, nan, infinity, both };
 
-[[nodiscard]] constexpr bool has(Undefined numbers, float x) noexcept {
-  if (is_finite(x) || numbers == Undefined::none) return false;
-  return numbers == Undefined::both || (numbers == Undefined::nan) == is_nan(x);
+[[nodiscard]] constexpr bool has(UnspecifiedInputs numbers, float x) noexcept {
+  if (is_finite(x) || numbers == UnspecifiedInputs::none) return false;
+  return numbers == UnspecifiedInputs::both || (numbers == UnspecifiedInputs::nan) == is_nan(x);
 }
 
 struct Recipe {
@@ -32,7 +32,7 @@ struct Recipe {
   RecipeOption option = RecipeOption::none;
   GgufBlock gguf = GgufBlock::none;
   bool narrow_scales = false;  // float32 scales are numbers of the weights' type
-  Undefined undefined = Undefined::none;
+  UnspecifiedInputs undefined = UnspecifiedInputs::none;
   bool skips_nan = false;  // the largest magnitude of a block is that of its other numbers
 };
 

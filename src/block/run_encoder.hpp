@@ -38,8 +38,8 @@ class RunEncoder {
   void run(const std::byte* numbers, std::size_t count, const Operand* operands, unsigned run_shift, std::byte* packed,
            const RunMemory& memory = {}, const kernels::MantissaTable* tables = nullptr) const noexcept;
 
-  // The same by the codes of scales, whose operands are factors[code]; blocks with others than those within 2^-100 and
-  // 2^100 are no runs of it. Takes as long to make as some ten thousand codes. Null: the rule or the factors have none.
+  // The same by the codes of scales, whose operands are factors[code], for factors in [2^-100, 2^100] alone. Takes as
+  // long to make as some ten thousand codes. Null: the rule or the factors have none.
   [[nodiscard]] std::unique_ptr<const kernels::StepTables> make_steps(std::span<const float, 256> factors) const;
   void run_steps(const std::byte* numbers, std::size_t count, const kernels::StepTables& tables,
                  const std::uint8_t* scales, unsigned run_shift, std::byte* packed,

@@ -134,6 +134,12 @@ Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType
   grid.dtype_ = read_as != DType::undefined && bit_width(view.dtype) == 8 ? read_as : view.dtype;
   const bool is_number =
       family(grid.dtype_) == Family::floating && bit_width(grid.dtype_) >= 8 && bit_width(grid.dtype_) <= 32;
+  // Bytes are codes of the type that the format stores; other types of 8 bits are other numbers.
+  const bool is_other_code = grid.dtype_ != view.dtype && view.dtype != DType::uint8 && view.dtype != DType::int8;
+  if (is_other_code) {
+    return Error{.code = ErrorCode::invalid_argument,
+                 .message = formatted("{} of type {}, expected {} or uint8", what, name(view.dtype), name(read_as))};
+  }
   if (!is_number) {
     return Error{.code = ErrorCode::invalid_argument, .message = formatted("{} of type {}", what, name(view.dtype))};
   }

@@ -24,7 +24,7 @@ struct ScaleContext {
   float largest = 0.0f;  // of the tensor
   float global = 1.0f;   // its scale as it is stored
   bool is_power_of_two = false;
-  bool zeros_have_scale_one = false;  // a block of zeros, where the tool would divide 0 by 0
+  bool scale_of_zero_block_is_one = false;  // a block of zeros, where the tool would divide 0 by 0
 };
 
 struct BlockScale {

@@ -48,14 +48,14 @@ inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& co
 }
 
 inline BlockScale torchao(const Extent& block, const ScaleContext& context) noexcept {
-  if (context.zeros_have_scale_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
+  if (context.scale_of_zero_block_is_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
   const float scale = round_to(context.weights, block.largest / largest_e4m3);
   return scale_of(scale, scale);
 }
 
 // As ModelOpt exports a checkpoint: in float32, whatever the weights are.
 inline BlockScale modelopt_export(const Extent& block, const ScaleContext& context) noexcept {
-  if (context.zeros_have_scale_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
+  if (context.scale_of_zero_block_is_one && block.largest == 0.0f) return scale_of(1.0f, 1.0f);
   const float scale = block.largest / largest_e4m3;
   return scale_of(scale, scale);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns tiles of elements of 1, 2 or 4 bytes: as many rows of 16 bytes as these have elements at once.
+// Transposes tiles of elements of 1, 2 or 4 bytes: as many rows of 16 bytes as these have elements at once.
 #pragma once
 
 #include <algorithm>

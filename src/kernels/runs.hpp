@@ -93,7 +93,7 @@ struct CodeRule {
   Zeros zeros = Zeros::sign_kept;
   bool is_offset = false;          // integers of 4 bits: codes count from -8
   DType numbers = DType::float32;  // or bfloat16: what is read
-  // With AVX-512, stores of codes of 8 bits may; the codes begin at a line of the cache then.
+  // Writes codes of 8 bits around the cache, with AVX-512; the codes must be aligned to 64 bytes.
   bool bypasses_cache = false;
 };
 
@@ -120,8 +120,8 @@ struct Ahead {
 using EncodeRunsFn = void (*)(const std::byte* numbers, std::size_t count, const CodeRule& rule,
                               const RunOperand* operands, unsigned run_shift, std::byte* codes, const Ahead& ahead);
 
-// The float8 codes of bfloat16 under one scale: how much each mantissa's are below the upper bits of magnitudes,
-// counted from a binade where none is above.
+// Turns bfloat16 into float8 under one scale by a table: code = upper bits of (magnitude - base) -
+// differences[mantissa].
 struct MantissaTable {
   std::uint8_t differences[128];
   // The same in cells of eight mantissas: that of the first, and the last one that has it; the others' is one less.

@@ -81,6 +81,30 @@ def test_pictures_are_svg(tools, picture):
     assert len(list(root.iter())) > 30
 
 
+def test_the_page_of_schemes_shows_what_was_measured(source_dir, tmp_path):
+    subprocess.run([sys.executable, source_dir / "bench/schemes/measure.py", "--draw", tmp_path], check=True)
+    for name in ("schemes.md", "schemes.svg"):
+        assert (tmp_path / name).read_text() == (source_dir / "docs/benchmarks" / name).read_text(), "bench/schemes/measure.py --draw"
+    ElementTree.fromstring((tmp_path / "schemes.svg").read_text())
+
+
+def test_the_first_page_has_what_people_come_for(source_dir):
+    text = (source_dir / "docs/index.md").read_text()
+    order = [text.index(part) for part in ("<!-- site: explorer ", "## Install", "<!-- site: first-steps -->", "<!-- site: time-against-memcpy ", "| question |")]
+    assert order == sorted(order)
+    assert text.partition("```sh\n")[2].partition("```")[0].count("\n") == 3  # installed in three lines
+    steps = (source_dir / "README.md").read_text().partition("## First steps")[2]
+    for language in ("console", "pycon", "cpp"):
+        assert f"```{language}\n" in steps
+
+
+def test_the_explorer_may_not_connect(source_dir):
+    page = (source_dir / "web/page/index.html").read_text()
+    assert page.count("<!-- policy -->") == 1 and not re.search(r"<[^>]* on\w+=", page)
+    rules = (source_dir / "web/tools/build.py").read_text()
+    assert "\"connect-src 'none'\"" in rules and "\"default-src 'none'\"" in rules and "'unsafe-eval'" not in rules
+
+
 def test_the_command_is_described_by_its_help(tools):
     text = tools["command"].page()
     assert "## tcast convert" in text and "### tcast onnx convert" in text and "--strict-loss" in text

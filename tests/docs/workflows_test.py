@@ -16,8 +16,14 @@ WORKFLOWS = {
     "wheels": ["./scripts/wheel --test", "./scripts/checks/reproducible", "./scripts/package", "./scripts/static"],
     "site": ["./scripts/checks/web", "./scripts/docs"],
     "long": ["./scripts/checks/crashes"],
+    "clusterfuzzlite": [],
 }
-USED = re.compile(r"actions/[a-z-]+@v\d+")
+USED = re.compile(r"actions/[a-z-]+@v\d+|google/clusterfuzzlite/actions/[a-z_]+@v\d+|pypa/gh-action-pypi-publish@release/v\d+")
+# What jobs may do besides reading: publish the site, or a release with its provenance.
+MORE = {
+    ("site", "publish"): {"pages": "write", "id-token": "write"},
+    ("wheels", "publish"): {"contents": "read", "id-token": "write", "attestations": "write"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +64,52 @@ def test_jobs_are_bounded_and_may_only_read(workflows, name):
     workflow = workflows[name]
     assert workflow["permissions"] == {"contents": "read"}
     assert workflow["name"] == name and workflow[True]
-    for job in workflow["jobs"].values():
+    for title, job in workflow["jobs"].items():
+        assert job.get("permissions") == MORE.get((name, title))
         assert job["timeout-minutes"] <= 330 and "runs-on" in job
         assert set(job) <= {"runs-on", "container", "timeout-minutes", "steps", "strategy", "name", "needs", "if", "permissions", "environment"}
-        assert job.get("needs", next(iter(workflow["jobs"]))) in workflow["jobs"]
+        needs = job.get("needs", [])
+        assert set([needs] if isinstance(needs, str) else needs) <= set(workflow["jobs"])
         for step in job["steps"]:
             assert ("run" in step) != ("uses" in step)
             assert set(step) <= {"run", "uses", "with", "env", "if"}
             assert "uses" not in step or USED.fullmatch(step["uses"]), step
+            if step.get("uses", "").startswith("actions/checkout"):
+                assert step["with"] == {"persist-credentials": False}  # no script needs the token
+
+
+def test_a_release_is_published_by_what_was_tried(workflows):
+    job = workflows["wheels"]["jobs"]["publish"]
+    assert set(job["needs"]) == set(workflows["wheels"]["jobs"]) - {"publish"}
+    assert job["if"] == "startsWith(github.ref, 'refs/tags/v')"
+    used = [step["uses"].partition("@")[0] for step in job["steps"]]
+    assert used[-2:] == ["actions/attest-build-provenance", "pypa/gh-action-pypi-publish"]
+
+
+def test_fuzzers_are_built_as_services_ask(source_dir):
+    build = (source_dir / ".clusterfuzzlite/build.sh").read_text()
+    assert "--target fuzzers" in build and "fuzzers.txt" in build and "_seed_corpus.zip" in build
+    for path in (".clusterfuzzlite/build.sh", "tests/fuzz/oss-fuzz/build.sh"):
+        assert os.access(source_dir / path, os.X_OK)
+        assert subprocess.run(["bash", "-n", source_dir / path]).returncode == 0
+    assert ".clusterfuzzlite/build.sh" in (source_dir / "tests/fuzz/oss-fuzz/build.sh").read_text()
+    for folder in (".clusterfuzzlite", "tests/fuzz/oss-fuzz"):
+        assert yaml.safe_load((source_dir / folder / "project.yaml").read_text())["language"] == "c++"
+        assert "./scripts/bootstrap --build-only" in (source_dir / folder / "Dockerfile").read_text()
+
+
+def test_interfaces_are_compared_where_there_is_a_release(source_dir, tmp_path):
+    """The check says why it skips, and takes abidiff's word for what is incompatible."""
+    for name, status in (("same", 0), ("added", 4), ("broken", 12), ("failed", 1)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "abidiff").write_text(f"#!/bin/sh\nexit {status}\n")
+        (folder / "abidiff").chmod(0o755)
+        command = [source_dir / "scripts/checks/abi", "old.so", "new.so"]
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+        result = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert result.returncode == (0 if status in (0, 4) else 1), result.stderr
+        assert "compatible with old.so" in result.stdout if result.returncode == 0 else "checks/abi: " in result.stderr
 
 
 def test_templates_are_forms(source_dir):

@@ -47,7 +47,8 @@ void check_parsing(const Texts& texts, tc::DType to, const tc_cast_options& opti
   std::size_t good = 0;
   tc_status status = TC_OK;
   for (; good < texts.count(); ++good) {
-    const tc::Result<std::uint64_t> code = tc::codec::cast_text(texts.at(good), to, policy);
+    const tc::Result<std::uint64_t> code =
+        tc::codec::cast_text(texts.at(good), to, policy, tc::codec::random_of(policy, good));
     if (!code) {
       status = static_cast<tc_status>(code.error().code);
       break;
@@ -104,10 +105,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   check_printing(rest, type, options);
 
   options.out_of_range = static_cast<int>(choices >> 1 & 3);
-  options.rounding = static_cast<int>(choices >> 3 & 1);
+  options.rounding = static_cast<int>((choices >> 3 & 1) | (choices >> 5 & 6));
+  if (options.rounding != TC_ROUNDING_AUTO) options.round_mode = 0;
+  if (options.rounding == TC_ROUNDING_STOCHASTIC) options.seed = bytes[0];
   options.invalid = static_cast<int>(choices >> 4 & 1);
   options.scale = (choices >> 5 & 1) != 0 ? 0.3 : 1.0;
-  tc::CastOptions cpp{.saturate = false, .round_mode = tc::RoundMode::nearest, .scale = options.scale};
+  tc::CastOptions cpp{.saturate = false, .scale = options.scale, .seed = options.seed};
+  cpp.round_mode = static_cast<tc::RoundMode>(options.round_mode);
   cpp.out_of_range = static_cast<tc::OutOfRange>(options.out_of_range);
   cpp.rounding = static_cast<tc::Rounding>(options.rounding);
   cpp.invalid = static_cast<tc::Invalid>(options.invalid);

@@ -57,6 +57,12 @@ function show() {
   document.body.dataset.view = name;
 }
 
+// The policy of the page forbids listeners in its text.
+document.getElementById("skip").addEventListener("click", event => {
+  event.preventDefault();
+  document.getElementById("view").focus();
+});
+
 state.onChange(show);
 document.getElementById("version").textContent = engine.description.version;
 show();

@@ -192,6 +192,15 @@ def test_the_page_works_from_a_server(browser, server):
     page.close()
 
 
+def test_the_policy_forbids_every_connection(browser, server):
+    page = browser.new_page()
+    page.goto(f"{server}/index.html")
+    page.wait_for_selector("body[data-ready]")
+    for address in ("kernels.js", "https://x.example/"):
+        assert page.evaluate("address => fetch(address).then(() => 'sent', () => 'refused')", address) == "refused"
+    page.close()
+
+
 def test_other_scripts_may_ask(opened, tcast):
     page = opened()
     done = subprocess.run([tcast, "explain", "--json", "0.1"], capture_output=True, text=True)

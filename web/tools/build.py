@@ -7,7 +7,9 @@ Without OUT, it makes no page: it compiles kernels.wasm, the module next to its 
 from __future__ import annotations
 
 import base64
+import hashlib
 import pathlib
+import re
 import shutil
 import sys
 
@@ -26,6 +28,23 @@ def script(text: str, attributes: str = "") -> str:
     if "</script" in text:
         raise ValueError("a script that ends itself")
     return f"<script{attributes}>\n{text}\n</script>"
+
+
+def policy(text: str) -> str:
+    """What browsers may load and run for the page: its own scripts, and no connection, so that files stay where they are."""
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    rules = (
+        "default-src 'none'",
+        f"script-src 'self' 'wasm-unsafe-eval' {hashes}",  # 'self': kernels.js
+        "worker-src blob:",
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+        "connect-src 'none'",
+        "form-action 'none'",
+        "base-uri 'none'",
+    )
+    return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 
 def base64_of(path: pathlib.Path) -> str:
@@ -66,7 +85,7 @@ def build(objects: pathlib.Path, out: pathlib.Path) -> None:
         if text.count(mark) != 1:
             raise ValueError(f"index.html has no {mark}")
         text = text.replace(mark, part)
-    (out / "index.html").write_text(text)
+    (out / "index.html").write_text(text.replace("<!-- policy -->", policy(text)))
 
 
 if __name__ == "__main__":

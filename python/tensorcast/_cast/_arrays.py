@@ -386,7 +386,7 @@ def _cast(
         raise CastError("shape= says how the packed elements of from_= are arranged; pass both, with packed=True")
     if packed and (out is not None or not copy):
         raise CastError("packed=True makes a new array; leave out= and copy= away")
-    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
+    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x) and not _foreign.is_foreign(x):
         if packed or swapped:
             raise CastError("packed= and other byte orders are for NumPy arrays")
         return _exchange.cast_tensor(x, name, out, copy, order, report, scale, options)

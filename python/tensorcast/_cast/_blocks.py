@@ -10,13 +10,14 @@ import numpy as np
 from .. import _core
 from .._interop import _exchange
 from . import _tensors
+from .._names import BlockSchemeName, SpellingName
 from .._options import DTypeLike
 
 
 def dequantize(
     codes: Any,
     scales: Any,
-    scheme: str,
+    scheme: BlockSchemeName | str,
     *,
     global_scale: Any = None,
     zero_points: Any = None,
@@ -25,7 +26,7 @@ def dequantize(
     table: Any = None,
     block: int | tuple[int, int] | None = None,
     shape: tuple[int, ...] | None = None,
-    spelling: str | None = None,
+    spelling: SpellingName | str | None = None,
     dtype: DTypeLike = "float32",
 ) -> Any:
     """The numbers of a weight whose codes share scales, exactly as the tool that wrote them computes them.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from .. import _core, _requests
 from .._interop import _foreign
 from . import _arrays, _numpy_types, _tensors
 from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
-from .._errors import CastError
+from .._errors import CastError, LossWarning, in_python
 
 _PER_TENSOR = ("copy", "order", "report")
 
@@ -122,8 +123,10 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
     rows = [(str(name), _named_type(name, value), _shape_of(value)) for name, value in leaves]
     if to is None and not request["rules"]:
         raise CastError("there is no type to convert to; name it as the second argument, or types with rules=")
-    plan = iter(_core.plan_tensors(rows, request, keywords))
-    report = bool(per_tensor.get("report", False))
+    planned = _core.plan_tensors(rows, request, keywords)
+    _tell_what_is_left(planned)
+    plan = iter(planned)
+    report = bool(per_tensor.pop("report", False))
     copy = bool(per_tensor.get("copy", True))
     results: list[Any] = []
     reports: dict[Any, _core.CastReport] = {}
@@ -132,7 +135,7 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
         row = next(plan)
         key = (_memory_of(value), row["to"], row["scale"])
         if key not in made:
-            made[key] = _converted(name, value, row, per_tensor, {**keywords, "scale": row["scale"]}, copy)
+            made[key] = _converted(name, value, row, per_tensor, {**keywords, "scale": row["scale"]}, copy, report)
         done, of_this = made[key]
         results.append(done)
         if report and of_this is not None:
@@ -142,7 +145,21 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
-    return tuple(value.dims) if type(value).__name__ == "TensorProto" else tuple(value.shape)
+    if type(value).__name__ == "TensorProto":
+        return tuple(value.dims)
+    return tuple(value.shape) if hasattr(value, "shape") else (len(value),)  # of pyarrow
+
+
+def _tell_what_is_left(planned: list[dict[str, Any]]) -> None:
+    """Warns of tensors that keep their type for their names alone."""
+    left = [row["name"] for row in planned if row["left"] and row["reason"] == "optimizer state"]
+    if left:
+        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        warnings.warn(
+            f"tensor {left[0]!r}{others} would be an optimizer's state by the name, which stays as it is; "
+            "a rule of rules= converts it",
+            stacklevel=4,
+        )
 
 
 def _converted(
@@ -152,15 +169,37 @@ def _converted(
     per_tensor: dict[str, Any],
     options: dict[str, Any],
     copy: bool,
+    report: bool,
 ) -> tuple[Any, _core.CastReport | None]:
-    """The tensor, and its report if it was converted with one."""
-    converts = row["to"] != row["from_"] or row["scale"] != 1
-    if not converts:
+    """The tensor, and its report if it was converted with one. Warns as convert() does if it is destroyed."""
+    from_, to = row["from_"], row["to"]
+    if from_ == to and row["scale"] == 1:
         return _kept(value, copy), None
+    # bfloat16 has the range of float32, and measuring takes as long as the conversion.
+    has_range = from_ == "float32" and to == "bfloat16" and row["scale"] == 1
+    judged = _has_elements(value) and not has_range and _core.may_lose(from_, to, options)
     try:
-        done = _arrays.cast(value, row["to"], **per_tensor, **options)
+        done = _arrays.cast(value, to, **per_tensor, **options, report=report or judged)
     except CastError as error:
         error.tensor = str(name)
         error.args = (f"tensor {name!r}: {error}",)
         raise
-    return done if per_tensor.get("report") else (done, None)
+    if not (report or judged):
+        return done, None
+    if judged:
+        _tell_damage(name, value, done[1], from_, to)
+    return done[0], done[1] if report else None
+
+
+def _has_elements(value: Any) -> bool:
+    return str(getattr(value, "device", "")) != "meta"
+
+
+def _tell_damage(name: Any, value: Any, report: _core.CastReport, from_: str, to: str) -> None:
+    nonzero = report.count
+    if report.underflowed_to_zero:
+        nonzero = int(_arrays.cast(value, "bool").sum())
+    damage = _core.damage_of(report, nonzero, from_, to)
+    if damage is not None:
+        what, remedy = (in_python(words) for words in damage)
+        warnings.warn(f"tensor {name!r} ({from_} to {to}): {what}; {remedy}", LossWarning, stacklevel=5)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from . import _tensors
 from .._errors import unknown_option
+from .._names import SchemeName
 from .._options import DTypeLike, shows
 from .._quantize_options import DEFAULTS, QuantizeOptions
 
@@ -42,6 +43,9 @@ class QuantizedWeight:
         self.global_scale: float | None = core.global_scale
         self.zero_points = self._array(core.zero_points())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QuantizedWeight, (self._core, self.shape, self._as_torch, self._weights)
+
     def _array(self, tensor: _core.Tensor | None) -> Any:
         return None if tensor is None else _tensors.from_core(tensor, self._as_torch)
 
@@ -68,7 +72,7 @@ class QuantizedWeight:
 
 
 @shows(QuantizeOptions, DEFAULTS)
-def quantize(x: Any, scheme: str, **options: Unpack[QuantizeOptions]) -> QuantizedWeight:
+def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions]) -> QuantizedWeight:
     """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
 
     >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")

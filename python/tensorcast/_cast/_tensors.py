@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._interop import _exchange
+from .._interop import _exchange, _foreign
 from . import _arrays, _numpy_types
 
 
@@ -34,7 +34,9 @@ def to_core(x: Any) -> _core.Tensor:
         from .._interop import _torch_memory
 
         return _core.Tensor(*_torch_memory.storage_of(x))
-    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x):
+    if _exchange.is_narrow_jax(x):
+        x = np.asarray(x)
+    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x) and not _foreign.is_foreign(x):
         codes, name, shape = _core.from_dlpack(_exchange.capsule_of(x))
         if _core.dtype_name(codes.dtype) != name:  # packed
             return _core.Tensor(codes, name, shape)

@@ -87,7 +87,11 @@ def spread(scales: torch.Tensor, block: tuple[int, int], rows: int, columns: int
 def _number_of(scales: Any, stored: str, device: torch.device) -> torch.Tensor:
     """float32 numbers of scales in any type."""
     tensor = scales if isinstance(scales, torch.Tensor) else torch.as_tensor(scales, dtype=torch.float32, device=device)
-    name = stored if tensor.dtype == torch.uint8 and stored else type_name(tensor.dtype)
+    name = type_name(tensor.dtype)
+    if stored and tensor.element_size() == 1 and name != stored:
+        if name not in ("uint8", "int8"):
+            raise CastError(f"scales of type {name}, expected {stored} or uint8")
+        tensor, name = tensor.view(torch.uint8), stored
     if tensor.device != device:
         tensor = tensor.to(device)
     return tensor if tensor.dtype == torch.float32 else as_float32(tensor, name)
@@ -107,6 +111,12 @@ def dequantize(
     row = format_row(scheme, spelling, codes.device)
     check_arithmetic(codes.device)
     bits = int(row["bits"])
+    given = type_name(codes.dtype)
+    if given not in ("uint8", "int8", row["element"]):
+        raise CastError(
+            f"the codes have type {given}, expected uint8 or {row['element']}; where they are the right bits in another type, "
+            "view them as uint8"
+        )
     columns = shape[-1] if shape else codes.shape[-1] * codes.element_size() * 8 // bits
     elements = element_codes(codes, bits, columns)
     wanted = tuple(shape) if shape else tuple(elements.shape)

@@ -8,13 +8,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 import numpy.typing as npt
 
 from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
-from . import _progress, _remote
+from . import _inspected, _progress, _remote
 from .._arguments import plain_errors
 from .._convert_options import REQUEST_DEFAULTS, ConvertOptions
 from .._errors import CastError, UnsupportedError
@@ -24,7 +24,6 @@ from .._options import CastOptions, DTypeLike, shows, shows_options
 from ._progress import Progress
 from .._requests import Path
 from .._results import (
-    CheckpointFile,
     CheckpointInfo,
     CheckpointTensor,
     ConvertResult,
@@ -35,6 +34,7 @@ from .._results import (
     cut,
     html_table,
 )
+from ._safe_open import Device, Metadata, Names, device_of, is_torch
 from ._slices import TensorSlice
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ else:
 SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
 NumPyName: TypeAlias = Literal["np", "numpy"]
 TorchName: TypeAlias = Literal["pt", "torch"]
+Source: TypeAlias = "Path | bytes | bytearray | memoryview | BinaryIO"
 FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
 
 
@@ -157,10 +158,10 @@ def inspect(
     name = _remote.path_of(path)
     if not _core.is_checkpoint(name):
         if _remote.is_url(name) and name.endswith(".safetensors") and not stats:
-            return _remote_info(name)
+            return _inspected.remote_info(name)
         with _remote.copy_of(name) as here:
             return FileInfo._of(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
-    info = _checkpoint_info(name)
+    info = _inspected.checkpoint_info(name)
     if not stats:
         return info
     if _remote.is_url(name):
@@ -168,33 +169,10 @@ def inspect(
     _requests.refuse_distributed(info)
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
-        found = FileInfo._of(_core.inspect(_shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
-        numbers.update({(shard.name, _name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
+        found = FileInfo._of(_core.inspect(_inspected.shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
+        numbers.update({(shard.name, _inspected.name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
     tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
     return dataclasses.replace(info, tensors=tensors)
-
-
-def _remote_info(url: str) -> FileInfo:
-    """What a safetensors file behind a URL has; only its header is fetched."""
-    found = _checkpoint_info(url)
-    names = [field.name for field in dataclasses.fields(TensorInfo)]
-    rows = tuple(TensorInfo(**{name: getattr(row, name) for name in names}) for row in found.tensors)
-    return FileInfo("safetensors", rows, found.metadata, found.layers, found.warnings)
-
-
-def _checkpoint_info(path: str) -> CheckpointInfo:
-    found = _core.inspect_checkpoint(path)
-    shards = tuple(CheckpointFile(**row) for row in found["shards"])
-    metadata = {key: text for shard in reversed(shards) for key, text in shard.metadata.items()}
-    return CheckpointInfo._of(found, format="checkpoint", metadata=metadata, shards=shards)
-
-
-def _shard_path(checkpoint: str, shard: str) -> str:
-    return os.path.join(checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint), shard)
-
-
-def _name_in(shard: str, name: str) -> str:
-    return name or os.path.splitext(os.path.basename(shard))[0]  # one that is alone in a file is named for it
 
 
 def dtypes() -> tuple[DTypeInfo, ...]:
@@ -219,6 +197,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
     __module__ = "tensorcast"
 
     _as_torch = False
+    _device: Any = None  # of PyTorch; None: the host
 
     def __init__(
         self,
@@ -227,9 +206,10 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         as_torch: bool = False,
         dequantize: DTypeLike | None = None,
         here: str | None = None,
+        device: Any = None,
     ) -> None:
         self._core: _core.TensorFile | None = core
-        self._path, self._as_torch = path, as_torch
+        self._path, self._as_torch, self._device = path, as_torch, device
         self._info = FileInfo._of(core.summary())
         self._index = {tensor.name: index for index, tensor in enumerate(self._info.tensors)}
         self._here = here if self._info.format in ("safetensors", "gguf", "npz", "pytorch") else None
@@ -245,9 +225,13 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return self._info
 
     @property
-    def metadata(self) -> Mapping[str, str]:
-        """Of safetensors: the texts under ``__metadata__``."""
-        return self.info.metadata
+    def metadata(self) -> Metadata:
+        """Of safetensors: the texts under ``__metadata__``. ``file.metadata()`` is the same, as of ``safe_open``."""
+        return Metadata(self.info.metadata)
+
+    def keys(self) -> Names:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The names of the tensors: a view, which also has indices, as the list of ``safe_open``."""
+        return Names(self)
 
     @property
     def path(self) -> str:
@@ -292,8 +276,9 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return TensorSlice(self, name)
 
     def _made(self, tensor: _core.Tensor) -> _Kind:
-        array: _Kind = _tensors.from_core(tensor, self._as_torch and tensor.dtype != "string")
-        return array
+        as_torch = self._as_torch and tensor.dtype != "string"
+        made: Any = _tensors.from_core(tensor, as_torch)
+        return made.to(self._device) if as_torch and self._device is not None else made  # type: ignore[no-any-return]
 
     def _as_kind(self, array: npt.NDArray[Any], name: str = "") -> _Kind:
         """The array, or PyTorch's tensor of its elements."""
@@ -303,6 +288,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
 
             name = name or _numpy_types.name_of(array)
             kind = _torch_memory.tensor_of(_arrays._packed_storage(array, name).view("uint8").reshape(-1), name, array.shape)
+            kind = kind if self._device is None else kind.to(self._device)
         return kind  # type: ignore[no-any-return]
 
     def _row(self, name: str) -> TensorInfo:
@@ -378,11 +364,13 @@ class TensorFolder(TensorFile[_Kind]):
 
     _most_open = 8
 
-    def __init__(self, path: str, as_torch: bool = False, dequantize: DTypeLike | None = None) -> None:
+    def __init__(
+        self, path: str, as_torch: bool = False, dequantize: DTypeLike | None = None, device: Any = None
+    ) -> None:
         if _remote.is_url(path):
             raise UnsupportedError(f"{path}: URLs are converted and inspected, not opened; copy the folder first")
-        self._path, self._as_torch = path, as_torch
-        self._checkpoint = _checkpoint_info(path)
+        self._path, self._as_torch, self._device = path, as_torch, device
+        self._checkpoint = _inspected.checkpoint_info(path)
         _requests.refuse_distributed(self._checkpoint)
         tensors = self._checkpoint.tensors
         plain = len({row.full_name[: len(row.full_name) - len(row.name)] for row in tensors}) < 2
@@ -418,8 +406,8 @@ class TensorFolder(TensorFile[_Kind]):
             if self._open is None:
                 raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
             if shard not in self._open:
-                core = _core.TensorFile(_shard_path(self._path, shard), "", None, None)
-                names = {_name_in(shard, row["name"]): index for index, row in enumerate(core.summary()["tensors"])}
+                core = _core.TensorFile(_inspected.shard_path(self._path, shard), "", None, None)
+                names = {_inspected.name_in(shard, row["name"]): index for index, row in enumerate(core.summary()["tensors"])}
                 self._open[shard] = core, names
             self._open.move_to_end(shard)
             if len(self._open) > self._most_open:
@@ -451,41 +439,38 @@ class TensorFolder(TensorFile[_Kind]):
         return f"<TensorFolder {cut(repr(self._path))}: {state}{len(self._checkpoint.shards)} shards, {len(self)} tensors>"
 
 
-def _is_torch(framework: str) -> bool:
-    if framework not in ("np", "numpy", "pt", "torch"):
-        raise CastError(f"framework= is 'np' for NumPy or 'pt' for PyTorch, not {framework!r}")
-    return framework in ("pt", "torch")
-
-
 @overload
 def open(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName = "np",
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> TensorFile[npt.NDArray[Any]]: ...
 @overload
 def open(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: TorchName,
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> TensorFile[torch.Tensor]: ...
 @plain_errors
 def open(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName | TorchName = "np",
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> TensorFile[Any]:
     """Opens a file or folder of tensors: a mapping of names to arrays, which are read when asked for.
 
@@ -495,64 +480,76 @@ def open(
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. The array of an npy
             file is named ``""``. A folder of safetensors files, or the index of one, is a :class:`TensorFolder`. A
-            file behind a URL of fsspec, such as ``s3://bucket/x.npz``, is copied to a file without a name.
+            file behind a URL of fsspec, such as ``s3://bucket/x.npz``, is copied to a file without a name. Also the bytes
+            of a file, or a file that Python opened in binary mode, which is read to its end; ``format`` says what they
+            are if their beginning does not.
         from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
         raw: type and shape of a file of raw elements.
         format: where extension and content do not tell.
         framework: ``"np"`` for NumPy arrays, ``"pt"`` for tensors of PyTorch, as of ``safetensors.safe_open``.
         dequantize: the floating-point type to decode quantized weights to, with one rounding at the end. Without it,
             ``file["layer.weight"]`` is a :class:`QuantizedLayer`.
+        device: with ``"pt"``, where each tensor goes when it is read, such as ``"cuda:0"``.
 
     Raises:
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
         UnsupportedError: ``dequantize`` of a model whose method is not decoded.
     """
-    as_torch = _is_torch(framework)
+    as_torch = is_torch(framework)
+    where = device_of(device, as_torch)
+    if not isinstance(path, (str, os.PathLike)):
+        with _remote.content_in_file(path) as here:
+            found = here if dequantize is not None else None
+            return TensorFile(_core.TensorFile(here, format or "", from_, raw), "<content>", as_torch, dequantize, found, where)
     name = _remote.path_of(path)
     if format is None and _core.is_checkpoint(name):
-        return TensorFolder(name, as_torch, dequantize)
+        return TensorFolder(name, as_torch, dequantize, where)
     with _remote.copy_of(name) as here:  # whose memory an open file keeps
         plain = from_ is None and raw is None and format is None
         found = here if plain and (dequantize is not None or here == name) else None
-        return TensorFile(_core.TensorFile(here, format or "", from_, raw), name, as_torch, dequantize, found)
+        return TensorFile(_core.TensorFile(here, format or "", from_, raw), name, as_torch, dequantize, found, where)
 
 
 @overload
 def load(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName = "np",
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> dict[str, npt.NDArray[Any]]: ...
 @overload
 def load(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: TorchName,
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> dict[str, torch.Tensor]: ...
 def load(
-    path: Path,
+    path: Source,
     *,
     from_: SourceTypes = None,
     raw: tuple[DTypeLike, Sequence[int]] | None = None,
     format: FileFormat | None = None,
     framework: NumPyName | TorchName = "np",
     dequantize: DTypeLike | None = None,
+    device: Device = None,
 ) -> dict[str, Any]:
     """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has.
 
     >>> (array,) = tc.load("one.npy").values()
     >>> model.load_state_dict(tc.load("model.safetensors", framework="pt"))
+    >>> tensors = tc.load(response.content)  # the bytes of a file, or an open one
     """
     whole: Any = framework
-    with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize) as file:
+    with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize, device=device) as file:
         return {name: file.get_tensor(name) for name in file}
 
 

@@ -57,6 +57,33 @@ def _again(work: Callable[[], _T]) -> _T:
     raise AssertionError
 
 
+def _as_ours(work: Callable[..., _T]) -> Callable[..., _T]:
+    """Errors of fsspec and of its stores as those of this package."""
+
+    @functools.wraps(work)
+    def checked(*args: Any, **options: Any) -> _T:
+        try:
+            return work(*args, **options)
+        except (CastError, MemoryError):
+            raise
+        except ImportError as error:  # the package of a protocol
+            raise UnsupportedError(f"{_url_among(args)}: {error}") from error
+        except Exception as error:  # each store has errors of its own
+            number = getattr(error, "errno", None) or (errno.ENOENT if isinstance(error, FileNotFoundError) else 0)
+            url = _url_among(args)
+            raise make_error(f"{url}: {error or type(error).__name__}", "io", "", url, "", None, number) from error
+
+    return checked
+
+
+def _url_among(args: tuple[Any, ...]) -> str:
+    for each in args:
+        first = each[0] if isinstance(each, (list, tuple)) and each else each
+        if isinstance(first, str) and is_url(first):
+            return first
+    return "the store"
+
+
 class _Writer:
     """A file that appears under its name on commit. Where a store empties an old file first, it is written beside it."""
 
@@ -116,7 +143,10 @@ class Store:
                 except ImportError:
                     raise UnsupportedError(f"{url}: URLs need fsspec; pip install 'tensorcast[fsspec]'") from None
                 options = {"use_listings_cache": False, "skip_instance_cache": True, **_storage_options.get(protocol, {})}
-                self._systems[protocol] = fsspec.filesystem(protocol, **options)
+                try:
+                    self._systems[protocol] = fsspec.filesystem(protocol, **options)
+                except ValueError as error:
+                    raise UnsupportedError(f"{url}: fsspec has no {protocol}://: {error}") from error
             system = self._systems[protocol]
         return system, system._strip_protocol(url)
 
@@ -128,6 +158,7 @@ class Store:
         stamp = next((info[key] for key in keys if info.get(key)), "")
         return url, int(info["size"]), str(stamp)
 
+    @_as_ours
     def find(self, url: str) -> tuple[str, int, str] | None:
         system, path = self._of(url)
         try:
@@ -136,6 +167,7 @@ class Store:
             return None
         return self._row(url, info) if info["type"] == "file" else None
 
+    @_as_ours
     def list(self, folder: str) -> list[tuple[str, int, str]]:
         system, path = self._of(folder)
         found = _again(lambda: system.find(path, detail=True))
@@ -146,10 +178,12 @@ class Store:
             if name.startswith(prefix) and info["type"] == "file"
         ]
 
+    @_as_ours
     def is_folder(self, url: str) -> bool:
         system, path = self._of(url)
         return bool(_again(lambda: system.isdir(path)))
 
+    @_as_ours
     def read(self, url: str, offset: int, out: memoryview) -> None:
         system, path = self._of(url)
 
@@ -163,9 +197,11 @@ class Store:
 
         _again(read)
 
+    @_as_ours
     def create(self, url: str) -> _Writer:
         return _Writer(*self._of(url))
 
+    @_as_ours
     def download(self, url: str, path: str) -> None:
         if (found := self.find(url)) is None:
             raise make_error(f"{url}: there is no such file", "io", "", url, "", None, errno.ENOENT)
@@ -178,6 +214,7 @@ class Store:
         if self.find(url) != found:
             raise make_error(f"{url}: the file was written again while it was read", "io", "", url, "", None, 0)
 
+    @_as_ours
     def upload(self, path: str, url: str) -> None:
         writer = self.create(url)
         try:
@@ -189,6 +226,7 @@ class Store:
             raise
         writer.commit()
 
+    @_as_ours
     def move(self, source: str, target: str) -> None:
         system, path = self._of(source)
         to = self._of(target)[1]
@@ -203,6 +241,7 @@ class Store:
         _again(copy)
         _again(remove)
 
+    @_as_ours
     def remove(self, urls: Sequence[str]) -> None:
         system = self._of(urls[0])[0]
         paths = [self._of(url)[1] for url in urls]
@@ -252,6 +291,24 @@ def copy_of(path: str) -> Iterator[str]:
         copy = os.path.join(folder, os.path.basename(path))
         Store().download(path, copy)
         with named({copy: path}):
+            yield copy
+
+
+@contextlib.contextmanager
+def content_in_file(given: Any) -> Iterator[str]:
+    """The path of a file with the bytes of an object, or with what an open file has left; it is removed afterwards."""
+    content = given.read() if hasattr(given, "read") else given
+    if isinstance(content, str):
+        raise TypeError("the file is open as text; open it in binary mode, as by open(path, 'rb')")
+    try:
+        content = memoryview(content)
+    except TypeError:
+        raise TypeError(f"a file of tensors is a path, its bytes or a file open in binary mode, not {given!r}") from None
+    with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
+        copy = os.path.join(folder, "content")
+        with open(copy, "wb") as file:
+            file.write(content)
+        with named({copy: "<content>"}):
             yield copy
 
 

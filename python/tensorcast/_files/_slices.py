@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from .._cast import _tensors
+from ._safe_open import DTYPE_NAMES
 
 if TYPE_CHECKING:
     from ._files import TensorFile
@@ -48,8 +49,8 @@ class TensorSlice(Generic[_Kind]):
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """The name of the type; safetensors has names of its own."""
-        return self._dtype
+        """The name of the type as safetensors has it, such as ``"BF16"``; ours where it has none."""
+        return DTYPE_NAMES.get(self._dtype, self._dtype)
 
     def __len__(self) -> int:
         if not self._shape:

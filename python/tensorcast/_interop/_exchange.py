@@ -29,6 +29,16 @@ def is_jax(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
+def is_narrow_jax(x: Any) -> bool:
+    """Whether it is an array of JAX of a type under 8 bits, which JAX does not lend by DLPack."""
+    if not is_jax(x):
+        return False
+    try:
+        return _numpy_types.is_packable(_core.dtype_name(x.dtype))
+    except (TypeError, CastError):
+        return False
+
+
 def _check_jax_holds(name: str) -> None:
     """JAX makes 64-bit types 32 bits wide unless told otherwise, which would cut values off after the cast."""
     jax = sys.modules.get("jax")
@@ -64,6 +74,11 @@ def cast_tensor(
         _check_jax_holds(name)
     if out is not None:
         raise TypeError(f"out= is for NumPy arrays and torch tensors, not for {type(x).__name__}")
+    if is_narrow_jax(x):
+        if not copy and name == _core.dtype_name(x.dtype) and _arrays.scale_is_one(scale) and not report:
+            return x
+        done = _arrays.cast(np.asarray(x), name, order=order, report=report, **{**options, "scale": scale})
+        return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
     codes, from_name, shape = _core.from_dlpack(capsule_of(x))
     if not copy and name == from_name and _arrays.scale_is_one(scale) and not report:
         return x
@@ -117,7 +132,14 @@ def as_in_library_of(x: Any, result: npt.NDArray[Any]) -> Any:
     """Returns the result as an array of x's library, if that library supports it and has the type."""
     if not hasattr(x, "__array_namespace__") or result.dtype.kind in "OUT":
         return result
-    return x.__array_namespace__().from_dlpack(DLPackArray(result))
+    name = _numpy_types.NAME_OF_TYPE.get(result.dtype, "")
+    library = type(x).__module__.partition(".")[0].removesuffix("lib")
+    try:
+        if is_jax(x) and name and _numpy_types.is_packable(name):
+            return x.__array_namespace__().asarray(result)
+        return x.__array_namespace__().from_dlpack(DLPackArray(result))
+    except (BufferError, TypeError, RuntimeError) as error:  # JAX's is a RuntimeError
+        raise CastError(f"{library} takes no array of {name or result.dtype}; pass numpy.asarray(x) for a NumPy result") from error
 
 
 class DLPackArray:
@@ -201,6 +223,8 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
         raise TypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     if device not in ("cpu", None):
         raise CastError(f"device must be 'cpu' or None, not {device!r}")
+    if is_narrow_jax(x) and copy is not False:
+        return np.array(x)
     on_host = int(x.__dlpack_device__()[0]) in _CPU_DEVICES
     codes, name, shape = _core.from_dlpack(capsule_of(x, _CPU if device == "cpu" and not on_host else None))
     if _core.dtype_name(codes.dtype) == name:

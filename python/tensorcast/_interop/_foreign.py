@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of libraries that have neither DLPack nor buffers: Series, tensors of OpenVINO, TensorProtos of ONNX."""
+"""Arrays of libraries that have no DLPack or buffers for all of theirs: Series, pyarrow, tensors of OpenVINO, TensorProtos."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def is_foreign(x: Any) -> bool:
     return (
         (kind in ("Series", "Index", "RangeIndex") and library in ("pandas", "polars"))
         or (kind == "Tensor" and library == "openvino")
+        or (kind.endswith("Array") and library == "pyarrow")
         or (kind == "TensorProto" and hasattr(x, "SerializeToString"))
     )
 
@@ -35,11 +36,27 @@ def array_of(x: Any) -> npt.NDArray[Any]:
         return _of_proto(x)
     if _library(x) == "openvino":
         return _of_openvino(x)
+    if _library(x) == "pyarrow":
+        return _of_pyarrow(x)
     if _library(x) == "polars" and x.null_count():
         raise TypeError(f"the Series has {x.null_count()} missing values; pass x.fill_null(value)")
     array: npt.NDArray[Any] = x.to_numpy()
-    if _library(x) == "pandas" and getattr(x.dtype, "kind", "O") != "f" and x.isna().any():
+    # NumPy's own floats have NaN, which is a number here; those of pandas' Float32 and the like are missing.
+    is_missing = _library(x) == "pandas" and not (isinstance(x.dtype, np.dtype) and x.dtype.kind == "f")
+    if is_missing and x.isna().any():
         raise TypeError(f"the {type(x).__name__} has {int(x.isna().sum())} missing values; pass x.fillna(value)")
+    return array
+
+
+def _of_pyarrow(x: Any) -> npt.NDArray[Any]:
+    kind = type(x).__name__
+    if x.null_count:
+        raise TypeError(f"the {kind} has {x.null_count} missing values; pass x.fill_null(value)")
+    if getattr(x.type, "num_fields", 0):
+        raise TypeError(f"a pyarrow {kind} of {x.type} is not an array of numbers; pass numpy.stack(x.to_numpy(zero_copy_only=False)) "
+                        "for rows of one length, or x.flatten()")  # fmt: skip
+    # Bools have a bit each, and chunks are apart: only these are copied.
+    array: npt.NDArray[Any] = x.to_numpy() if kind == "ChunkedArray" else x.to_numpy(zero_copy_only=False)
     return array
 
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
 import onnxscript  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore[reportMissingImports]
 from torch.onnx._internal.exporter._torchlib._torchlib_registry import onnx_impl
 
+from .. import _core
 from .._errors import CastError
 from ._torch_operator import _NO_SCALE, OPERATOR, OPTIONS, SCALED, onnx_attributes
 
@@ -17,6 +19,12 @@ def cast(x: Any, to: str, **options: Any) -> Any:
     """The node of the operator."""
     attributes = onnx_attributes(to, **options)
     opsets: Any = onnxscript.onnx_opset
+    since = next(int(row["since_opset"]) for row in _core.dtypes() if row["name"] == to)
+    needed = max(since, 24 if "round_mode" in attributes else 19 if "saturate" in attributes else 13)
+    evaluator: Any = importlib.import_module("onnxscript.evaluator")
+    exported = getattr(getattr(evaluator.default(), "opset", None), "version", None)
+    if exported is not None and exported < needed:
+        raise CastError(f"Cast to {to} needs opset {needed}, and this export has {exported}: pass opset_version={needed}")
     version = opsets.opset24 if "round_mode" in attributes else opsets.opset19 if "saturate" in attributes else opsets.opset18
     return version.Cast(x, **attributes)
 

@@ -91,7 +91,7 @@ class Comparison {
   struct Expected {
     std::unique_ptr<formats::Reader> reader;
     std::unordered_map<std::string, std::size_t> by_name;  // in the output
-    std::size_t first_decoded = SIZE_MAX;
+    std::optional<std::size_t> first_decoded;
   };
 
   // Says so if a weight has another scheme than in the source, which is then the reason for whatever does not fit.
@@ -131,7 +131,7 @@ class Comparison {
     auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
       const std::string& name = encoded.tensors()[i].name;
-      if (layers.layer_of[i] == SIZE_MAX && written_.writes(name)) expected.by_name.emplace(name, i);
+      if (!layers.layer_of[i] && written_.writes(name)) expected.by_name.emplace(name, i);
     }
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
@@ -166,7 +166,7 @@ class Comparison {
     expected.first_decoded = encoded.tensors().size();
     expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
     for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
-      if (i < layers.layer_of.size() && layers.layer_of[i] != SIZE_MAX) continue;  // its weight is written
+      if (i < layers.layer_of.size() && layers.layer_of[i]) continue;  // its weight is written
       const std::string& name = expected.reader->tensors()[i].name;
       if (!written_.writes(name)) continue;
       expected.by_name.emplace(TRY(written_.new_name(name)), i);
@@ -202,15 +202,14 @@ class Comparison {
       if (of.foreign_dtype != tensor.foreign_dtype) {
         return differs("the source's tensor has another type", tensor.name);
       }
-      const bool decoded = found->second >= expected.first_decoded;
+      const bool decoded = expected.first_decoded && found->second >= *expected.first_decoded;
       const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
       plan.layout.push_back(plan.tensors.size());
-      plan.tensors.push_back({.target = tensor,
-                              .source = found->second,
-                              .from = of.dtype,
-                              .bytes_in = of.bytes,
-                              .converts = of.dtype != tensor.dtype || scaled || decoded,
-                              .scale = request_.options.scale});
+      file_conversion::PlannedTensor& planned = plan.tensors.emplace_back();
+      planned = {.target = tensor, .source = found->second, .from = of.dtype, .bytes_in = of.bytes};
+      if (of.dtype != tensor.dtype || scaled || decoded) {
+        planned.fate = file_conversion::Converted{.scale = request_.options.scale};
+      }
       expected.by_name.erase(found);
     }
     if (!expected.by_name.empty()) return differs("the tensor is missing", expected.by_name.begin()->first);

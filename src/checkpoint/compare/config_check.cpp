@@ -113,7 +113,7 @@ void add_unlisted(const Description& description, const ListingMethod& method, c
   if (excluded.key().empty() && !any_list) return;
   const Targets targets(description);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (found.layer_of[i] != SIZE_MAX || !is_linear(tensors[i])) continue;
+    if (found.layer_of[i] || !is_linear(tensors[i])) continue;
     const std::string module = quantized::module_of(tensors[i].name);
     if (!targets.has(module) || excluded.may_have(module) || (method.skips_head && is_head(module))) continue;
     const std::string list = excluded.key().empty() ? std::string(method.list) : excluded.key();

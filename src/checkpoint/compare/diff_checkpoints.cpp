@@ -133,11 +133,11 @@ void choose_layers(TensorSet& set, const TensorSet& other) {
   for (std::size_t i = 0; i < set.layers.size(); ++i) {
     const quantized::Layer& layer = set.layers[i];
     const auto same = layers.find(set.names[count + i]);
-    const std::size_t scales = layer.find(quantized::PartRole::scales);
-    const bool inside = scales == SIZE_MAX;
+    const std::optional<std::size_t> scales = layer.find(quantized::PartRole::scales);
+    const bool inside = !scales;
     const bool respelled = same != layers.end() && (same->second->spelling != layer.spelling ||
                                                     (inside && same->second->scheme != layer.scheme));
-    const bool scaled = inside ? same != layers.end() : there.contains(set.names[scales]);
+    const bool scaled = inside ? same != layers.end() : there.contains(set.names[*scales]);
     if (!respelled && (scaled || !there.contains(set.names[count + i]))) {
       set.written[count + i] = false;
       continue;
@@ -251,28 +251,31 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   };
 
   DiffOutcome outcome;
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b if it is there
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < a.names.size(); ++i) {
     const TensorInfo& info = a.reader->tensors()[i];
     const auto found = a.written[i] ? in_b.find(a.names[i]) : in_b.end();
     const bool wanted = a.written[i] && chosen(a.names[i]);
-    const std::size_t other = found == in_b.end() ? SIZE_MAX : found->second;
-    if (found != in_b.end()) in_b.erase(found);
+    std::optional<std::size_t> other;
+    if (found != in_b.end()) {
+      other = found->second;
+      in_b.erase(found);
+    }
     if (!wanted) continue;
     TensorDifference& tensor = outcome.tensors.emplace_back();
     tensor.name = a.names[i];
     tensor.from = info.dtype;
     tensor.from_shape = info.shape;
-    tensor.in_b = other != SIZE_MAX;
-    pairs.emplace_back(i, other);
-    if (!tensor.in_b) continue;
-    tensor.to = b.reader->tensors()[other].dtype;
-    tensor.to_shape = b.reader->tensors()[other].shape;
-    const TensorInfo& compared = b.reader->tensors()[other];
+    tensor.in_b = other.has_value();
+    pairs.emplace_back(i, other.value_or(0));
+    if (!other) continue;
+    const TensorInfo& compared = b.reader->tensors()[*other];
+    tensor.to = compared.dtype;
+    tensor.to_shape = compared.shape;
     tensor.equal =
         info.dtype == compared.dtype && info.foreign_dtype == compared.foreign_dtype && info.shape == compared.shape;
-    bytes += info.bytes + b.reader->tensors()[other].bytes;
+    bytes += info.bytes + compared.bytes;
   }
   const std::size_t common = outcome.tensors.size();
   for (std::size_t i = 0; i < b.names.size(); ++i) {

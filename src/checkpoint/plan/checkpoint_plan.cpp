@@ -130,6 +130,7 @@ class Planning {
       pieces.push_back(piece_of(std::move(tensor), table, places));
     });
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
+    for (std::string& warning : planner_.take_warnings()) plan_.warnings.push_back(std::move(warning));
     TRY(note_names(model, layers, renamed, reader));
     TRY(check_layers(model, layers, beside));
     if (respelling->any()) note_respelling(model, *std::move(respelling));
@@ -140,9 +141,10 @@ class Planning {
   static Piece piece_of(file_conversion::PlannedTensor tensor, LayerTableMaker& table,
                         std::span<const std::pair<std::size_t, std::uint64_t>> places) {
     Piece piece{.item = {}, .bytes = tensor.target.bytes};
-    if (tensor.decodes() || tensor.written != SIZE_MAX) {
+    if (tensor.decodes() || tensor.rewritten() != nullptr) {
       piece.input = table.input_of(tensor);
-      piece.item = LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.written}};
+      piece.item =
+          LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.rewritten()->place}};
       return piece;
     }
     const auto [input, begin] = places[tensor.source];
@@ -177,8 +179,10 @@ class Planning {
     if (tensor.decodes()) {
       folder.decoded.push_back(quantized::module_of(tensor.target.name));
     } else {
-      folder.stays = folder.stays || tensor.layer != SIZE_MAX;
-      if (tensor.quantized && tensor.layer == SIZE_MAX) beside.push_back(tensor.name());
+      const auto* copied = std::get_if<file_conversion::Copied>(&tensor.fate);
+      const bool in_layer = tensor.rewritten() != nullptr || (copied != nullptr && copied->layer);
+      folder.stays = folder.stays || in_layer;
+      if (tensor.quantized && !in_layer) beside.push_back(tensor.name());
     }
   }
 
@@ -205,7 +209,7 @@ class Planning {
     ClaimedFolder& folder = claimed_[model.folder];
     folder.claim = claim;
     folder.found = folder.found || tensor.quantized;
-    folder.converts = folder.converts || tensor.converts;
+    folder.converts = folder.converts || tensor.casts();
   }
 
   // Quantized tensors that are not recognized could not be left alone.
@@ -235,11 +239,11 @@ class Planning {
   void note_types(const SourceModel& model, const file_conversion::PlannedTensor& tensor) {
     const formats::TensorInfo& target = tensor.target;
     if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) return;
-    if (tensor.quantized && !tensor.converts) return;
+    if (tensor.quantized && !tensor.casts()) return;
     FolderTypes& types = types_[model.folder];
     types.bytes[target.dtype] += target.bytes;
-    types.converts = types.converts || tensor.converts;
-    types.uses_to = types.uses_to || (tensor.converts && target.dtype == request_.to);
+    types.converts = types.converts || tensor.casts();
+    types.uses_to = types.uses_to || (tensor.casts() && target.dtype == request_.to);
   }
 
   Result<void> add_shards(const SourceModel& model, Pieces pieces) {
@@ -503,9 +507,9 @@ Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, Planne
   TRY(for_each_tensor(table, shard.items, [&](ShardTensor tensor) {
     file_conversion::PlannedTensor& planned = tensor.planned;
     shard.bytes_in += planned.bytes_in;
-    shard.source_bytes += planned.weight == nullptr ? planned.bytes_in : planned.weight->bytes;
+    shard.source_bytes += planned.new_weight() == nullptr ? planned.bytes_in : planned.new_weight()->bytes;
     shard.tensor_bytes += planned.target.bytes;
-    shard.is_scaled = shard.is_scaled || planned.scale != 1.0;
+    shard.is_scaled = shard.is_scaled || planned.scale() != 1.0;
     targets.push_back(std::move(planned.target));
   }));
   shard.tensors = targets.size();

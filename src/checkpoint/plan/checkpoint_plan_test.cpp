@@ -71,8 +71,8 @@ TEST(CheckpointPlan, ItsTextIsReadAsItWasWritten) {
   const file_conversion::PlannedTensor scaled = read->tensors_of(read->shards.at(1)).at(0).planned;
   EXPECT_EQ(scaled.reason.why, TypeReason::rule);
   EXPECT_EQ(scaled.reason.number, 1u);
-  EXPECT_EQ(scaled.scale, 2.0);
-  EXPECT_TRUE(scaled.converts);
+  EXPECT_EQ(scaled.scale(), 2.0);
+  EXPECT_TRUE(scaled.casts());
   EXPECT_EQ(read->tensors_of(read->shards[0])[0].planned.name(), "a");
   const std::pair<std::string, std::string> damages[] = {{"\"why\":\"rule\"", "\"why\":\"--to\""},
                                                          {"\"begin\":", "\"begin\":9"},

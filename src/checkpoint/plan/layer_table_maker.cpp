@@ -12,12 +12,13 @@ using file_conversion::PlannedTensor;
 using quantized::RespelledLayer;
 
 std::size_t LayerTableMaker::row_of(const PlannedTensor& planned) {
-  return planned.decodes() ? row_of_decoded(planned) : row_of_rewritten(planned.layer);
+  return planned.decodes() ? row_of_decoded(planned) : row_of_rewritten(planned.rewritten()->layer);
 }
 
 std::size_t LayerTableMaker::input_of(const PlannedTensor& planned) const {
   if (planned.decodes()) return places_[planned.source].first;
-  return places_[respelling_.layers[planned.layer].sources[planned.written]].first;
+  const file_conversion::Rewritten& fate = *planned.rewritten();
+  return places_[respelling_.layers[fate.layer].sources[fate.place]].first;
 }
 
 PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule) const {
@@ -50,11 +51,13 @@ std::size_t LayerTableMaker::index_of(const LayerRule& rule) {
 }
 
 std::size_t LayerTableMaker::row_of_decoded(const PlannedTensor& planned) {
-  const quantized::Layer& layer = found_.layers[planned.layer];
+  const quantized::Layer& layer = found_.layers[planned.decoded()->layer];
   LayerRule rule;
   PlannedLayer row = this->row(layer, rule);
-  rule.fate = DecodingRule{
-      .scheme = planned.scheme, .to = planned.target.dtype, .scale = planned.scale, .reason = planned.reason};
+  rule.fate = DecodingRule{.scheme = planned.decoded()->scheme,
+                           .to = planned.target.dtype,
+                           .scale = planned.scale(),
+                           .reason = planned.reason};
   if (layer.nested_offset != 0.0F || !planned.source_name.empty()) {
     auto rest = std::make_shared<PlannedLayer::Rest>();
     if (!planned.source_name.empty()) rest->new_name = planned.target.name;

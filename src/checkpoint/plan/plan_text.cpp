@@ -61,8 +61,8 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
   } else {
     json["type"] = planned.target.foreign_dtype;
   }
-  if (!planned.converts) json["copy"] = true;
-  if (planned.converts && planned.scale != settings.options.scale) json["scale"] = planned.scale;
+  if (!planned.casts()) json["copy"] = true;
+  if (planned.casts() && planned.scale() != settings.options.scale) json["scale"] = planned.scale();
   json["why"] = file_conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
@@ -209,9 +209,11 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
             "the size of a tensor does not fit its shape");
     target.bytes = storage_bytes(target.dtype, target.count);
     require(target.bytes != SIZE_MAX, "a shape is too large");
-    planned.scale = json.value("scale", plan.settings.options.scale);
-    require(std::isfinite(planned.scale), "a scale is not finite");
-    planned.converts = planned.from != target.dtype || planned.scale != 1.0;
+    const double scale = json.value("scale", plan.settings.options.scale);
+    require(std::isfinite(scale), "a scale is not finite");
+    // With a scale, a tensor that keeps its type may be copied or converted.
+    const bool changes = planned.from != target.dtype || (scale != 1.0 && !json.contains("copy"));
+    if (changes) planned.fate = file_conversion::Converted{.scale = scale};
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
   const PlannedInput& input = plan.inputs[tensor.input];
@@ -221,9 +223,6 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   planned.reason = {*why, json.contains("number") ? number(json.at("number")) : 0U, json.value("detail", "")};
   planned.left = json.value("left", false);
   planned.source_name = json.value("source_name", "");
-  // With a scale, a tensor that keeps its type may be copied or converted.
-  if (planned.converts && planned.from == target.dtype && json.contains("copy")) planned.converts = false;
-  if (!planned.converts) planned.scale = 1.0;
   return tensor;
 }
 

@@ -63,11 +63,9 @@ Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::ui
   if (target.bytes == SIZE_MAX) return does_not_fit("a shape is too large");
   planned.from = DType::float32;
   planned.bytes_in = bytes;
-  planned.converts = true;
-  planned.scale = rule.scale;
+  planned.fate = file_conversion::Decoded{.scheme = rule.scheme, .scale = rule.scale};
   planned.reason = rule.reason;
   planned.quantized = true;
-  planned.scheme = rule.scheme;
   return {};
 }
 
@@ -90,7 +88,7 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   const Shape shape(quantized::shape_to_quantize(source.layer));
   quantizing.importance = {};  // which changes no layout
   const Result<block::Quantizer> quantizer = quantized::quantizer_of(quantizing, shape);
-  if (!quantizer || !quantized::can_turn(rule.rotation, quantizing, shape)) {
+  if (!quantizer || !quantized::can_rotate(rule.rotation, quantizing, shape)) {
     return does_not_fit("a weight has no such scheme");
   }
   layer.passes = quantizer->needs_maximum() ? 2 : 1;
@@ -183,7 +181,8 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
     const std::string from =
         rewriting == nullptr ? source.parts.front().info.name : rewriting->sources[i].in(layer.name);
-    tensors.push_back({.planned = file_conversion::planned_written(becomes, written, i, from, words, source.bytes()),
+    tensors.push_back({.planned = file_conversion::planned_written(becomes, written, {.layer = row, .place = i}, from,
+                                                                   words, source.bytes()),
                        .input = codes.input,
                        .begin = codes.begin,
                        .row = row});

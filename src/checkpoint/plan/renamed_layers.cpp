@@ -23,7 +23,7 @@ class RenamedTensors final : public formats::Reader {
  public:
   RenamedTensors(formats::Reader& inner, std::span<const PlannedTensor> planned) : inner_(inner) {
     for (const PlannedTensor& tensor : planned) {
-      if (tensor.decodes() || tensor.written != SIZE_MAX) continue;
+      if (tensor.decodes() || tensor.rewritten() != nullptr) continue;
       formats::TensorInfo info = inner.tensors()[tensor.source];
       info.name = tensor.target.name;
       tensors_.push_back(std::move(info));
@@ -36,9 +36,9 @@ class RenamedTensors final : public formats::Reader {
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     return inner_.read(places_[index], offset, out);
   }
-  // The places of the other reader's tensors; SIZE_MAX: it is not written.
-  [[nodiscard]] std::vector<std::size_t> places() const {
-    std::vector<std::size_t> found(inner_.tensors().size(), SIZE_MAX);
+  // The places of the other reader's tensors that are written.
+  [[nodiscard]] std::vector<std::optional<std::size_t>> places() const {
+    std::vector<std::optional<std::size_t>> found(inner_.tensors().size());
     for (std::size_t i = 0; i < places_.size(); ++i) found[places_[i]] = i;
     return found;
   }
@@ -69,7 +69,7 @@ Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& 
                                                   std::span<const quantized::ConfigText> texts,
                                                   formats::Reader& reader) {
   const auto stays = [&](const PlannedTensor& tensor) {
-    return !tensor.decodes() && tensor.written == SIZE_MAX && layers.layer_of[tensor.source] != SIZE_MAX;
+    return !tensor.decodes() && tensor.rewritten() == nullptr && layers.layer_of[tensor.source];
   };
   if (layers.any() && std::ranges::none_of(planned, stays)) {
     return file_conversion::NewEntries();  // the configurations go
@@ -84,13 +84,13 @@ Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& 
   }
   RenamedTensors tensors(reader, planned);
   const quantized::FoundLayers found = quantized::find_layers(tensors.tensors(), now, quantized::read_with(tensors));
-  const std::vector<std::size_t> places = tensors.places();
+  const std::vector<std::optional<std::size_t>> places = tensors.places();
   for (const quantized::Layer& layer : layers.layers) {
-    const auto is_written = [&](const quantized::Part& part) { return places[part.tensor] != SIZE_MAX; };
+    const auto is_written = [&](const quantized::Part& part) { return places[part.tensor].has_value(); };
     const bool is_read = layer.is_quantized() && layer.problem.empty();
     if (!is_read || !std::ranges::all_of(layer.parts, is_written)) continue;
-    const std::size_t index = found.layer_of[places[layer.codes()]];
-    const quantized::Layer* const other = index == SIZE_MAX ? nullptr : &found.layers[index];
+    const std::optional<std::size_t> index = found.layer_of[*places[layer.codes()]];
+    const quantized::Layer* const other = index ? &found.layers[*index] : nullptr;
     if (other != nullptr && same_numbers(layer, *other) && lists(layers, layer) == lists(found, *other)) continue;
     const bool is_torn = other == nullptr || !other->problem.empty();
     std::string message = is_torn ? std::string("under their new names, its codes and scales are no weight any more")

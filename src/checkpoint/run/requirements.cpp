@@ -46,14 +46,14 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   io::Sha256 hash;
   const std::uint64_t hashed = std::min(bytes, sample_bytes / 4);
   costs.hash = seconds_of([&] { hash.update(data.span().first(hashed)); }) / static_cast<double>(hashed);
-  if (!tensor.planned.converts) return costs;
+  if (!tensor.planned.casts()) return costs;
   const DType from = tensor.planned.from;
   const DType to = tensor.planned.target.dtype;
   const auto count = static_cast<std::size_t>(bytes * 8 / static_cast<std::uint64_t>(bit_width(from)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   const file_conversion::AlignedBuffer converted(storage_bytes(to, count));
   CastOptions options = plan.settings.options;
-  options.scale = tensor.planned.scale;
+  options.scale = tensor.planned.scale();
   CastReport report;
   const bool measured = plan.settings.report || plan.settings.on_loss != OnLoss::ignore;
   const double seconds = seconds_of([&] {
@@ -79,10 +79,11 @@ Requirements measure_requirements(const CheckpointPlan& plan, const std::string&
     bytes_in += shard.bytes_in;
     for (const ShardTensor& tensor : plan.tensors_of(shard)) {
       ++tensors;
-      if (const auto& weight = tensor.planned.weight; weight && weight->passes > 1) bytes_in += weight->bytes;
-      scaled = scaled || tensor.planned.scale != 1.0;
+      if (const auto* weight = tensor.planned.new_weight(); weight != nullptr && weight->passes > 1)
+        bytes_in += weight->bytes;
+      scaled = scaled || tensor.planned.scale() != 1.0;
       names += tensor.planned.target.name.size() + tensor.planned.reason.detail.size();
-      const auto size = [](const ShardTensor& t) { return std::pair(t.planned.converts, t.planned.bytes_in); };
+      const auto size = [](const ShardTensor& t) { return std::pair(t.planned.casts(), t.planned.bytes_in); };
       if (!largest || size(tensor) > size(*largest)) largest = tensor;
     }
   }

@@ -134,7 +134,7 @@ class ShardRun {
     if (file_conversion::measures_losses(run_)) respelled_->measure_losses();
     for (ShardTensor& tensor : shard_tensors_) {
       if (!tensor.row || tensor.planned.decodes()) continue;
-      tensor.planned.source = respelled_->add(tensor.planned.target, *tensor.row, tensor.planned.written);
+      tensor.planned.source = respelled_->add(tensor.planned.target, *tensor.row, tensor.planned.rewritten()->place);
     }
     return {};
   }

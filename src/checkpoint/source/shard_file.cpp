@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -77,6 +78,7 @@ class SafetensorsView final : public StoredFile {
 
  private:
   Result<void> check(const formats::TensorInfo& tensor) const {
+    if (tensor.problem) return in_file(path_, of_tensor(tensor.name, *tensor.problem));
     const bool held = tensor.dtype == DType::undefined
                           ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
                           : formats::safetensors_format.can_hold(tensor.dtype);
@@ -164,7 +166,8 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
   const std::string last = last_component(name);
   if (!is_torch_name(name) && last != distributed_metadata) {
     shard.source = TRY(open_source(folder, name));
-    return shard;
+    const bool is_torch = TRY(is_torch_archive(*shard.source));
+    if (!is_torch) return shard;
   }
   const std::string path = folder + "/" + name;
   Result<OpenedReader> opened = open_reader(folder, name, check_all);
@@ -180,6 +183,14 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
 }
 
 }  // namespace
+
+Result<bool> is_torch_archive(const StoredFile& file) {
+  constexpr std::string_view zip = "PK\x03\x04";
+  std::array<char, zip.size()> head{};
+  if (file.size() < head.size()) return false;
+  TRY(file.read(0, std::as_writable_bytes(std::span(head))));
+  return std::string_view(head.data(), head.size()) == zip;
+}
 
 Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name) {
   return open_any(folder, name, true);

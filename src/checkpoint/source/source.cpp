@@ -46,7 +46,7 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
   Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
   if (!source) return std::move(source).error();
   TRY(check_kind(**source, name));
-  if (!is_safetensors(name)) {
+  if (!is_safetensors(name) || TRY(is_torch_archive(**source))) {
     ShardFile shard = TRY(open_shard_file(folder, name));
     source = std::move(shard.source);
     warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
@@ -113,6 +113,10 @@ class Reading {
   // Reads one model and the files beside it.
   Result<SourceCheckpoint> read_index(const std::string& name) {
     TRY(add_index(name));
+    if (checkpoint_.shards.empty()) {
+      return in_file(checkpoint_.folder + "/" + name,
+                     parse_error("the index names no tensors: its weight_map is empty"));
+    }
     std::vector<ListedFile> files = TRY(list());
     checkpoint_.empty_folders.clear();
     // Another model's files, and folders, are not this model's.

@@ -84,7 +84,7 @@ quantized::FoundLayers layers_of(const Claims& claims, const SourceModel& model,
 void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::TensorInfo> tensors,
                   const std::function<bool(const std::string& name)>& is_there) {
   std::vector<quantized::Layer> decoded;
-  std::ranges::fill(layers.layer_of, SIZE_MAX);
+  std::ranges::fill(layers.layer_of, std::nullopt);
   for (quantized::Layer& layer : layers.layers) {
     const auto scales = std::ranges::find(layer.parts, quantized::PartRole::scales, &quantized::Part::role);
     const bool inside = layer.coding.packing == quantized::Packing::gguf;  // its scales are

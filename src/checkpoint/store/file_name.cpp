@@ -111,6 +111,8 @@ std::string shard_name(std::string_view stem, std::size_t number, std::size_t co
 }
 
 std::string index_name(std::string_view stem) {
+  // Of shards such as "model.safetensors-00001-of-00002.safetensors", whose loaders look for that of "model".
+  static_cast<void>(take_suffix(stem, ".safetensors"));
   const std::size_t dot = stem.rfind('.');
   if (dot == std::string_view::npos || dot == 0) return fmt::format("{}{}{}", stem, index_middle, json_extension);
   return fmt::format("{}{}{}{}", stem.substr(0, dot), index_middle, stem.substr(dot), json_extension);

@@ -98,15 +98,13 @@ Result<void> check_count(const Format& output, std::size_t tensors, bool extract
 }
 
 Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
-  PlannedTensor planned{
-      .target = source,
-      .from = source.dtype,
-      .bytes_in = source.bytes,
-      .converts = decision.to != DType::undefined && (decision.to != source.dtype || decision.scale != 1.0),
-      .reason = std::move(decision.reason),
-      .left = decision.left};
-  if (!planned.converts) return planned;
-  planned.scale = decision.scale;
+  PlannedTensor planned{.target = source,
+                        .from = source.dtype,
+                        .bytes_in = source.bytes,
+                        .reason = std::move(decision.reason),
+                        .left = decision.left};
+  if (decision.to == DType::undefined || (decision.to == source.dtype && decision.scale == 1.0)) return planned;
+  planned.fate = Converted{.scale = decision.scale};
   planned.target.dtype = decision.to;
   planned.target.bytes = decision.to == DType::string ? 0 : storage_bytes(decision.to, source.count);
   if (planned.target.bytes == std::numeric_limits<std::size_t>::max()) {
@@ -150,6 +148,7 @@ class TensorPlanner::Implementation {
                          const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
                          const std::function<void(PlannedTensor)>& add) {
     names_.clear();
+    is_alone_ = tensors.size() == 1;
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
     }
@@ -162,22 +161,23 @@ class TensorPlanner::Implementation {
       for (PlannedTensor& planned : plan) add(std::move(planned));
       plan.clear();
       if (index == tensors.size()) break;
-      const std::size_t layer = layers.any() ? layers.layer_of[index] : SIZE_MAX;
+      const std::optional<std::size_t> layer = layers.any() ? layers.layer_of[index] : std::nullopt;
       // Layers that do not change are as if nothing was respelled.
-      if (layer != SIZE_MAX && respelling.any() && respelling.layers[layer].changes()) {
-        if (!written_.writes(layers.layers[layer].name)) continue;
-        TRY(plan_respelled(tensors, index, layers.layers[layer], layer, respelling, output_, plan));
+      if (layer && respelling.any() && respelling.layers[*layer].changes()) {
+        if (!written_.writes(layers.layers[*layer].name)) continue;
+        TRY(plan_respelled(tensors, index, layers.layers[*layer], *layer, respelling, output_, plan));
         continue;
       }
       if (const Decision* of_layer = decisions.of_layer(layer)) {
-        if (of_layer->quantizes()) return not_quantized(layers.layers[layer].name);
-        TRY(plan_layer(tensors, index, layers.layers[layer], layer, *of_layer, plan));
+        if (of_layer->quantizes()) return not_quantized(layers.layers[*layer].name);
+        TRY(plan_layer(tensors, index, layers.layers[*layer], *layer, *of_layer, plan));
         continue;
       }
       if (!written_.writes(tensors[index].name)) continue;
       Decision decision = TRY(std::move(*decisions.tensors[index]));
       if (decision.quantizes()) return not_quantized(tensors[index].name);
       if (extracting_ && !decision.included) continue;
+      if (!decision.included && leaves_out(tensors[index])) continue;
       PlannedTensor planned = TRY(plan_one(tensors[index], std::move(decision)));
       planned.source = index;
       planned.quantized = quantized[index].role != QuantizedRole::none;
@@ -214,6 +214,8 @@ class TensorPlanner::Implementation {
     return written_.check_all_matched();
   }
 
+  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
+
   Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) {
     return written_.metadata_of(metadata, names_);
   }
@@ -227,8 +229,8 @@ class TensorPlanner::Implementation {
     std::vector<std::optional<Result<Decision>>> tensors;  // an error matters if the tensor is written
 
     // Null: there is none.
-    [[nodiscard]] const Decision* of_layer(std::size_t layer) const {
-      return layer < layers.size() && layers[layer] ? &*layers[layer] : nullptr;
+    [[nodiscard]] const Decision* of_layer(std::optional<std::size_t> layer) const {
+      return layer && *layer < layers.size() && layers[*layer] ? &*layers[*layer] : nullptr;
     }
   };
 
@@ -248,7 +250,8 @@ class TensorPlanner::Implementation {
   // Loaders of gpt-oss take MXFP4 for its experts alone.
   static void leave_all_but_experts(std::span<const TensorInfo> tensors, Decisions& decisions) {
     std::vector<bool> experts(tensors.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i) experts[i] = quantized::are_turned_experts(tensors[i], tensors);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      experts[i] = quantized::are_transposed_experts(tensors[i], tensors);
     if (std::ranges::find(experts, true) == experts.end()) return;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       std::optional<Result<Decision>>& decision = decisions.tensors[i];
@@ -271,9 +274,9 @@ class TensorPlanner::Implementation {
       if (decision->quantizes()) chosen.push_back({i, decision->scheme, decision->recipe});
       if (!decision->changes()) kept = layers.layers[i].name;
     }
-    layers.layer_of.resize(tensors.size(), SIZE_MAX);
+    layers.layer_of.resize(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (layers.layer_of[i] != SIZE_MAX || !written_.writes(tensors[i].name)) continue;
+      if (layers.layer_of[i] || !written_.writes(tensors[i].name)) continue;
       const Result<Decision>& decision = *decisions.tensors[i];
       if (!decision) return decision.error();
       if (decision->quantizes()) {
@@ -329,11 +332,10 @@ class TensorPlanner::Implementation {
       if (index != layer.codes()) return {};
       PlannedTensor planned = TRY(plan_one(quantized::decoded_info(layer), decision));
       if (!planned.left) {
-        planned.converts = true;
+        planned.fate = Decoded{
+            .layer = place, .scheme = fmt::format("{} {}", layer.spelling, layer.scheme), .scale = planned.scale()};
         planned.source = index;
         planned.quantized = true;
-        planned.layer = place;
-        planned.scheme = fmt::format("{} {}", layer.spelling, layer.scheme);
         planned.bytes_in = 0;
         for (const quantized::Part& part : layer.parts) planned.bytes_in += tensors[part.tensor].bytes;
         plan.push_back(std::move(planned));
@@ -344,7 +346,7 @@ class TensorPlanner::Implementation {
     PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
     planned.source = index;
     planned.quantized = true;
-    planned.layer = place;
+    planned.fate = Copied{.layer = place};
     plan.push_back(std::move(planned));
     return {};
   }
@@ -366,6 +368,21 @@ class TensorPlanner::Implementation {
     return {};
   }
 
+  // What cannot be read, or has a type that the output cannot hold and casts do not know, is left out of the output if
+  // it is not asked for.
+  bool leaves_out(const TensorInfo& tensor) {
+    std::string reason;
+    if (tensor.problem) {
+      reason = "it cannot be read: " + tensor.problem->message;
+    } else if (const Result<void> held = check_holds(output_, input_, tensor); !held && !tensor.foreign_dtype.empty()) {
+      reason = held.error().message;
+    } else {
+      return false;
+    }
+    warnings_.push_back(fmt::format("tensor \"{}\" is not asked for and not written: {}", tensor.name, reason));
+    return true;
+  }
+
   Result<PlannedTensor> plan_one(const TensorInfo& source, Decision decision) {
     if (source.problem) return *source.problem;
     if (output_.demanded_type != nullptr && decision.reason.why == TypeReason::to && output_.can_hold(request_.to)) {
@@ -376,18 +393,18 @@ class TensorPlanner::Implementation {
     }
     PlannedTensor planned = TRY(plan_tensor(source, std::move(decision)));
     TensorInfo& target = planned.target;
-    if (planned.converts) TRY(check_options(source, planned));
-    if (planned.converts && output_.objection != nullptr && !request_.allow_odd) {
+    if (planned.casts()) TRY(check_options(source, planned));
+    if (planned.casts() && output_.objection != nullptr && !request_.allow_odd) {
       if (std::string objection = output_.objection(target); !objection.empty()) {
         target = source;
-        planned.converts = false;
-        planned.scale = 1.0;
+        planned.fate = Copied{};
         planned.left = true;
         planned.reason = {TypeReason::unaligned, 0, std::move(objection)};
       }
     }
     TRY(check_holds(output_, input_, target));
-    if (output_.named_tensors && target.name.empty()) target.name = name_from_path(request_.input);
+    // "" may be one of the keys of a dict.
+    if (output_.named_tensors && target.name.empty() && is_alone_) target.name = name_from_path(request_.input);
     return planned;
   }
 
@@ -398,7 +415,7 @@ class TensorPlanner::Implementation {
                                const quantized::FoundLayers& layers) const {
     const TensorInfo& source = tensors[planned.source];
     const QuantizedPart& part = parts[planned.source];
-    const bool in_layer = layers.any() && layers.layer_of[planned.source] != SIZE_MAX;
+    const bool in_layer = layers.any() && layers.layer_of[planned.source];
     if (planned.reason.why == TypeReason::not_floating && !claim.empty() && !in_layer && layers.refusal.empty() &&
         !request_.raw_codes && is_weight_of_integers(source)) {
       return of_tensor(
@@ -406,15 +423,14 @@ class TensorPlanner::Implementation {
           parse_error(fmt::format("{}, and these codes have no scales", claim),
                       "the scales are missing or are of another type; `exclude` leaves the codes as they are"));
     }
-    if (!planned.converts || part.role == QuantizedRole::none) return {};
+    if (!planned.casts() || part.role == QuantizedRole::none) return {};
     if (request_.raw_codes && part.role == QuantizedRole::codes) return {};
     if (part.guessed && planned.reason.why == TypeReason::rule) return {};
     // Such as the scales of a cache of keys and values, which belong to no weight.
     const bool beside = layers.any() && !in_layer;
     if (part.role == QuantizedRole::decoder && (request_.raw_codes || beside) && planned.reason.why == TypeReason::to) {
       planned.target = source;
-      planned.converts = false;
-      planned.scale = 1.0;
+      planned.fate = Copied{};
       planned.reason = {TypeReason::decodes_codes};
       return {};
     }
@@ -437,7 +453,7 @@ class TensorPlanner::Implementation {
 
   Result<void> check_options(const TensorInfo& source, const PlannedTensor& planned) {
     const DType to = planned.target.dtype;
-    if (!checked_.emplace(source.dtype, to, planned.scale).second) return {};
+    if (!checked_.emplace(source.dtype, to, planned.scale()).second) return {};
     return of_tensor(source.name, check_pair(source.dtype, to, options_of(request_, planned)));
   }
 
@@ -445,12 +461,14 @@ class TensorPlanner::Implementation {
   const Format& input_;
   const Format& output_;
   bool extracting_;
+  bool is_alone_ = true;  // the input has one tensor
   Selection selection_;
   OutputNames written_;
   std::optional<Result<Decisions>> decided_;  // of the model whose new_spelling() was asked for last
   BudgetMemory* memory_ = nullptr;
   std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
+  std::vector<std::string> warnings_;
 };
 
 TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
@@ -496,6 +514,8 @@ Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers
 
 Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
 
+std::vector<std::string> TensorPlanner::take_warnings() { return implementation_->take_warnings(); }
+
 Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
   return implementation_->metadata_of(metadata);
 }
@@ -540,7 +560,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
   quantized::Respelling respelling = TRY(planner.new_spelling(layers, texts, input));
   std::vector<PlannedTensor> tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling));
   for (PlannedTensor& tensor : tensors) {
-    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.layer;  // as DecodedReader counts
+    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.decoded()->layer;  // as DecodedReader counts
   }
   Plan plan{.tensors = std::move(tensors), .layout = {}};
   TRY(planner.check_all_matched());
@@ -552,6 +572,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
     remove_config_texts(plan.metadata);
   if (respelling.any()) add_config_text(respelling.config, plan.metadata);
   TRY(check_names_in_metadata(request, plan));
+  plan.warnings = planner.take_warnings();
   plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;

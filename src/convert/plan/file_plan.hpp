@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "convert/select/reason.hpp"
@@ -30,28 +32,54 @@ struct NewWeight {
   int passes = 0;
 };
 
+// What becomes of a tensor. Layers are indices into FoundLayers::layers; in a shard's plan, rows of its table.
+
+// Byte for byte.
+struct Copied {
+  std::optional<std::size_t> layer = {};  // of codes, or of what decodes them
+};
+
+// Its numbers, to the target's type.
+struct Converted {
+  double scale = 1.0;  // what they are multiplied by
+};
+
+// A quantized layer becomes the numbers of its weight: PlannedTensor::source is that of its codes, and `from` float32.
+struct Decoded {
+  std::size_t layer = 0;
+  std::string scheme = {};  // "deepseek fp8-block"
+  double scale = 1.0;
+  std::optional<std::size_t> rounded = {};  // the source of its numbers rounded to the target's type
+};
+
+// One of the tensors of a layer that gets another spelling, or of a weight that is quantized.
+struct Rewritten {
+  std::size_t layer = 0;
+  std::size_t place = 0;                              // in WrittenLayer::tensors
+  std::shared_ptr<const NewWeight> weight = nullptr;  // null: another spelling of the same numbers
+};
+
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
-  std::size_t source = 0;      // its index in the input
+  std::size_t source = 0;      // its index in the input; of what is rewritten, in the reader that makes it
   DType from = DType::undefined;
   std::uint64_t bytes_in = 0;
-  bool converts = false;  // false: copied byte for byte
-  double scale = 1.0;     // what its elements are multiplied by
+  std::variant<Copied, Converted, Decoded, Rewritten> fate = {};
   Reason reason = {};
   bool left = false;             // a conversion was requested and is not done
   bool quantized = false;        // codes, or what decodes them
   std::string source_name = {};  // its name in the input; empty: that of `target`
-  // The quantized layer that it is of, an index into FoundLayers::layers; SIZE_MAX: of none. If the layer is decoded,
-  // `source` is that of its codes, and `from` float32.
-  std::size_t layer = SIZE_MAX;
-  std::string scheme = {};  // of a layer that is decoded, "deepseek fp8-block"; "": it is not
-  // The source of its numbers rounded to the target's type, of a layer that is decoded; SIZE_MAX: there is none.
-  std::size_t rounded = SIZE_MAX;
-  // Of a layer that gets another spelling: its place in WrittenLayer::tensors; SIZE_MAX: it is none of these.
-  std::size_t written = SIZE_MAX;
-  std::shared_ptr<const NewWeight> weight = nullptr;  // null: it is of no weight that is quantized
 
-  [[nodiscard]] bool decodes() const noexcept { return !scheme.empty(); }
+  // Null: something else becomes of it.
+  [[nodiscard]] const Decoded* decoded() const noexcept { return std::get_if<Decoded>(&fate); }
+  [[nodiscard]] const Rewritten* rewritten() const noexcept { return std::get_if<Rewritten>(&fate); }
+  [[nodiscard]] const NewWeight* new_weight() const noexcept {
+    return rewritten() ? rewritten()->weight.get() : nullptr;
+  }
+  [[nodiscard]] bool decodes() const noexcept { return decoded() != nullptr; }
+  // Reports whether its numbers are cast; else bytes are copied.
+  [[nodiscard]] bool casts() const noexcept { return decodes() || std::holds_alternative<Converted>(fate); }
+  [[nodiscard]] double scale() const noexcept;
 
   // The name for messages, which is that of the input.
   [[nodiscard]] const std::string& name() const noexcept { return source_name.empty() ? target.name : source_name; }
@@ -64,9 +92,10 @@ struct PlannedTensor {
 [[nodiscard]] TensorOutcome planned_outcome(const PlannedTensor& tensor);
 
 struct Plan {
-  std::vector<PlannedTensor> tensors;  // tensors of the output, in the order of the input
-  std::vector<std::size_t> layout;     // indices into `tensors`, in the order of the output's data
-  formats::Metadata metadata = {};     // of the output
+  std::vector<PlannedTensor> tensors;      // tensors of the output, in the order of the input
+  std::vector<std::size_t> layout;         // indices into `tensors`, in the order of the output's data
+  formats::Metadata metadata = {};         // of the output
+  std::vector<std::string> warnings = {};  // of tensors that are left out
   quantized::Respelling respelling = {};
   std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
 
@@ -106,6 +135,8 @@ class TensorPlanner {
                                        const std::function<void(PlannedTensor)>& add);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
   [[nodiscard]] Result<void> check_all_matched() const;
+  // Returns sentences about tensors that are left out of the models planned so far, once.
+  [[nodiscard]] std::vector<std::string> take_warnings();
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
   [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
 
@@ -120,7 +151,7 @@ class TensorPlanner {
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
 // input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
 // layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
-// Plan::respelling is SIZE_MAX. `texts`: what the model's files say.
+// Plan::respelling is not set. `texts`: what the model's files say.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
                                      std::string claim = {}, quantized::FoundLayers layers = {},

@@ -24,16 +24,21 @@ std::uint64_t Plan::bytes_out() const noexcept {
   return bytes;
 }
 
+double PlannedTensor::scale() const noexcept {
+  if (const auto* converted = std::get_if<Converted>(&fate)) return converted->scale;
+  return decodes() ? decoded()->scale : 1.0;
+}
+
 CastOptions options_of(const ConversionSettings& settings, const PlannedTensor& tensor) {
   CastOptions options = with_seed_of(settings.options, tensor.name());
-  options.scale = tensor.scale;
+  options.scale = tensor.scale();
   return options;
 }
 
 TensorOutcome planned_outcome(const PlannedTensor& tensor) {
   static const NewWeight none;
-  const bool quantizes = tensor.weight != nullptr;
-  const NewWeight& weight = quantizes ? *tensor.weight : none;
+  const bool quantizes = tensor.new_weight() != nullptr;
+  const NewWeight& weight = quantizes ? *tensor.new_weight() : none;
   return {.name = tensor.name(),
           .output_name = tensor.source_name.empty() ? std::string() : tensor.target.name,
           .from = quantizes ? weight.type : tensor.from,
@@ -45,8 +50,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .number = tensor.reason.number,
           .reason = tensor.reason.text(),
           .left = tensor.left,
-          .scale = tensor.scale,
-          .scheme = quantizes ? weight.scheme : tensor.scheme,
+          .scale = tensor.scale(),
+          .scheme = tensor.decodes() ? tensor.decoded()->scheme : weight.scheme,
           .becomes = weight.becomes,
           .recipe = weight.recipe,
           .search = weight.search,

@@ -93,21 +93,20 @@ std::string words_of(const quantized::RespelledLayer& layer, const std::string& 
 }
 
 PlannedTensor planned_written(const quantized::RespelledLayer& layer, const quantized::WrittenLayer& written,
-                              std::size_t place, const std::string& source, const std::string& words,
+                              Rewritten fate, const std::string& source, const std::string& words,
                               std::uint64_t bytes) {
   PlannedTensor planned;
-  planned.target = written.tensors[place].info;
-  planned.source = SIZE_MAX;
+  planned.target = written.tensors[fate.place].info;
   planned.from = planned.target.dtype;
   planned.bytes_in = planned.target.bytes;
   planned.reason = {layer.quantizing ? TypeReason::quantized : TypeReason::respelled, 0, words};
   planned.quantized = true;
   if (source != planned.target.name) planned.source_name = source;
-  planned.written = place;
   if (layer.quantizing) {
-    const quantized::PartRole role = written.tensors[place].role;
-    planned.weight = std::make_shared<const NewWeight>(new_weight(layer, written, role, bytes));
+    const quantized::PartRole role = written.tensors[fate.place].role;
+    fate.weight = std::make_shared<const NewWeight>(new_weight(layer, written, role, bytes));
   }
+  planned.fate = std::move(fate);
   return planned;
 }
 
@@ -124,7 +123,7 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
     kept.bytes_in = own.bytes;
     kept.reason = {TypeReason::decodes_codes};
     kept.quantized = true;
-    kept.layer = place;
+    kept.fate = Copied{.layer = place};
   }
   if (index != layer.codes()) return {};
   const std::string words = words_of(respelled, fmt::format("{} {}", layer.spelling, layer.scheme));
@@ -142,8 +141,8 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
                    .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
                    .tensor = target.name};
     }
-    plan.push_back(planned_written(respelled, written, i, tensors[respelled.sources[i]].name, words, bytes));
-    plan.back().layer = place;
+    plan.push_back(planned_written(respelled, written, {.layer = place, .place = i}, tensors[respelled.sources[i]].name,
+                                   words, bytes));
   }
   return {};
 }

@@ -18,10 +18,10 @@ namespace tensorcast::file_conversion {
 // Why a layer is written as it is, in words. `scheme`: what it was, if its codes stay.
 [[nodiscard]] std::string words_of(const quantized::RespelledLayer& layer, const std::string& scheme);
 
-// Plans one of the tensors that a layer becomes, which is `written`. `source`: the name of the tensor that it comes
-// from; `words`: those of words_of(); `bytes`: of all tensors that the layer is.
+// Plans one of the tensors that a layer becomes, which is `written`. `fate`: the layer and the place; `source`: the
+// name of the tensor that it comes from; `words`: those of words_of(); `bytes`: of all tensors that the layer is.
 [[nodiscard]] PlannedTensor planned_written(const quantized::RespelledLayer& layer,
-                                            const quantized::WrittenLayer& written, std::size_t place,
+                                            const quantized::WrittenLayer& written, Rewritten fate,
                                             const std::string& source, const std::string& words, std::uint64_t bytes);
 
 // Plans tensor `index`, one of the layer `place`: at its codes, all tensors that the layer becomes. Errors: unsupported

@@ -14,9 +14,9 @@ namespace tensorcast::file_conversion {
 void record_scale(std::span<const PlannedTensor* const> tensors, formats::Metadata& metadata) {
   std::vector<std::pair<double, nlohmann::json>> named;  // in the order of the tensors
   for (const PlannedTensor* tensor : tensors) {
-    if (tensor->scale == 1.0) continue;
-    auto entry = std::ranges::find(named, tensor->scale, [](const auto& pair) { return pair.first; });
-    if (entry == named.end()) entry = named.insert(named.end(), {tensor->scale, nlohmann::json::array()});
+    if (tensor->scale() == 1.0) continue;
+    auto entry = std::ranges::find(named, tensor->scale(), [](const auto& pair) { return pair.first; });
+    if (entry == named.end()) entry = named.insert(named.end(), {tensor->scale(), nlohmann::json::array()});
     entry->second.push_back(tensor->target.name);
   }
   if (named.empty()) return;

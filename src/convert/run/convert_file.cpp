@@ -202,7 +202,7 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
   if (decodes) {
     auto decoded = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
     for (PlannedTensor& tensor : plan.tensors) {
-      if (tensor.decodes()) add_rounded_source(tensor, tensor.layer, *decoded);
+      if (tensor.decodes()) add_rounded_source(tensor, tensor.decoded()->layer, *decoded);
     }
     input.reader = std::move(decoded);
     if (!plan.respelling.any()) return nullptr;
@@ -213,12 +213,13 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
   if (measures_losses(run)) reader->measure_losses();
   std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(plan.respelling.layers.size());
   for (PlannedTensor& tensor : plan.tensors) {
-    if (tensor.written == SIZE_MAX) continue;
-    auto& layer = shared[tensor.layer];
-    if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[tensor.layer]);
+    const Rewritten* const fate = tensor.rewritten();
+    if (fate == nullptr) continue;
+    auto& layer = shared[fate->layer];
+    if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[fate->layer]);
     std::vector<quantized::Layer> siblings;
     for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
-    tensor.source = reader->add(plan.layers[tensor.layer], std::move(siblings), layer, tensor.target, tensor.written);
+    tensor.source = reader->add(plan.layers[fate->layer], std::move(siblings), layer, tensor.target, fate->place);
   }
   quantized::RespelledReader* const written = reader.get();
   input.reader = std::move(reader);
@@ -236,6 +237,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput
   quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();
+  outcome.warnings.insert(outcome.warnings.end(), plan->warnings.begin(), plan->warnings.end());
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
   TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
   if (!input.reader->other_data().empty() && format->many_tensors) {

@@ -17,7 +17,7 @@ Result<void> add_quantized_losses(const ConversionSettings& settings, std::span<
   if (!measures_losses(settings)) return {};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const PlannedTensor& tensor = *tensors[i];
-    if (tensor.written == SIZE_MAX) continue;
+    if (tensor.rewritten() == nullptr) continue;
     const std::optional<quantized::QuantizedLoss> loss = reader.loss(tensor.source);
     if (!loss) continue;
     if (settings.report) outcome.reports[i] = loss->report;

@@ -19,7 +19,7 @@ using formats::Writer;
 
 constexpr std::size_t blocks_in_flight = 4;  // one being filled, one being written, two waiting
 
-bool is_scaled(const PlannedTensor* tensor) { return tensor->scale != 1.0; }
+bool is_scaled(const PlannedTensor* tensor) { return tensor->scale() != 1.0; }
 
 class Transfer {
  public:
@@ -51,7 +51,7 @@ class Transfer {
   Result<void> move(std::size_t index, const PlannedTensor& tensor) {
     if (tensor.target.dtype == DType::string) return move_strings(tensor);
     if (tensor.from == DType::string) return move_parsed_strings(tensor);
-    if (!tensor.converts) return copy(tensor, tensor.source, tensor.bytes_in);
+    if (!tensor.casts()) return copy(tensor, tensor.source, tensor.bytes_in);
     return is_read_rounded(tensor) ? copy_rounded(index, tensor) : convert(index, tensor);
   }
 
@@ -73,7 +73,7 @@ class Transfer {
   // Reports whether nothing but the numbers of a decoded layer is asked for. If their type has fewer exponents than
   // float32, they are compared while they are rounded.
   [[nodiscard]] bool is_read_rounded(const PlannedTensor& tensor) const {
-    if (tensor.rounded == SIZE_MAX || measures_decoded()) return false;
+    if (!tensor.decodes() || !tensor.decoded()->rounded || measures_decoded()) return false;
     const CastOptions options = options_for(tensor);
     if (!(options == CastOptions{})) return false;
     return tensor.target.dtype != DType::float16 || !is_judged(tensor, options);
@@ -85,10 +85,11 @@ class Transfer {
   }
 
   Result<void> copy_rounded(std::size_t index, const PlannedTensor& tensor) {
-    TRY(copy(tensor, tensor.rounded, tensor.target.bytes));
+    const std::size_t rounded = *tensor.decoded()->rounded;
+    TRY(copy(tensor, rounded, tensor.target.bytes));
     const CastOptions options = options_for(tensor);
     if (outcome_.cancelled || !is_judged(tensor, options)) return {};
-    const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(tensor.rounded);
+    const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(rounded);
     if (numbers && !may_damage(*numbers, tensor.target.dtype)) return {};
     return measure(index, tensor, options);
   }
@@ -271,7 +272,7 @@ void TransferOutcome::move_to(TensorOutcome& tensor, std::size_t index) {
 
 void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader) {
   const DType to = tensor.target.dtype;
-  if (tensor.converts && quantized::DecodedReader::rounds_to(to)) tensor.rounded = reader.add_rounded(layer, to);
+  if (quantized::DecodedReader::rounds_to(to)) std::get<Decoded>(tensor.fate).rounded = reader.add_rounded(layer, to);
 }
 
 Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,

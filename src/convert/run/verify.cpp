@@ -50,7 +50,7 @@ class Verification {
         actual_(threaded_block_bytes),
         expected_(threaded_block_bytes) {
     std::uint64_t elements = 0;
-    for (const PlannedTensor* tensor : tensors) elements += tensor->converts ? tensor->target.count : 0;
+    for (const PlannedTensor* tensor : tensors) elements += tensor->casts() ? tensor->target.count : 0;
     reference_stride_ = std::max<std::uint64_t>(1, (elements + max_reference_elements - 1) / max_reference_elements);
   }
 
@@ -83,7 +83,7 @@ class Verification {
   Result<void> check_data(const PlannedTensor& tensor, std::size_t place) {
     if (tensor.target.dtype == DType::string) return check_strings(tensor, place);
     if (tensor.from == DType::string) return check_parsed_strings(tensor, place);
-    return tensor.converts ? check_converted(tensor, place) : check_copied(tensor, place);
+    return tensor.casts() ? check_converted(tensor, place) : check_copied(tensor, place);
   }
 
   Result<void> check_copied(const PlannedTensor& tensor, std::size_t place) {

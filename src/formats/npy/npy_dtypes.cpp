@@ -24,6 +24,7 @@ struct Spelling {
 };
 constexpr auto native_spellings = std::to_array<Spelling>({
     {"b1", DType::boolean},
+    {"?", DType::boolean},
     {"f8", DType::float64},
     {"f4", DType::float32},
     {"f2", DType::float16},
@@ -79,6 +80,10 @@ Result<ElementLayout> parse_text(std::string_view descr, std::uint64_t length, b
 // Describes a type that NumPy has and casts do not.
 Error refuse(std::string_view descr, char kind) {
   switch (kind) {
+    case '[':
+    case '(':
+      return unsupported("structured arrays (several fields in one element) are not supported",
+                         "save each field as an array of its own");
     case 'O':
       return unsupported("Python objects in npy are not supported: they are pickles, which run code");
     case 'c':

@@ -65,13 +65,28 @@ class DictParser {
 
   Result<void> parse_descr() {
     skip_space();
-    if (peek() == '[' || peek() == '(') {
-      return unsupported("structured arrays (several fields in one element) are not supported",
-                         "save each field as an array of its own");
-    }
+    if (peek() == '[' || peek() == '(') return parse_fields();
     const std::optional<std::string_view> descr = parse_string();
     if (!descr) return malformed("'descr' is not a string");
     header_.descr = *descr;
+    return {};
+  }
+
+  // The fields of a structured array, which parse_descr() refuses: up to the end of its list.
+  Result<void> parse_fields() {
+    const std::size_t begin = position_;
+    int depth = 0;
+    do {
+      const char c = peek();
+      if (c == '\0') return malformed("'descr' has no end");
+      if (c == '\'' || c == '"') {
+        if (!parse_string()) return malformed("'descr' has a string without an end");
+        continue;
+      }
+      depth += c == '[' || c == '(' ? 1 : c == ']' || c == ')' ? -1 : 0;
+      ++position_;
+    } while (depth > 0);
+    header_.descr = text_.substr(begin, position_ - begin);
     return {};
   }
 

@@ -18,7 +18,7 @@ inline constexpr std::string_view magic = "\x93NUMPY";
 inline constexpr std::size_t max_rank = 64;  // NumPy's
 
 struct Header {
-  std::string descr;
+  std::string descr;           // of structured arrays, the list of fields
   bool fortran_order = false;  // the first index varies fastest
   std::vector<std::int64_t> shape;
   std::uint64_t data_offset = 0;
@@ -26,7 +26,7 @@ struct Header {
 
 [[nodiscard]] bool has_magic(std::span<const std::byte> head) noexcept;
 
-// Errors: parse; unsupported (structured arrays, unknown versions); io.
+// Errors: parse; unsupported (unknown versions); io.
 [[nodiscard]] Result<Header> read_header(StreamSource& source);
 
 // Returns the same bytes as NumPy writes, magic number included. Precondition: shape.size() <= max_rank.

@@ -50,13 +50,24 @@ class NpzReader final : public Reader {
       : file_(file), entries_(std::move(entries)), from_(std::move(from)) {}
 
   Result<void> open() {
+    leave_out_files();
+    std::vector<npz::ZipEntry> arrays;
     for (std::size_t index = 0; index < entries_.size(); ++index) {
       Result<void> opened = open_entry(index);
+      if (!opened && is_no_weight()) {
+        leave_out(entries_[index], opened.error().message);
+        continue;
+      }
       TensorInfo info = TRY(located(opened ? array_->info() : info_of_unknown_type(std::move(opened).error()), index));
       info.name = tensor_name(entries_[index]);
       tensors_.push_back(std::move(info));
       compressed_ = compressed_ || entries_[index].deflated;
+      arrays.push_back(entries_[index]);
     }
+    source_.reset();
+    array_.reset();
+    current_ = SIZE_MAX;
+    entries_ = std::move(arrays);
     const auto twice = find_repeated(tensors_, &TensorInfo::name);
     if (!twice) return {};
     return in_file(file_.path(), of_tensor(std::string(*twice), parse_error("two entries have this name")));
@@ -65,6 +76,7 @@ class NpzReader final : public Reader {
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   const Metadata& metadata() const override { return metadata_; }
   bool compressed() const override { return compressed_; }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     if (index != current_ || offset == 0) {
@@ -80,6 +92,42 @@ class NpzReader final : public Reader {
   }
 
  private:
+  // A file beside the arrays, such as a readme, is no array.
+  void leave_out_files() {
+    std::erase_if(entries_, [this](const npz::ZipEntry& entry) {
+      if (entry.name.ends_with(suffix) || is_npy(entry)) return false;
+      leave_out(entry, "it is no array");
+      return true;
+    });
+  }
+
+  [[nodiscard]] bool is_npy(const npz::ZipEntry& entry) const {
+    std::array<std::byte, 6> magic{};
+    npz::EntrySource source(file_, entry);
+    if (source.size() < magic.size() || !source.read(0, magic)) return true;  // an error that says why
+    return npy::has_magic(magic);
+  }
+
+  // Reports whether the current entry, which cannot be opened, is an array of objects, of dates or of records.
+  [[nodiscard]] bool is_no_weight() {
+    source_.emplace(file_, entries_[current_]);
+    const Result<npy::Header> header = npy::read_header(*source_);
+    if (!header || header->descr.empty()) return false;
+    if (header->descr.front() == '[') return true;
+    const std::size_t kind = std::string_view("<>|=").find(header->descr.front()) == std::string_view::npos ? 0 : 1;
+    return header->descr.size() > kind && std::string_view("OMm").find(header->descr[kind]) != std::string_view::npos;
+  }
+
+  void leave_out(const npz::ZipEntry& entry, const std::string& reason) {
+    constexpr std::size_t most = 8;
+    if (++left_out_ > most) {
+      warnings_.resize(most);
+      warnings_.push_back(fmt::format("{} more entries are left out", left_out_ - most));
+      return;
+    }
+    warnings_.push_back(fmt::format("entry \"{}\" is left out: {}", entry.name, reason));
+  }
+
   // Opens an entry at its beginning.
   Result<void> open_entry(std::size_t index) {
     const npz::ZipEntry& entry = entries_[index];
@@ -123,6 +171,8 @@ class NpzReader final : public Reader {
   std::optional<npy::Array> array_;
   std::size_t current_ = 0;
   bool compressed_ = false;
+  std::size_t left_out_ = 0;  // entries that are no arrays of numbers or texts
+  std::vector<std::string> warnings_;
   std::vector<TensorInfo> tensors_;
   Metadata metadata_;  // npz has none
 };

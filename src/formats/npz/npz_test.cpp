@@ -6,7 +6,9 @@
 #include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
 #include "formats/npy/npy_dtypes.hpp"
+#include "formats/npz/zip_writer.hpp"
 #include "io/input_file.hpp"
+#include "io/output_file.hpp"
 
 namespace tensorcast::formats {
 namespace {
@@ -185,6 +187,52 @@ TEST(Npz, AnArrayOfAnUnknownTypeHidesNoOther) {
   const auto told = npz_format.open(*file, named);
   ASSERT_TRUE(told.ok());
   EXPECT_EQ((*told)->tensors()[1].dtype, DType::float8_e4m3fn);
+}
+
+// A readme, objects, dates and records are left out with a warning each, and hide no array.
+TEST(Npz, WhatIsNoArrayOfNumbersIsLeftOut) {
+  const TempFolder folder;
+  const std::string path = folder.file("a.npz");
+  const auto npy_of = [](const std::string& descr, const std::string& data) {
+    std::string header = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (1,), }";
+    header.append(64 - (10 + header.size() + 1) % 64, ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + data;
+  };
+  {
+    Result<io::OutputFile> file = io::OutputFile::create(path, true);
+    ASSERT_TRUE(file.ok());
+    npz::ZipWriter zip(*file);
+    for (const auto& [name, content] : std::vector<std::pair<std::string, std::string>>{
+             {"README.md", "# text"},
+             {"a.npy", npy_of("'<f4'", "abcd")},
+             {"o.npy", npy_of("'|O'", "pickle")},
+             {"d.npy", npy_of("'<M8[D]'", "12345678")},
+             {"r.npy", npy_of("[('x', '<f4'), ('y]', '<i2', (2,))]", "12345678")},
+             {"b.npy", npy_of("'?'", "\1")}}) {
+      ASSERT_TRUE(zip.begin(name, {}).ok());
+      ASSERT_TRUE(zip.append(std::as_bytes(std::span(content))).ok());
+      ASSERT_TRUE(zip.end().ok());
+    }
+    ASSERT_TRUE(zip.finish().ok());
+    ASSERT_TRUE(file->commit().ok());
+  }
+  const Result<io::InputFile> file = io::InputFile::open(path);
+  ASSERT_TRUE(file.ok());
+  const auto reader = npz_format.open(*file, {});
+  ASSERT_TRUE(reader.ok()) << reader.error().describe();
+  const std::vector<TensorInfo>& tensors = (*reader)->tensors();
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].name, "a");
+  EXPECT_EQ(tensors[1].name, "b");
+  EXPECT_EQ(tensors[1].dtype, DType::boolean);
+  const std::vector<std::string>& warnings = (*reader)->warnings();
+  ASSERT_EQ(warnings.size(), 4u);
+  EXPECT_EQ(warnings[0], "entry \"README.md\" is left out: it is no array");
+  EXPECT_EQ(warnings[3].find("entry \"r.npy\" is left out: structured arrays"), 0u) << warnings[3];
+  std::array<std::byte, 4> bytes{};
+  ASSERT_TRUE((*reader)->read(0, 0, bytes).ok());
+  EXPECT_EQ(bytes[3], std::byte{'d'});
 }
 
 }  // namespace

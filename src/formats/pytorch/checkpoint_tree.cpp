@@ -36,7 +36,8 @@ class Sorter {
     add_warnings();
     if (const auto twice = find_repeated(tree_.tensors, &NamedTensor::name)) {
       return of_tensor(std::string(*twice),
-                       unsupported("two tensors of the checkpoint would have this name, as dots join the keys"));
+                       unsupported("two tensors of the checkpoint would have this name, as dots join the keys, and a "
+                                   "number reads as its text"));
     }
     return std::move(tree_);
   }
@@ -55,6 +56,8 @@ class Sorter {
       case Kind::tensor:
         tree_.tensors.push_back({.name = path, .tensor = static_cast<std::size_t>(value.integer)});
         return Plain();
+      case Kind::unread:
+        return add_problem(path, objects_.problems[static_cast<std::size_t>(value.integer)]);
       case Kind::none:
         return Plain("null");
       case Kind::boolean:
@@ -66,6 +69,8 @@ class Sorter {
       case Kind::real:
         return Plain(real_text(value.real));
       case Kind::string:
+        if (value.integer != 0) note_replaced(path);
+        return Plain(nlohmann::json(value.text).dump());
       case Kind::symbol:
         return Plain(nlohmann::json(value.text).dump());
       case Kind::bytes:
@@ -77,42 +82,85 @@ class Sorter {
       case Kind::dict:
         return visit_dict(value, path, depth);
       case Kind::function:
-      case Kind::foreign:
         return skip(ref, path);
+      case Kind::foreign:
+        return visit_object(ref, path, depth);
       case Kind::numpy_dtype:
         return Plain(nlohmann::json(value.text).dump());
       case Kind::numpy_array:
       case Kind::storage:
         break;
     }
-    return not_data(path, fmt::format("{} where data belong", value.kind == Kind::storage ? "a storage without a tensor"
-                                                                                          : "a part of a NumPy array"));
+    return add_problem(path, not_data(value.kind == Kind::storage ? "a storage without a tensor where data belong"
+                                                                  : "a part of a NumPy array where data belong"));
   }
 
-  static Error not_data(const std::string& path, const std::string& what) {
-    return of_tensor(path, unsupported("the checkpoint has " + what, save_plain_data));
+  static Error not_data(const std::string& what) { return unsupported("the checkpoint has " + what, save_plain_data); }
+
+  Result<Plain> add_problem(const std::string& path, Error problem) {
+    TRY(take(sizeof(Error) + problem.message.size() + problem.hint.size()));
+    problem.tensor = path;
+    tree_.tensors.push_back({.name = path, .problem = std::make_shared<const Error>(std::move(problem))});
+    return Plain();
   }
 
-  // Names an object of another class. Its tensors would be lost, so it must have none.
-  Result<Plain> skip(Ref object, const std::string& path) {
-    std::vector<Ref> open = {object};
-    while (!open.empty()) {
+  // An object of another class: what it holds as a dict or a list does is visited as in these, the rest must have no
+  // tensors.
+  Result<Plain> visit_object(Ref object, const std::string& path, int depth) {
+    const Value& value = objects_[object];
+    if (value.integer == 0) return skip(object, path);
+    const bool has_others = TRY(has_tensors(object, false));
+    if (has_others) return add_problem(path, inside_of(object));
+    const Value& content = objects_[static_cast<Ref>(value.integer)];
+    return content.kind == Kind::dict ? visit_dict(content, path, depth) : visit_list(content, path, depth);
+  }
+
+  Error inside_of(Ref object) const {
+    return not_data(fmt::format("tensors inside of an object of {}", name_of(object)));
+  }
+
+  // Reports whether an object has tensors of PyTorch in it, which would be lost. NumPy arrays, such as those of a log,
+  // are no weights, nor are the numbers of a random generator.
+  Result<bool> has_tensors(Ref object, bool with_content) {
+    constexpr std::string_view generator = "torch._C.Generator";
+    std::vector<Ref> open, seen;
+    const auto add_parts = [&](const Value& value) {
+      open.insert(open.end(), value.items.begin(), value.items.end());
+      if (value.attributes != no_ref) open.push_back(value.attributes);
+    };
+    add_parts(objects_[object]);
+    if (with_content) open.push_back(object);
+    bool found = false;
+    while (!open.empty() && !found) {
       const Ref ref = open.back();
       open.pop_back();
       TRY(take(64));
       if (!harmless_.insert(ref).second) continue;
+      seen.push_back(ref);
       const Value& value = objects_[ref];
-      if (value.kind == Kind::tensor || value.kind == Kind::storage || value.kind == Kind::numpy_array) {
-        return not_data(path, fmt::format("tensors inside of an object of {}", name_of(object)));
-      }
+      if (value.kind == Kind::foreign && value.text == generator) continue;
+      found = value.kind == Kind::unread || value.kind == Kind::storage ||
+              (value.kind == Kind::tensor && is_of_storage(objects_.tensors[static_cast<std::size_t>(value.integer)]));
       TRY(take(4 * value.items.size()));
-      open.insert(open.end(), value.items.begin(), value.items.end());
-      if (value.attributes != no_ref) open.push_back(value.attributes);
+      add_parts(value);
+      if (value.kind == Kind::foreign && value.integer != 0) open.push_back(static_cast<Ref>(value.integer));
     }
+    if (found) {
+      for (const Ref ref : seen) harmless_.erase(ref);
+    }
+    return found;
+  }
+
+  bool is_of_storage(const StridedTensor& tensor) const { return objects_[tensor.storage].kind == Kind::storage; }
+
+  // Names an object of another class.
+  Result<Plain> skip(Ref object, const std::string& path) {
+    const bool found = TRY(has_tensors(object, true));
+    if (found) return add_problem(path, inside_of(object));
     constexpr std::uint64_t node_bytes = 512;  // of an entry in the map
     TRY(take(node_bytes));
-    const auto [found, is_new] = skipped_.emplace(name_of(object), Skipped{.first = path, .count = 0});
-    ++found->second.count;
+    const auto [known, is_new] = skipped_.emplace(name_of(object), Skipped{.first = path, .count = 0});
+    ++known->second.count;
     return Plain("{\"object\":" + nlohmann::json(name_of(object)).dump() + "}");
   }
 
@@ -131,6 +179,22 @@ class Sorter {
                              : fmt::format("{} objects of {} without tensors are not written; the first is {}",
                                            skipped.count, name, first));
     }
+    if (replaced_ != 0) {
+      tree_.warnings.push_back(
+          fmt::format("{} texts have characters that UTF-8 lacks, in whose place is U+FFFD; the "
+                      "first is in \"{}\"",
+                      replaced_, first_replaced_));
+    }
+    if (alike_ != 0) {
+      tree_.warnings.push_back(
+          fmt::format("{} values have a key that reads as another one of the same dict, and are not "
+                      "written; the first is \"{}\"",
+                      alike_, first_alike_));
+    }
+  }
+
+  void note_replaced(const std::string& path) {
+    if (replaced_++ == 0) first_replaced_ = path;
   }
 
   Result<Plain> visit_list(const Value& value, const std::string& path, int depth) {
@@ -150,34 +214,67 @@ class Sorter {
   Result<Plain> visit_dict(const Value& value, const std::string& path, int depth) {
     std::string json = "{";
     bool plain = value.items.empty();
-    // Later values of a key replace earlier ones, as in Python.
-    std::vector<std::pair<std::string, Ref>> entries;
-    std::unordered_map<std::string, std::size_t> places;
-    for (std::size_t i = 0; i < value.items.size(); i += 2) {
-      std::string key = TRY(key_text(objects_[value.items[i]], path));
-      TRY(take(3 * key.size() + 3 * sizeof entries[0] + 64));
-      const auto [place, is_new] = places.emplace(key, entries.size());
-      if (is_new) {
-        entries.emplace_back(std::move(key), value.items[i + 1]);
-      } else {
-        entries[place->second].second = value.items[i + 1];
-      }
-    }
-    if (value.attributes != no_ref && !places.contains(std::string(metadata_key))) {
-      const Ref metadata = metadata_among(value.attributes);
-      if (metadata != no_ref) entries.emplace_back(metadata_key, metadata);
-    }
+    std::vector<std::pair<std::string, Ref>> entries = TRY(entries_of(value, path));
+    std::unordered_set<std::string_view> written;  // keys in `json`
     for (const auto& [key, entry] : entries) {
       Plain item = TRY(visit(entry, joined(path, key), depth + 1));
       if (!item) continue;
       plain = true;
-      TRY(take(2 * (item->size() + 6 * key.size())));
+      TRY(take(2 * (item->size() + 6 * key.size()) + 64));
+      if (!written.insert(key).second) {
+        if (alike_++ == 0) first_alike_ = joined(path, key);
+        continue;
+      }
       json += json.size() == 1 ? "" : ",";
       if (depth == 0) json += "\n  ";
       json += nlohmann::json(key).dump() + ":" + (depth == 0 ? " " : "") + *item;
     }
     if (depth == 0 && json.size() > 1) json += "\n";
     return plain ? Plain(json + "}") : Plain();
+  }
+
+  // The entries of a dict by the texts of their keys, of which several may read alike, such as 0 and "0".
+  Result<std::vector<std::pair<std::string, Ref>>> entries_of(const Value& dict, const std::string& path) {
+    // Later values of a key replace earlier ones, as in Python.
+    std::vector<std::pair<std::string, Ref>> entries;
+    std::unordered_map<std::string, std::size_t> places;  // by the key with its sort before it
+    bool has_metadata = false;
+    for (std::size_t i = 0; i < dict.items.size(); i += 2) {
+      const Value& key = objects_[dict.items[i]];
+      std::string text = TRY(key_text(dict.items[i]));
+      has_metadata = has_metadata || text == metadata_key;
+      if (key.kind == Kind::string && key.integer != 0) note_replaced(joined(path, text));
+      TRY(take(3 * text.size() + 3 * sizeof entries[0] + 64));
+      // Keys whose text is not all of them may be different.
+      const bool is_whole =
+          key.kind != Kind::foreign && key.kind != Kind::function && (key.kind != Kind::string || key.integer == 0);
+      const auto [place, is_new] = places.emplace(sort_of(key) + text, entries.size());
+      if (is_new || !is_whole) {
+        entries.emplace_back(std::move(text), dict.items[i + 1]);
+      } else {
+        entries[place->second].second = dict.items[i + 1];
+      }
+    }
+    if (dict.attributes != no_ref && !has_metadata) {
+      const Ref metadata = metadata_among(dict.attributes);
+      if (metadata != no_ref) entries.emplace_back(metadata_key, metadata);
+    }
+    return entries;
+  }
+
+  // Keys of one sort are equal if their texts are: True is 1 in Python, and "1" is not.
+  static char sort_of(const Value& key) {
+    switch (key.kind) {
+      case Kind::string:
+      case Kind::symbol:
+        return 's';
+      case Kind::bytes:
+        return 'b';
+      case Kind::tuple:
+        return 't';
+      default:
+        return 'n';
+    }
   }
 
   // Returns the attribute that a state_dict keeps its versions in; no_ref if there is none. Many dicts may share their
@@ -193,9 +290,22 @@ class Sorter {
     return known->second;
   }
 
-  Result<std::string> key_text(const Value& key, const std::string& path) {
+  // The name of a key, as Python prints it.
+  Result<std::string> key_text(Ref ref) {
+    const Value& key = objects_[ref];
+    if (key.kind == Kind::string || key.kind == Kind::symbol) return key.text;
+    return python_text(ref, 0);
+  }
+
+  Result<std::string> python_text(Ref ref, int depth) {
+    constexpr int max_key_depth = 8;
+    const Value& key = objects_[ref];
+    TRY(take(64 + 8 * key.text.size()));
     switch (key.kind) {
       case Kind::string:
+        return quoted(key.text);
+      case Kind::bytes:
+        return "b" + quoted(key.text);
       case Kind::big_integer:
       case Kind::symbol:
         return key.text;
@@ -207,11 +317,36 @@ class Sorter {
         return std::string("None");
       case Kind::real:
         return fmt::format("{}", key.real);
+      case Kind::function:
+      case Kind::foreign:
+        return fmt::format("<{}>", name_of(ref));
+      case Kind::tuple:
+        break;
       default:
-        return unsupported(
-            fmt::format("a dict at \"{}\" of the checkpoint has a key that is not text or a number", path),
-            "save dicts with texts as keys");
+        return parse_error("damaged checkpoint: a dict with a key that no dict can have");
     }
+    if (depth == max_key_depth) return parse_error("a key of the checkpoint is nested too deep");
+    std::string text = "(";
+    for (const Ref item : key.items) {
+      const std::string part = TRY(python_text(item, depth + 1));
+      TRY(take(2 * part.size()));
+      text += text.size() == 1 ? part : ", " + part;
+    }
+    return text + (key.items.size() == 1 ? ",)" : ")");
+  }
+
+  // A text in quotes, with escapes for what is not printed; bytes above 127 stay where they are UTF-8.
+  static std::string quoted(const std::string& text) {
+    const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
+    const bool is_text = npy::is_utf8(text);
+    std::string made(1, quote);
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == quote || c == '\\') made += '\\';
+      const bool escapes = byte < ' ' || byte == 0x7F || (byte > 0x7F && !is_text);
+      made += escapes ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    }
+    return made + quote;
   }
 
   static std::string joined(const std::string& path, const std::string& key) {
@@ -239,6 +374,10 @@ class Sorter {
   };
   std::map<std::string, Skipped> skipped_;  // by class
   std::unordered_set<Ref> harmless_;        // values that are no tensors and have none inside
+  std::size_t replaced_ = 0;                // texts with characters that were replaced
+  std::string first_replaced_;
+  std::size_t alike_ = 0;  // values that JSON has no key for
+  std::string first_alike_;
 };
 
 }  // namespace

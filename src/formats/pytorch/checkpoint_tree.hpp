@@ -2,6 +2,7 @@
 // Sorts what a checkpoint holds into tensors with names and plain data.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace tensorcast::formats::pytorch {
 struct NamedTensor {
   std::string name;        // the keys that lead to it, with dots: "optimizer.state.0.exp_avg"; "" for a lone tensor
   std::size_t tensor = 0;  // index into Objects::tensors
+  std::shared_ptr<const Error> problem = nullptr;  // why it is not read; `tensor` is then nothing
 };
 
 struct CheckpointTree {
@@ -21,8 +23,8 @@ struct CheckpointTree {
   std::vector<std::string> warnings;  // objects that other_data only names, as sentences
 };
 
-// Errors: parse (nested too deep, two tensors of one name), unsupported (keys that are not text or numbers; objects of
-// other classes that hold tensors; memory).
+// Objects of other classes that hold tensors are one tensor each, with a problem.
+// Errors: parse (nested too deep, keys that no dict can have), unsupported (two tensors of one name, memory).
 [[nodiscard]] Result<CheckpointTree> sort_checkpoint(const Objects& objects, Ref root);
 
 }  // namespace tensorcast::formats::pytorch

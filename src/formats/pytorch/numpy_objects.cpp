@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/pytorch/pickle_names.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -19,19 +21,24 @@ struct Element {
 };
 
 // `dtype` has a byte order, a kind and a size: "<f4".
-Result<Element> element_of(const Value& dtype) {
+std::optional<Element> element_of(const Value& dtype) {
   const std::string_view text = dtype.text;
   const TorchType* type = text.size() > 1 ? find_numpy_type(text.substr(1)) : nullptr;
-  if (type != nullptr) return Element{.type = type, .big_endian = text.front() == '>'};
-  return unsupported(fmt::format("the checkpoint has NumPy data of type {}, which are not plain numbers",
-                                 text.size() > 1 ? text.substr(1, 20) : text),
-                     "save numbers and texts only");
+  if (dtype.kind != Kind::numpy_dtype || type == nullptr) return std::nullopt;
+  return Element{.type = type, .big_endian = text.front() == '>'};
 }
 
-// Returns a tensor over the bytes of `data`.
+// Makes what is no array of plain numbers, such as one of texts, dates or records, an object that is only named.
+Value other_array(const Value& dtype, Ref content) {
+  constexpr std::size_t longest = 40;
+  const std::string type = dtype.kind == Kind::numpy_dtype ? shown(dtype.text.substr(1, longest)) : "another kind";
+  return {.kind = Kind::foreign, .text = "numpy.ndarray of type " + type, .items = {content}};
+}
+
+// Returns a tensor over the bytes of `data`, of a type that element_of() knows.
 Result<StridedTensor> array_over(const Objects& objects, Ref data, Ref dtype, std::vector<std::int64_t> shape,
                                  bool fortran_order) {
-  const Element element = TRY(element_of(objects[dtype]));
+  const Element element = *element_of(objects[dtype]);
   const Result<std::size_t> count = element_count(shape);
   if (!count) return malformed_pickle("a NumPy array: " + count.error().message);
   std::uint64_t bytes = 0;
@@ -54,8 +61,14 @@ Result<StridedTensor> array_over(const Objects& objects, Ref data, Ref dtype, st
 }  // namespace
 
 Result<Ref> make_numpy_dtype(Objects& objects, const Arguments& arguments) {
-  const Ref name = TRY(arguments.at(0, Kind::string));
-  return objects.add({.kind = Kind::numpy_dtype, .text = "<" + objects[name].text});
+  const Ref name = TRY(arguments.at(0));
+  const Value& value = objects[name];
+  if (value.kind == Kind::string) return objects.add({.kind = Kind::numpy_dtype, .text = "<" + value.text});
+  if (value.kind != Kind::function) return malformed_pickle("a type of NumPy without a name");
+  // The class of a type that NumPy lacks, such as ml_dtypes.bfloat16.
+  constexpr std::string_view module = "ml_dtypes.";
+  const std::string text = value.text.starts_with(module) ? value.text.substr(module.size()) : value.text;
+  return objects.add({.kind = Kind::numpy_dtype, .text = "<" + text});
 }
 
 // (version, byte order, subtype, names, fields, size, alignment, flags)
@@ -71,12 +84,16 @@ Result<void> set_numpy_dtype_state(Objects& objects, Ref dtype, Ref state) {
 }
 
 Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
-  const Ref dtype = TRY(arguments.at(0, Kind::numpy_dtype));
-  const Ref data = TRY(arguments.at(1, Kind::bytes));
-  const Element element = TRY(element_of(objects[dtype]));
+  const Ref dtype = TRY(arguments.at(0));
+  const Ref data = TRY(arguments.at(1));
+  const std::optional<Element> known = element_of(objects[dtype]);
+  if (!known || known->type->dtype == DType::undefined || objects[data].kind != Kind::bytes) {
+    return objects.add(other_array(objects[dtype], data));
+  }
+  const Element element = *known;
   const TorchType& type = *element.type;
   std::string bytes = objects[data].text;
-  if (bytes.size() != type.item_bytes || type.dtype == DType::undefined) {
+  if (bytes.size() != type.item_bytes) {
     return malformed_pickle(fmt::format("a NumPy scalar of {} bytes", bytes.size()));
   }
   if (element.big_endian) std::ranges::reverse(bytes);
@@ -99,9 +116,11 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
 
 // (buffer, dtype, shape, order)
 Result<Ref> make_numpy_array_of_buffer(Objects& objects, const Arguments& arguments) {
-  const Ref data = TRY(arguments.at(0, Kind::bytes));
-  const Ref dtype = TRY(arguments.at(1, Kind::numpy_dtype));
+  const Ref data = TRY(arguments.at(0));
+  const Ref dtype = TRY(arguments.at(1));
   std::vector<std::int64_t> shape = TRY(arguments.sizes_at(2));
+  if (!element_of(objects[dtype])) return objects.add(other_array(objects[dtype], data));
+  if (objects[data].kind != Kind::bytes) return malformed_pickle("a NumPy array whose elements are not bytes");
   const Ref order = TRY(arguments.at(3, Kind::string));
   StridedTensor tensor = TRY(array_over(objects, data, dtype, std::move(shape), objects[order].text == "F"));
   return add_tensor(objects, std::move(tensor));
@@ -111,9 +130,14 @@ Result<Ref> make_numpy_array_of_buffer(Objects& objects, const Arguments& argume
 Result<void> set_numpy_array_state(Objects& objects, Ref array, Ref state) {
   const Arguments arguments(objects, state);
   std::vector<std::int64_t> shape = TRY(arguments.sizes_at(1));
-  const Ref dtype = TRY(arguments.at(2, Kind::numpy_dtype));
+  const Ref dtype = TRY(arguments.at(2));
   const Ref fortran_order = TRY(arguments.at(3, Kind::boolean));
-  TRY(element_of(objects[dtype]));
+  if (!element_of(objects[dtype])) {
+    Value made = other_array(objects[dtype], state);
+    TRY(objects.budget().take(made.text.size() + sizeof(Ref)));
+    objects[array] = std::move(made);
+    return {};
+  }
   const Ref data = TRY(arguments.at(4, Kind::bytes));
   StridedTensor tensor = TRY(array_over(objects, data, dtype, std::move(shape), objects[fortran_order].integer != 0));
   const Ref made = TRY(add_tensor(objects, std::move(tensor)));

@@ -102,6 +102,8 @@ Result<Ref> without_state(const Objects& objects, Ref tensor, Ref state) {
 }
 
 // (function, type, arguments, state)
+Result<Ref> called(Objects& objects, Ref function, Ref arguments_ref);
+
 Result<Ref> rebuild_from_type(Objects& objects, const Arguments& arguments) {
   const Ref function = TRY(arguments.at(0, Kind::function));
   const auto rebuilds = static_cast<Function>(objects[function].integer);
@@ -116,7 +118,7 @@ Result<Ref> rebuild_from_type(Objects& objects, const Arguments& arguments) {
                        "save tensor.detach().as_subclass(torch.Tensor) instead");
   }
   const Ref inner = TRY(arguments.at(2, Kind::tuple));
-  const Ref tensor = TRY(call(objects, function, inner));
+  const Ref tensor = TRY(called(objects, function, inner));
   const Ref state = TRY(arguments.at(3));
   return without_state(objects, tensor, state);
 }
@@ -210,7 +212,9 @@ Result<Ref> add_tensor(Objects& objects, StridedTensor tensor) {
   return objects.add({.kind = Kind::tensor, .integer = static_cast<std::int64_t>(objects.tensors.size() - 1)});
 }
 
-Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
+namespace {
+
+Result<Ref> called(Objects& objects, Ref function, Ref arguments_ref) {
   if (objects[function].kind != Kind::function) return malformed_pickle("a call of something that is not a function");
   if (objects[arguments_ref].kind != Kind::tuple) return malformed_pickle("a call without a tuple of arguments");
   const Arguments arguments(objects, arguments_ref);
@@ -249,6 +253,13 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
       return rebuild_device_tensor(objects, arguments);
     case Function::foreign:
       return make_foreign(objects, function, arguments_ref);
+    case Function::other_tensor:
+      return other_tensor(objects[function].text);
+    case Function::bytes:
+      if (arguments.count() == 0) return objects.add({.kind = Kind::bytes});
+      return make_foreign(objects, function, arguments_ref);
+    case Function::type:
+      return make_foreign(objects, function, arguments_ref);
     case Function::numpy_scalar:
       return make_numpy_scalar(objects, arguments);
     case Function::numpy_dtype:
@@ -258,10 +269,27 @@ Result<Ref> call(Objects& objects, Ref function, Ref arguments_ref) {
     case Function::numpy_from_buffer:
       return make_numpy_array_of_buffer(objects, arguments);
     case Function::constant:
+      if (objects[function].text.starts_with("builtins.")) return make_foreign(objects, function, arguments_ref);
+      break;
     case Function::storage:
       break;
   }
   return not_allowed(objects[function].text);
+}
+
+}  // namespace
+
+Result<Ref> call(Objects& objects, Ref function, Ref arguments) {
+  // A parameter of a tensor that is not read is not read either.
+  const std::vector<Ref>& given = objects[arguments].items;
+  const bool is_parameter = objects[function].kind == Kind::function &&
+                            objects[function].text.starts_with("torch._utils._rebuild_") &&
+                            objects[arguments].kind == Kind::tuple && !given.empty();
+  if (is_parameter && objects[given.front()].kind == Kind::unread) return given.front();
+  Result<Ref> made = called(objects, function, arguments);
+  if (made || made.error().code != ErrorCode::unsupported) return made;
+  // What cannot be read is one tensor of many. Where memory is at its limit, this needs some, too.
+  return objects.add_unread(std::move(made).error());
 }
 
 Result<Ref> call_with_names(Objects& objects, Ref function, Ref arguments, Ref named) {
@@ -276,7 +304,8 @@ Result<void> set_state(Objects& objects, Ref object, Ref state) {
   Value& value = objects[object];
   switch (value.kind) {
     case Kind::dict:
-      if (objects[state].kind != Kind::dict) break;
+      // A class with slots has a pair of states.
+      if (objects[state].kind != Kind::dict) return {};
       if (!objects[state].items.empty()) value.attributes = state;
       return {};
     case Kind::foreign:
@@ -286,6 +315,8 @@ Result<void> set_state(Objects& objects, Ref object, Ref state) {
       return set_numpy_dtype_state(objects, object, state);
     case Kind::numpy_array:
       return set_numpy_array_state(objects, object, state);
+    case Kind::unread:
+      return {};
     default:
       break;
   }

@@ -27,7 +27,11 @@ constexpr auto allowed_names = std::to_array<AllowedName>({
     {"builtins.tuple", Function::tuple},
     {"builtins.set", Function::set},
     {"builtins.frozenset", Function::set},
+    {"builtins.bytes", Function::bytes},
+    {"builtins.type", Function::type},
     {"builtins.int", Function::constant},
+    {"builtins.long", Function::constant},
+    {"builtins.unicode", Function::constant},
     {"builtins.float", Function::constant},
     {"builtins.str", Function::constant},
     {"builtins.bool", Function::constant},
@@ -73,11 +77,6 @@ struct OtherTensor {
 constexpr std::string_view dequantize = "save tensor.dequantize() instead";
 constexpr auto other_tensors = std::to_array<OtherTensor>({
     {"torch._utils._rebuild_qtensor", "a quantized tensor", dequantize},
-    {"torch.QInt8Storage", "a quantized tensor", dequantize},
-    {"torch.QInt32Storage", "a quantized tensor", dequantize},
-    {"torch.QUInt8Storage", "a quantized tensor", dequantize},
-    {"torch.QUInt4x2Storage", "a quantized tensor", dequantize},
-    {"torch.QUInt2x4Storage", "a quantized tensor", dequantize},
     {"torch._utils._rebuild_sparse_tensor", "a sparse tensor", "save tensor.to_dense() instead"},
     {"torch._utils._rebuild_nested_tensor", "a nested tensor", "save its parts, tensor.unbind(), instead"},
     {"torch._utils._rebuild_meta_tensor_no_storage", "a tensor on the meta device, which has no elements",
@@ -91,12 +90,21 @@ constexpr auto dangerous_modules = std::to_array<std::string_view>(
     {"builtins",   "os",     "posix", "nt",     "sys",    "subprocess", "commands", "shutil", "socket",
      "importlib",  "runpy",  "pty",   "ctypes", "pickle", "_pickle",    "marshal",  "code",   "codeop",
      "webbrowser", "timeit", "pdb",   "bdb",    "pip",    "operator",   "_operator"});
-constexpr auto harmless_builtins =
-    std::to_array<std::string_view>({"bytearray", "complex", "object", "range", "slice", "xrange"});
+// Types, constants and functions of numbers and containers. Those that call what they are given are not among them.
+constexpr auto harmless_builtins = std::to_array<std::string_view>(
+    {"bytearray",      "complex",    "object", "range", "slice",  "xrange",    "Ellipsis",
+     "NotImplemented", "abs",        "all",    "any",   "divmod", "enumerate", "id",
+     "isinstance",     "issubclass", "len",    "max",   "min",    "pow",       "print",
+     "reversed",       "round",      "sorted", "sum",   "zip"});
+
+bool is_exception(std::string_view name) {
+  return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Warning");
+}
 
 bool runs_programs(const std::string& module, const std::string& name) {
   const std::string_view top = std::string_view(module).substr(0, module.find('.'));
-  return contains(dangerous_modules, top) && (module != "builtins" || !contains(harmless_builtins, name));
+  if (!contains(dangerous_modules, top)) return false;
+  return module != "builtins" || !(contains(harmless_builtins, name) || is_exception(name));
 }
 
 Result<Ref> add_function(Objects& objects, Function function, const std::string& name) {
@@ -116,6 +124,12 @@ Error not_allowed(const std::string& name) {
                      "save tensors and plain data only, as torch.save(model.state_dict(), path) does");
 }
 
+Error other_tensor(const std::string& name) {
+  const auto* tensor = std::ranges::find(other_tensors, name, &OtherTensor::name);
+  if (tensor == other_tensors.end()) return not_allowed(name);
+  return unsupported(fmt::format("the checkpoint has {}", tensor->what), std::string(tensor->hint));
+}
+
 Result<Ref> find_name(Objects& objects, const std::string& given_module, const std::string& name) {
   const std::string module = given_module == "__builtin__" ? "builtins" : given_module;
   const std::string full = module + "." + name;
@@ -129,11 +143,7 @@ Result<Ref> find_name(Objects& objects, const std::string& given_module, const s
         find_torch_type(name) != nullptr || std::ranges::find(torch_constants, name) != torch_constants.end();
     if (is_constant) return objects.add({.kind = Kind::symbol, .text = full});
   }
-  const auto* tensor = std::ranges::find(other_tensors, full, &OtherTensor::name);
-  if (tensor != other_tensors.end()) {
-    return unsupported(fmt::format("the checkpoint has {}", tensor->what), std::string(tensor->hint));
-  }
-  if (full.starts_with("torch._utils._rebuild")) return not_allowed(full);
+  if (full.starts_with("torch._utils._rebuild")) return add_function(objects, Function::other_tensor, full);
   if (runs_programs(module, name)) {
     return unsupported(fmt::format("the checkpoint names {}, which no tensor or data needs", shown(full)),
                        "loading it in Python may run a program: do that only if you trust its origin");

@@ -31,16 +31,22 @@ enum class Function : std::uint8_t {
   numpy_reconstruct,
   numpy_from_buffer,
   rebuild_device_tensor,
+  other_tensor,  // makes a tensor of a kind that is not read
+  bytes,
+  type,
   foreign,  // any other class or function, which is never run
 };
 
 // Returns the value of a name such as torch._utils._rebuild_tensor_v2: a function or a symbol. Errors: unsupported, for
-// tensors of kinds that are not read, and for names that run programs.
+// names that run programs.
 [[nodiscard]] Result<Ref> find_name(Objects& objects, const std::string& module, const std::string& name);
 
 // A name of the file as messages show it.
 [[nodiscard]] std::string shown(const std::string& name);
 
 [[nodiscard]] Error not_allowed(const std::string& name);
+
+// Why a tensor is not read that the function of this name would make.
+[[nodiscard]] Error other_tensor(const std::string& name);
 
 }  // namespace tensorcast::formats::pytorch

@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   integer,      // integer
   big_integer,  // text: decimal digits
   real,         // real
-  string,       // text: UTF-8
+  string,       // text: UTF-8; integer: 1 if characters that UTF-8 lacks were replaced
   bytes,        // text
   list,         // items
   tuple,        // items
@@ -36,10 +36,11 @@ enum class Kind : std::uint8_t {
   function,     // integer: a Function; text: its name
   storage,      // integer: index into Objects::storages
   tensor,       // integer: index into Objects::tensors
-  numpy_dtype,  // text: "<f4"
+  numpy_dtype,  // text: "<f4", "<bfloat16" of ml_dtypes
   numpy_array,  // an array that BUILD fills
-  foreign,      // an object of another class. text: its class; items: its arguments, states and items; attributes: the
-                // last state
+  foreign,      // an object of another class. text: its class; items: its arguments and states; attributes: the last
+                // state; integer: the dict or list of what it holds as a dict or list does; 0: nothing
+  unread,       // a tensor that is not read. integer: index into Objects::problems
 };
 
 struct Value {
@@ -94,6 +95,14 @@ class Objects {
   [[nodiscard]] const Value& operator[](Ref ref) const { return values_[ref]; }
   [[nodiscard]] io::MemoryBudget& budget() const noexcept { return budget_; }
 
+  // Adds a tensor that cannot be read, for this reason. Errors: unsupported (memory).
+  [[nodiscard]] Result<Ref> add_unread(Error problem) {
+    TRY(budget_.take(io::MemoryBudget::grown_bytes<Error> + problem.message.size() + problem.hint.size()));
+    problems.push_back(std::move(problem));
+    return add({.kind = Kind::unread, .integer = static_cast<std::int64_t>(problems.size() - 1)});
+  }
+
+  std::vector<Error> problems;
   std::vector<Storage> storages;
   std::vector<StridedTensor> tensors;
 

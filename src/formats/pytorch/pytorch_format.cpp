@@ -63,6 +63,17 @@ class PytorchReader final : public Reader {
     std::uint64_t left = base_bytes + bytes_per_byte * file_.size();
     for (pytorch::NamedTensor& named : tree.tensors) {
       TRY(checkpoint_->budget->take_grown<TensorInfo>());
+      if (named.problem) {
+        TensorInfo unread;
+        unread.name = std::move(named.name);
+        unread.foreign_dtype = "unread";
+        Error problem = *named.problem;
+        problem.file = file_.path();
+        unread.problem = std::make_shared<const Error>(std::move(problem));
+        tensors_.push_back(std::move(unread));
+        sources_.push_back(SIZE_MAX);
+        continue;
+      }
       TensorInfo info = TRY(of_tensor(named.name, describe(checkpoint_->objects.tensors[named.tensor])));
       if (info.bytes > left) {
         return of_tensor(named.name, unsupported("the tensors repeat the elements of the file too often",
@@ -82,6 +93,7 @@ class PytorchReader final : public Reader {
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
+    if (tensors_[index].problem) return in_file(file_.path(), Result<void>(*tensors_[index].problem));
     if (index != current_ || !elements_) open_source(index);
     auto got = elements_->read(offset, out);
     if (got && check_) got = check(offset, out);

@@ -57,6 +57,20 @@ std::string decimal(const std::string& bytes) {
   return digits;
 }
 
+// Python writes half a surrogate pair, as of a file's name that is not UTF-8, as the three bytes of its number. Puts
+// U+FFFD in its place, which has three bytes, too. Returns whether there was one.
+bool replace_surrogates(std::string& text) {
+  bool found = false;
+  for (std::size_t i = 0; i + 2 < text.size(); ++i) {
+    const bool is_half = text[i] == '\xED' && static_cast<unsigned char>(text[i + 1]) >= 0xA0 &&
+                         (static_cast<unsigned char>(text[i + 2]) & 0xC0) == 0x80;
+    if (!is_half) continue;
+    text.replace(i, 3, "\xEF\xBF\xBD");
+    found = true;
+  }
+  return found;
+}
+
 class Unpickler {
  public:
   Unpickler(WindowReader& input, Objects& objects) : input_(input), objects_(objects) {}
@@ -330,11 +344,13 @@ class Unpickler {
   Result<void> push_text(Kind kind, bool python2) {
     const Length length = TRY(input_.get<Length>());
     std::string text = TRY(input_.text(length));
+    bool replaced = false;
     if (kind == Kind::string && !npy::is_utf8(text)) {
-      if (!python2) return malformed_pickle("a text that is not UTF-8");
-      kind = Kind::bytes;
+      replaced = !python2 && replace_surrogates(text);
+      if (!python2 && !(replaced && npy::is_utf8(text))) return malformed_pickle("a text that is not UTF-8");
+      if (python2) kind = Kind::bytes;
     }
-    return push_value({.kind = kind, .text = std::move(text)});
+    return push_value({.kind = kind, .integer = replaced ? 1 : 0, .text = std::move(text)});
   }
   Result<void> push_quoted() {
     const std::string line = TRY(input_.line());
@@ -370,13 +386,18 @@ class Unpickler {
   }
   Result<void> append_to(Kind kind, std::span<const Ref> items) {
     TRY(need(1));
-    const Kind container = objects_[stack_.back()].kind;
-    if (container != kind && container != Kind::foreign) {
-      return malformed_pickle("items for a value that is not their container");
+    Ref container = stack_.back();
+    if (objects_[container].kind == Kind::foreign) {
+      if (objects_[container].integer == 0) {
+        const Ref made = TRY(objects_.add({.kind = kind}));
+        objects_[container].integer = made;
+      }
+      container = static_cast<Ref>(objects_[container].integer);
     }
+    if (objects_[container].kind != kind) return malformed_pickle("items for a value that is not their container");
     if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
     for (const Ref item : items) {
-      TRY(objects_.append(stack_.back(), item));
+      TRY(objects_.append(container, item));
     }
     return {};
   }

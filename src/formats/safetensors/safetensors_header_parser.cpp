@@ -34,7 +34,11 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
     return std::move(header_);
   }
 
-  bool null() override { return unexpected("null"); }
+  bool null() override {
+    if (place_ != Place::metadata_value) return unexpected("null");
+    place_ = Place::file;  // no metadata, as safetensors itself reads it
+    return true;
+  }
   bool boolean(bool) override { return unexpected("true or false"); }
   bool number_integer(number_integer_t) override { return unexpected("a negative number"); }
   bool number_float(number_float_t, const string_t&) override { return unexpected("a number that is not whole"); }

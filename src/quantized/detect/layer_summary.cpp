@@ -38,8 +38,8 @@ class Warnings {
     for (std::size_t i = 0; i < found_.layers.size(); ++i) {
       const Layer& layer = found_.layers[i];
       if (!layer.problem.empty()) continue;
-      if (const std::size_t global = layer.find(PartRole::global_scale); global != SIZE_MAX) look(i, global, true);
-      if (const std::size_t scales = layer.find(PartRole::scales); scales != SIZE_MAX) look(i, scales, false);
+      if (const std::optional<std::size_t> global = layer.find(PartRole::global_scale); global) look(i, *global, true);
+      if (const std::optional<std::size_t> scales = layer.find(PartRole::scales); scales) look(i, *scales, false);
     }
     compare_joined();
     say(nan_, "scales that are NaN: all weights of their blocks are NaN");
@@ -57,7 +57,7 @@ class Warnings {
     std::vector<std::string> others;
     std::string scales;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool in_layer = found_.any() && found_.layer_of[i] != SIZE_MAX;
+      const bool in_layer = found_.any() && found_.layer_of[i];
       if (in_layer || parts[i].role != file_conversion::QuantizedRole::codes || parts[i].partner.empty()) continue;
       if (others.empty()) scales = parts[i].partner;
       others.push_back(reader_.tensors()[i].name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inspect says of quantized layers, and of scales that loaders stumble over.
+// Text of `inspect` about quantized layers, and warnings about scales that known loaders reject.
 #pragma once
 
 #include <string>

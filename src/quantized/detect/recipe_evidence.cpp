@@ -24,13 +24,15 @@ constexpr std::size_t byte_values = 256;
 
 // Bytes of scales that are far from the limits of their type, where a block's codes depend on its largest number's
 // mantissa alone.
-struct Middle {
+struct NormalScales {
   unsigned first, last;
 };
-Middle middle_of(DType scales) { return scales == DType::float8_e8m0fnu ? Middle{40, 215} : Middle{0x18, 0x77}; }
+NormalScales normal_scales_of(DType scales) {
+  return scales == DType::float8_e8m0fnu ? NormalScales{40, 215} : NormalScales{0x18, 0x77};
+}
 
-// What a recipe writes, found out by running it.
-struct Habits {
+// Bytes of scales and largest codes that a recipe can make, collected by running it on blocks made for it.
+struct PossibleBytes {
   std::string_view recipe;
   std::bitset<byte_values> scales;       // bytes that occur
   std::bitset<byte_values / 2> largest;  // magnitudes of a block's largest code, if its scale is in the middle
@@ -52,8 +54,8 @@ std::vector<float> mantissas() {
 }
 
 // Adds what the recipe writes of blocks with these largest numbers; a small negative number is beside each.
-void add_habits(Habits& habits, const std::string& scheme, DType compute, const std::vector<float>& largest,
-                std::int64_t block) {
+void add_possible(PossibleBytes& possible, const std::string& scheme, DType compute, const std::vector<float>& largest,
+                  std::int64_t block) {
   const auto rows = static_cast<std::int64_t>(largest.size());
   std::vector<float> numbers(largest.size() * static_cast<std::size_t>(block), 0.0f);
   for (std::size_t i = 0; i < largest.size(); ++i) {
@@ -62,33 +64,33 @@ void add_habits(Habits& habits, const std::string& scheme, DType compute, const 
   }
   const Result<QuantizedTensor> made = quantize(
       {DType::float32, Shape(std::vector<std::int64_t>{rows, block}), std::as_bytes(std::span(numbers))}, scheme,
-      {.recipe = habits.recipe, .compute_dtype = compute, .nonfinite = NonFiniteWeights::tool}, {.threads = 1});
+      {.recipe = possible.recipe, .compute_dtype = compute, .nonfinite = NonFiniteWeights::tool}, {.threads = 1});
   if (!made) return;
   const Result<std::vector<std::byte>> codes = element_codes(*made);
   if (!codes) return;
   const int bits = made->coding.bits;
   const unsigned sign = 1u << (bits - 1);
-  const Middle middle = middle_of(made->scales_dtype);
+  const NormalScales middle = normal_scales_of(made->scales_dtype);
   for (std::size_t i = 0; i < largest.size(); ++i) {
     const unsigned scale = std::to_integer<unsigned>(made->scales[i]);
-    habits.scales.set(scale);
+    possible.scales.set(scale);
     const unsigned first = std::to_integer<unsigned>((*codes)[i * static_cast<std::size_t>(block)]) & (sign - 1);
     const unsigned second = std::to_integer<unsigned>((*codes)[i * static_cast<std::size_t>(block) + 1]);
     const unsigned last = std::to_integer<unsigned>((*codes)[(i + 1) * static_cast<std::size_t>(block) - 1]);
-    if (scale >= middle.first && scale <= middle.last) habits.largest.set(first);
-    habits.negative_zero = habits.negative_zero || second == sign || last == sign;
+    if (scale >= middle.first && scale <= middle.last) possible.largest.set(first);
+    possible.negative_zero = possible.negative_zero || second == sign || last == sign;
   }
 }
 
-std::vector<Habits> find_habits(const std::string& scheme) {
+std::vector<PossibleBytes> collect_possible(const std::string& scheme) {
   const bool nv = scheme == "nvfp4";
   const std::int64_t block = nv ? 16 : 32;
   const std::vector<float> steps = mantissas();
-  std::vector<Habits> all;
+  std::vector<PossibleBytes> all;
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
     if (recipe.scheme != scheme) continue;
-    Habits& habits = all.emplace_back();
-    habits.recipe = recipe.recipe;
+    PossibleBytes& possible = all.emplace_back();
+    possible.recipe = recipe.recipe;
     for (const DType compute : {DType::float32, DType::bfloat16, DType::float16}) {
       // Float16 has exponents from -14 to 15.
       const int reach = compute == DType::float16 ? 14 : 125;
@@ -98,7 +100,7 @@ std::vector<Habits> find_habits(const std::string& scheme) {
           for (const float step : {1.0f, 1.3f, 1.6f, 1.9f}) largest.push_back(std::ldexp(step, e));
         }
         largest.insert(largest.end(), steps.begin(), steps.end());
-        add_habits(habits, scheme, compute, largest, block);
+        add_possible(possible, scheme, compute, largest, block);
         continue;
       }
       // Tensors of several sizes, with blocks down to 2^-20 of the largest one.
@@ -107,7 +109,7 @@ std::vector<Habits> find_habits(const std::string& scheme) {
         for (int e = 1; e <= (compute == DType::float16 ? 12 : 20); ++e) {
           for (const float step : steps) largest.push_back(std::ldexp(std::min(top * step, top * 2.0f), -e));
         }
-        add_habits(habits, scheme, compute, largest, block);
+        add_possible(possible, scheme, compute, largest, block);
       }
     }
   }
@@ -115,12 +117,12 @@ std::vector<Habits> find_habits(const std::string& scheme) {
 }
 
 // Found out once in a process.
-const std::vector<Habits>& habits_of(const std::string& scheme) {
+const std::vector<PossibleBytes>& possible_of(const std::string& scheme) {
   static std::mutex mutex;
-  static std::map<std::string, std::vector<Habits>> known;
+  static std::map<std::string, std::vector<PossibleBytes>> known;
   const std::scoped_lock lock(mutex);
   const auto [entry, is_new] = known.try_emplace(scheme);
-  if (is_new) entry->second = find_habits(scheme);
+  if (is_new) entry->second = collect_possible(scheme);
   return entry->second;
 }
 
@@ -130,7 +132,7 @@ bool has_evidence(const std::string& scheme) {
 }
 
 struct Seen {
-  const std::vector<Habits>* habits = nullptr;
+  const std::vector<PossibleBytes>* possible = nullptr;
   std::vector<bool> excluded;
   std::uint64_t layers = 0, blocks = 0, zeroed = 0, wrapped = 0;
   std::string zeroed_layer, wrapped_layer;
@@ -167,8 +169,8 @@ class Evidence {
     read_ += codes.size();
     const auto [entry, is_new] = seen_.try_emplace(scheme);
     if (is_new) {
-      entry->second.habits = &habits_of(scheme);
-      entry->second.excluded.resize(entry->second.habits->size());
+      entry->second.possible = &possible_of(scheme);
+      entry->second.excluded.resize(entry->second.possible->size());
     }
     count(layer, *content, codes, scales, entry->second);
   }
@@ -179,7 +181,7 @@ class Evidence {
     const std::uint64_t columns = content.columns(), grid = content.grid_columns();
     const auto width = static_cast<std::uint64_t>(content.block_columns);
     const std::byte sign{static_cast<std::uint8_t>(1u << (content.bits - 1))};
-    const Middle middle = middle_of(content.scales);
+    const NormalScales middle = normal_scales_of(content.scales);
     for (std::size_t i = 0; i < scales.size(); ++i) {
       const std::uint64_t begin = i / grid * columns + i % grid * width;
       const auto block = codes.subspan(begin, std::min(width, columns - i % grid * width));
@@ -191,10 +193,10 @@ class Evidence {
       }
       const unsigned scale = std::to_integer<unsigned>(scales[i]);
       const bool in_middle = scale >= middle.first && scale <= middle.last;
-      for (std::size_t k = 0; k < seen.habits->size(); ++k) {
-        const Habits& habits = (*seen.habits)[k];
-        if (!habits.scales.test(scale) || (negative_zero && !habits.negative_zero) ||
-            (in_middle && largest != 0 && !habits.largest.test(largest))) {
+      for (std::size_t k = 0; k < seen.possible->size(); ++k) {
+        const PossibleBytes& possible = (*seen.possible)[k];
+        if (!possible.scales.test(scale) || (negative_zero && !possible.negative_zero) ||
+            (in_middle && largest != 0 && !possible.largest.test(largest))) {
           seen.excluded[k] = true;
         }
       }
@@ -208,8 +210,8 @@ class Evidence {
 
   static void say(const std::string& scheme, const Seen& seen, std::vector<std::string>& sentences) {
     std::vector<std::string_view> left, gone;
-    for (std::size_t k = 0; k < seen.habits->size(); ++k) {
-      (seen.excluded[k] ? gone : left).push_back((*seen.habits)[k].recipe);
+    for (std::size_t k = 0; k < seen.possible->size(); ++k) {
+      (seen.excluded[k] ? gone : left).push_back((*seen.possible)[k].recipe);
     }
     if (left.empty()) {
       sentences.push_back(

@@ -71,9 +71,9 @@ class Trial {
     // Recipes without a tensor scale have scale 1 in spellings that store one.
     float made = quantizer_.layout().global_scale.value_or(1.0f);
     const bool is_divisor = quantizer_.layout().coding.global == tensorcast::GlobalScale::divisor;
-    const bool turns = quantizer_.layout().global_scale && stored != GlobalScale::none &&
-                       (stored == GlobalScale::divisor) != is_divisor;
-    if (turns) made = 1.0f / made;
+    const bool inverts = quantizer_.layout().global_scale && stored != GlobalScale::none &&
+                         (stored == GlobalScale::divisor) != is_divisor;
+    if (inverts) made = 1.0f / made;
     if (!same_number(made, stored_global)) outcome_->tensor_scale_differs = true;
   }
 
@@ -228,7 +228,7 @@ class Trials {
   void add_trials() {
     std::vector<DType> dtypes = {original_.dtype};
     for (const DType other : {DType::float32, DType::bfloat16, DType::float16}) {
-      // ConvRot turns weights in their own type.
+      // ConvRot rotates weights in their own type.
       if (other != original_.dtype && content_.rotation == 0) dtypes.push_back(other);
     }
     const auto all = quantize_recipes();
@@ -302,7 +302,7 @@ class Trials {
   Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
                          std::vector<std::byte>& numbers) {
     if (Result<void> got = rows.read(first, count, numbers); !got || content_.rotation == 0) return got;
-    return turn_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
+    return rotate_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
   }
 
   Result<void> run_part(std::uint64_t part) {

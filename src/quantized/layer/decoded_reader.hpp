@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "formats/format.hpp"
@@ -40,7 +41,7 @@ class DecodedReader final : public formats::Reader {
   std::vector<Layer> layers_;
   std::vector<formats::TensorInfo> tensors_;
   std::vector<std::size_t> layer_of_;  // of the tensors after those of `inner`
-  std::size_t open_ = SIZE_MAX;        // the tensor of decoder_
+  std::optional<std::size_t> open_;    // the tensor of decoder_
   std::unique_ptr<LayerDecoder> decoder_;
 };
 

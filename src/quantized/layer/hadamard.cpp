@@ -9,7 +9,7 @@
 
 namespace tensorcast::quantized {
 
-Result<void> turn_groups(DType dtype, DType compute, std::int64_t size, std::span<std::byte> numbers) {
+Result<void> rotate_groups(DType dtype, DType compute, std::int64_t size, std::span<std::byte> numbers) {
   constexpr std::size_t usual = 4096;  // in the cache
   const std::size_t group = static_cast<std::size_t>(size), step = std::max(usual, group) / group * group;
   const std::size_t item = storage_bytes(dtype, 1), count = numbers.size() / item;

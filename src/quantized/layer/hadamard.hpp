@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvRot turns groups of a weight's inputs by a Hadamard matrix: the Kronecker product of matrices of 4 x 4 whose rows
-// are 1 1 1 -1, 1 1 -1 1, 1 -1 1 1 and -1 1 1 1, divided by the root of its size. It is symmetric and its own inverse.
+// ConvRot rotates groups of a weight's inputs by a Hadamard matrix: the Kronecker product of matrices of 4 x 4 whose
+// rows are 1 1 1 -1, 1 1 -1 1, 1 -1 1 1 and -1 1 1 1, divided by the root of its size. It is symmetric and its own
+// inverse.
 #pragma once
 
 #include <bit>
@@ -15,13 +16,13 @@
 namespace tensorcast::quantized {
 
 // Whether there is such a matrix.
-[[nodiscard]] constexpr bool is_group_turned(std::int64_t size) noexcept {
+[[nodiscard]] constexpr bool is_rotation_size(std::int64_t size) noexcept {
   return size >= 4 && std::has_single_bit(static_cast<std::uint64_t>(size)) &&
          std::countr_zero(static_cast<std::uint64_t>(size)) % 2 == 0;
 }
 
 // Sums of a group's codes of 8 bits are under 2^24, and so exact in float32.
-inline constexpr std::int64_t largest_turned_back = std::int64_t{1} << 16;
+inline constexpr std::int64_t largest_rotation_undone = std::int64_t{1} << 16;
 
 // What sums of a group are multiplied by: a power of two.
 [[nodiscard]] inline double group_norm(std::int64_t size) noexcept {
@@ -44,8 +45,8 @@ void sum_groups(std::span<Number> numbers, std::size_t size) noexcept {
   }
 }
 
-// Turns whole groups of numbers of `dtype`, float32, bfloat16 or float16, where they are. They are rounded to `compute`
-// first, which `dtype` holds, and so are their sums, which are those of float64.
-[[nodiscard]] Result<void> turn_groups(DType dtype, DType compute, std::int64_t size, std::span<std::byte> numbers);
+// Rotates whole groups of numbers of `dtype`, float32, bfloat16 or float16, where they are. They are rounded to
+// `compute` first, which `dtype` holds, and so are their sums, which are those of float64.
+[[nodiscard]] Result<void> rotate_groups(DType dtype, DType compute, std::int64_t size, std::span<std::byte> numbers);
 
 }  // namespace tensorcast::quantized

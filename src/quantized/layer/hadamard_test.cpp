@@ -36,10 +36,10 @@ std::span<std::byte> bytes_of(std::vector<Number>& numbers) {
 
 TEST(Hadamard, GroupsHavePowersOf4) {
   for (const std::int64_t size : {4, 16, 64, 256, 4096}) {
-    EXPECT_TRUE(is_group_turned(size)) << size;
+    EXPECT_TRUE(is_rotation_size(size)) << size;
     EXPECT_EQ(group_norm(size), 1 / std::sqrt(static_cast<double>(size)));
   }
-  for (const std::int64_t size : {-4, 0, 1, 2, 8, 12, 32, 100, 128}) EXPECT_FALSE(is_group_turned(size)) << size;
+  for (const std::int64_t size : {-4, 0, 1, 2, 8, 12, 32, 100, 128}) EXPECT_FALSE(is_rotation_size(size)) << size;
 }
 
 TEST(Hadamard, SumsAreThoseOfTheMatrix) {
@@ -72,18 +72,18 @@ TEST(Hadamard, TurningRoundsOnce) {
     }
     std::vector<std::byte> wanted(stored.size());
     ASSERT_TRUE(cast({DType::float64, shape, bytes_of(exact)}, {dtype, shape, wanted}));
-    ASSERT_TRUE(turn_groups(dtype, dtype, size, stored));
+    ASSERT_TRUE(rotate_groups(dtype, dtype, size, stored));
     EXPECT_EQ(stored, wanted) << name(dtype);
   }
 }
 
 TEST(Hadamard, RoundsToTheTypeOfComputationFirst) {
   std::vector<float> numbers = random_floats(1024), narrow = numbers;
-  ASSERT_TRUE(turn_groups(DType::float32, DType::bfloat16, 64, bytes_of(numbers)));
+  ASSERT_TRUE(rotate_groups(DType::float32, DType::bfloat16, 64, bytes_of(numbers)));
   std::vector<std::byte> stored(2 * narrow.size());
   const std::int64_t shape[] = {1024};
   ASSERT_TRUE(cast({DType::float32, shape, bytes_of(narrow)}, {DType::bfloat16, shape, stored}));
-  ASSERT_TRUE(turn_groups(DType::bfloat16, DType::bfloat16, 64, stored));
+  ASSERT_TRUE(rotate_groups(DType::bfloat16, DType::bfloat16, 64, stored));
   ASSERT_TRUE(cast({DType::bfloat16, shape, stored}, {DType::float32, shape, bytes_of(narrow)}));
   EXPECT_EQ(numbers, narrow);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,7 +69,7 @@ struct Coding {
   bool swizzled = false;           // scales in tiles of 128 x 4
   bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
   bool transposed = false;         // the weight is the transpose of [..., N, K] codes
-  // ComfyUI's ConvRot: groups of so many inputs were turned by a Hadamard matrix, which is turned back; a power of 4.
+  // ComfyUI's ConvRot: groups of so many inputs were rotated by a Hadamard matrix, which is undone; a power of 4.
   std::int64_t rotation = 0;
 };
 
@@ -90,12 +91,12 @@ struct Layer {
 
   [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
-  // Returns the tensor of a role; SIZE_MAX: none.
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept {
+  // Returns the tensor of a role, if there is one.
+  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept {
     for (const Part& part : parts) {
       if (part.role == role) return part.tensor;
     }
-    return SIZE_MAX;
+    return std::nullopt;
   }
 };
 

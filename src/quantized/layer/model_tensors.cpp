@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "dtype/error_places.hpp"
@@ -27,9 +28,10 @@ ModelTensors::ModelTensors(std::span<const TensorInfo> tensors, const ReadTensor
   for (std::size_t i = 0; i < tensors.size(); ++i) places_.emplace(tensors[i].name, i);
 }
 
-std::size_t ModelTensors::find(const std::string& name) const {
+std::optional<std::size_t> ModelTensors::find(const std::string& name) const {
   const auto found = places_.find(name);
-  return found == places_.end() ? SIZE_MAX : found->second;
+  if (found == places_.end()) return std::nullopt;
+  return found->second;
 }
 
 std::vector<ModelTensors::OfModule> ModelTensors::of_modules(std::string_view word) const {
@@ -85,21 +87,21 @@ LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spellin
   layer_.parts.push_back({.role = PartRole::codes, .tensor = codes});
 }
 
-void LayerBuilder::fail(std::string problem, std::size_t tensor) {
+void LayerBuilder::fail(std::string problem, std::optional<std::size_t> tensor) {
   if (!ok()) return;
   layer_.problem = std::move(problem);
-  layer_.problem_tensor = tensors_[tensor == SIZE_MAX ? layer_.codes() : tensor].name;
+  layer_.problem_tensor = tensors_[tensor.value_or(layer_.codes())].name;
 }
 
-std::size_t LayerBuilder::add(const std::string& name, PartRole role) {
-  const std::size_t found = tensors_.find(name);
-  if (found != SIZE_MAX) layer_.parts.push_back({.role = role, .tensor = found});
+std::optional<std::size_t> LayerBuilder::add(const std::string& name, PartRole role) {
+  const std::optional<std::size_t> found = tensors_.find(name);
+  if (found) layer_.parts.push_back({.role = role, .tensor = *found});
   return found;
 }
 
-std::size_t LayerBuilder::need(const std::string& name, PartRole role) {
-  const std::size_t found = add(name, role);
-  if (found == SIZE_MAX) fail(fmt::format("its codes need the tensor \"{}\", which is missing", name));
+std::optional<std::size_t> LayerBuilder::need(const std::string& name, PartRole role) {
+  const std::optional<std::size_t> found = add(name, role);
+  if (!found) fail(fmt::format("its codes need the tensor \"{}\", which is missing", name));
   return found;
 }
 
@@ -127,9 +129,9 @@ void LayerBuilder::set_shape(std::int64_t codes_each, std::int64_t elements_each
   if (__builtin_mul_overflow(last / codes_each, elements_each, &last)) fail("its shape is too large");
 }
 
-void LayerBuilder::check_scale_type(std::size_t scales, bool bytes_are_e8m0) {
-  if (scales == SIZE_MAX || !ok()) return;
-  const TensorInfo& tensor = tensors_[scales];
+void LayerBuilder::check_scale_type(std::optional<std::size_t> scales, bool bytes_are_e8m0) {
+  if (!scales || !ok()) return;
+  const TensorInfo& tensor = tensors_[*scales];
   const auto wrong = [&](std::string_view wanted) {
     fail(fmt::format("scales of {} are {}, and these are {}", layer_.scheme, wanted, type_and_shape(tensor)), scales);
   };
@@ -150,9 +152,9 @@ void LayerBuilder::check_scale_type(std::size_t scales, bool bytes_are_e8m0) {
   }
 }
 
-void LayerBuilder::check_grid(std::size_t scales, std::string_view source) {
-  if (scales == SIZE_MAX || !ok()) return;
-  const TensorInfo& tensor = tensors_[scales];
+void LayerBuilder::check_grid(std::optional<std::size_t> scales, std::string_view source) {
+  if (!scales || !ok()) return;
+  const TensorInfo& tensor = tensors_[*scales];
   if (layer_.block_rows == 0 && layer_.block_columns == 0) {
     if (tensor.count == 1) return;
     return fail(fmt::format("{} has one scale for a tensor, and this has {}", layer_.scheme, tensor.count), scales);
@@ -181,9 +183,9 @@ void LayerBuilder::check_grid(std::size_t scales, std::string_view source) {
        scales);
 }
 
-void LayerBuilder::check_global(std::size_t tensor) {
-  if (tensor == SIZE_MAX || !ok()) return;
-  const TensorInfo& info = tensors_[tensor];
+void LayerBuilder::check_global(std::optional<std::size_t> tensor) {
+  if (!tensor || !ok()) return;
+  const TensorInfo& info = tensors_[*tensor];
   if (info.dtype != DType::float32) {
     return fail(fmt::format("a scale of the whole tensor is float32, and this is {}", type_and_shape(info)), tensor);
   }

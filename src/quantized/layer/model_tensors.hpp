@@ -39,8 +39,8 @@ class ModelTensors {
   [[nodiscard]] std::span<const TensorInfo> all() const noexcept { return tensors_; }
   [[nodiscard]] AcceptedWords accepted() const noexcept { return accepted_; }
   [[nodiscard]] const TensorInfo& operator[](std::size_t index) const noexcept { return tensors_[index]; }
-  // Returns the index of a tensor; SIZE_MAX: there is none.
-  [[nodiscard]] std::size_t find(const std::string& name) const;
+  // Returns the index of a tensor, if it is there.
+  [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const;
   struct OfModule {
     std::size_t tensor;
     std::string module;
@@ -75,28 +75,28 @@ class LayerBuilder {
   [[nodiscard]] const TensorInfo& codes() const noexcept { return tensors_[layer_.codes()]; }
   [[nodiscard]] bool ok() const noexcept { return layer_.problem.empty(); }
 
-  // Remembers a contradiction of `tensor` (SIZE_MAX: the codes), unless there is one.
-  void fail(std::string problem, std::size_t tensor = SIZE_MAX);
-  // Adds the tensor `name` if it is there; returns its index or SIZE_MAX.
-  std::size_t add(const std::string& name, PartRole role);
+  // Remembers a contradiction, of the codes unless of `tensor`, if it is the first.
+  void fail(std::string problem, std::optional<std::size_t> tensor = {});
+  // Adds the tensor `name` and returns its index, if it is there.
+  std::optional<std::size_t> add(const std::string& name, PartRole role);
   // The same, and a contradiction if it is missing.
-  std::size_t need(const std::string& name, PartRole role);
+  std::optional<std::size_t> need(const std::string& name, PartRole role);
 
   // The codes must have one of these types, and from 2 to 3 dimensions.
   void need_codes_of(std::initializer_list<DType> types, std::size_t most_dimensions = 3);
   // Sets the weight's shape: the codes' with the last size multiplied.
   void set_shape(std::int64_t codes_each, std::int64_t elements_each);
   // Checks the type of scales against coding.scales, and sets it from that of the scales where uint8 is E8M0.
-  void check_scale_type(std::size_t scales, bool bytes_are_e8m0);
+  void check_scale_type(std::optional<std::size_t> scales, bool bytes_are_e8m0);
   // Checks the shape of scales against the weight's shape and the blocks of the layer.
-  void check_grid(std::size_t scales, std::string_view source);
+  void check_grid(std::optional<std::size_t> scales, std::string_view source);
   // Both.
-  void check_scales(std::size_t scales, bool bytes_are_e8m0, std::string_view source) {
+  void check_scales(std::optional<std::size_t> scales, bool bytes_are_e8m0, std::string_view source) {
     check_scale_type(scales, bytes_are_e8m0);
     check_grid(scales, source);
   }
   // A scalar, or one element; of 3-D weights also one for each expert.
-  void check_global(std::size_t tensor);
+  void check_global(std::optional<std::size_t> tensor);
 
   [[nodiscard]] Layer done() && { return std::move(layer_); }
 

@@ -104,18 +104,18 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  // Sums of a group's codes must be exact, so only integers with one scale a row are turned back.
+  // Sums of a group's codes must be exact, so only integers with one scale a row are rotated back.
   Result<void> check_rotation() {
     const auto size = static_cast<std::uint64_t>(coding_.rotation);
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    if (is_group_turned(coding_.rotation) && coding_.rotation <= largest_turned_back && columns_ % size == 0 &&
+    if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
         one_scale && coding_.element == Element::integer && coding_.packing == Packing::bytes &&
         reader_.find(PartRole::zero_points) == no_part) {
       return {};
     }
-    return reader_.wrong(0, "its inputs were turned in a way that is not known");
+    return reader_.wrong(0, "its inputs were rotated in a way that is not known");
   }
 
   Result<void> check_grid() {
@@ -215,7 +215,7 @@ class RowDecoder final : public PieceDecoder {
       TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
     }
     TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
-    if (coding_.rotation != 0) return decode_turned(first, rows, width, to, out);
+    if (coding_.rotation != 0) return decode_rotated(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
   }
 
@@ -309,25 +309,25 @@ class RowDecoder final : public PieceDecoder {
     return {.scales = each_scale_, .zeros = each_zero_, .biases = {}};
   }
 
-  // Turns whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
-  Result<void> decode_turned(std::uint64_t first, std::uint64_t rows, std::uint64_t width, DType to,
-                             std::span<std::byte> out) {
+  // Rotates whole groups back. The sums are integers under 2^24, so the product with the scale is the one rounding.
+  Result<void> decode_rotated(std::uint64_t first, std::uint64_t rows, std::uint64_t width, DType to,
+                              std::span<std::byte> out) {
     constexpr float one = 1.0F;
     const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size())};
     BlockTensor tensor = tensor_of(shape, bytes);
     tensor.block_rows = tensor.block_columns = 0;
     tensor.scales = {DType::float32, {}, std::as_bytes(std::span(&one, 1))};
-    turned_.resize(rows * width);
-    const auto turned = std::as_writable_bytes(std::span(turned_));
-    TRY(decode_blocks(tensor, 0, rows, DType::float32, turned));
-    sum_groups(std::span(turned_), static_cast<std::size_t>(coding_.rotation));
+    rotated_.resize(rows * width);
+    const auto rotated = std::as_writable_bytes(std::span(rotated_));
+    TRY(decode_blocks(tensor, 0, rows, DType::float32, rotated));
+    sum_groups(std::span(rotated_), static_cast<std::size_t>(coding_.rotation));
     const auto norm = static_cast<float>(group_norm(coding_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const float scale = scale_values_[grid_row(first + row) - loaded_first_];
-      for (float& number : std::span(turned_).subspan(row * width, width)) number = number * norm * scale;
+      for (float& number : std::span(rotated_).subspan(row * width, width)) number = number * norm * scale;
     }
-    return cast({DType::float32, shape, turned}, {to, shape, out}, {}, {.threads = 1});
+    return cast({DType::float32, shape, rotated}, {to, shape, out}, {}, {.threads = 1});
   }
 
   // The row of scales of a row of the weight, counted over all experts.
@@ -444,7 +444,7 @@ class RowDecoder final : public PieceDecoder {
   bool packed_zeros_ = false;
   std::vector<float> globals_, nested_table_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
-  std::vector<float> turned_;
+  std::vector<float> rotated_;
   std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, nested_values_, each_scale_, each_zero_;
   std::vector<std::uint32_t> words_;
   std::vector<std::byte> codes_, nested_codes_;

@@ -13,7 +13,7 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t piece_rows = 256;  // of the weight: what the engine of blocks turns at once
+constexpr std::uint64_t piece_rows = 256;  // of the weight: what the engine of blocks transposes at once
 
 // GPTQ and AWQ: a weight [N, K], whose codes, zero points and scales have N as the last axis.
 class ColumnDecoder final : public PieceDecoder {

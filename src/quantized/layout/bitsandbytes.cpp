@@ -55,8 +55,8 @@ std::vector<std::int64_t> shape_in(const Json& state) {
 void complete_nested(const ModelTensors& tensors, const std::string& weight, const Json& state, std::int64_t blocks,
                      LayerBuilder& builder) {
   constexpr std::uint64_t table_size = 256;
-  const std::size_t scales = builder.need(weight + ".nested_absmax", PartRole::nested_scales);
-  const std::size_t table = builder.need(weight + ".nested_quant_map", PartRole::nested_table);
+  const std::optional<std::size_t> scales = builder.need(weight + ".nested_absmax", PartRole::nested_scales);
+  const std::optional<std::size_t> table = builder.need(weight + ".nested_quant_map", PartRole::nested_table);
   if (!builder.ok()) return;
   const std::int64_t size = size_in(state, "nested_blocksize").value_or(not_a_size);
   const auto offset = state.find("nested_offset");
@@ -65,14 +65,14 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
   }
   builder.layer().nested_block = size;
   builder.layer().nested_offset = static_cast<float>(offset->get<double>());
-  if (tensors[scales].dtype != DType::float32 || !std::cmp_equal(tensors[scales].count, blocks_of(blocks, size))) {
+  if (tensors[*scales].dtype != DType::float32 || !std::cmp_equal(tensors[*scales].count, blocks_of(blocks, size))) {
     return builder.fail(fmt::format("{} scales in blocks of {} have scales of float32 [{}], and these are {}", blocks,
-                                    size, blocks_of(blocks, size), type_and_shape(tensors[scales])),
+                                    size, blocks_of(blocks, size), type_and_shape(tensors[*scales])),
                         scales);
   }
-  if (tensors[table].dtype != DType::float32 || tensors[table].count != table_size) {
+  if (tensors[*table].dtype != DType::float32 || tensors[*table].count != table_size) {
     builder.fail(
-        fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[table])),
+        fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[*table])),
         table);
   }
 }
@@ -85,15 +85,15 @@ bool holds_pairs(const TensorInfo& codes, std::uint64_t count) {
 }
 
 // The numbers of codes are those of the scheme; a file that stores others was made by something else.
-void check_table(const ModelTensors& tensors, std::size_t table, LayerBuilder& builder) {
+void check_table(const ModelTensors& tensors, std::optional<std::size_t> table, LayerBuilder& builder) {
   constexpr std::size_t size = 16;
   constexpr float least = 1e-6F;  // of differences: tools round the quotients of FP4 in their own ways
-  if (table == SIZE_MAX || !builder.ok()) return;
+  if (!table || !builder.ok()) return;
   std::array<float, size> stored{};
-  const Result<std::vector<std::byte>> bytes = tensors.read(table);
+  const Result<std::vector<std::byte>> bytes = tensors.read(*table);
   if (!bytes) return builder.fail(bytes.error().message, table);
-  if (tensors[table].dtype != DType::float32 || bytes->size() != sizeof stored) {
-    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[table])),
+  if (tensors[*table].dtype != DType::float32 || bytes->size() != sizeof stored) {
+    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[*table])),
                         table);
   }
   std::memcpy(stored.data(), bytes->data(), sizeof stored);
@@ -109,15 +109,15 @@ void check_table(const ModelTensors& tensors, std::size_t table, LayerBuilder& b
 void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::vector<Layer>& layers) {
   const std::string& name = tensors[state_index].name;
   const std::string weight = name.substr(0, name.find(state_mark));
-  const std::size_t codes = tensors.find(weight);
-  if (codes == SIZE_MAX) return;
-  LayerBuilder builder(tensors, "bitsandbytes", weight, codes);
+  const std::optional<std::size_t> codes = tensors.find(weight);
+  if (!codes) return;
+  LayerBuilder builder(tensors, "bitsandbytes", weight, *codes);
   Layer& layer = builder.layer();
   layer.scheme = name.substr(weight.size() + state_mark.size());
   layer.parts.push_back({.role = PartRole::state, .tensor = state_index});
   layer.coding = {.element = Element::table, .bits = 4, .packing = Packing::flat};
-  const std::size_t scales = builder.need(weight + ".absmax", PartRole::scales);
-  const std::size_t table = builder.add(weight + ".quant_map", PartRole::table);
+  const std::optional<std::size_t> scales = builder.need(weight + ".absmax", PartRole::scales);
+  const std::optional<std::size_t> table = builder.add(weight + ".quant_map", PartRole::table);
   if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
   check_table(tensors, table, builder);
   const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
@@ -145,16 +145,16 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
       builder.fail("its description has no shape", state_index);
     } else if (block < 1 || block % 2 != 0) {
       builder.fail("its description has no blocksize that is even and above 0", state_index);
-    } else if (!holds_pairs(tensors[codes], count)) {
+    } else if (!holds_pairs(tensors[*codes], count)) {
       builder.fail(fmt::format("{} says that the weight is {}, which takes {} bytes of codes, and these are {}", name,
-                               shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[codes])));
+                               shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[*codes])));
     } else {
       const auto blocks = static_cast<std::int64_t>(count / static_cast<std::uint64_t>(block) +
                                                     (count % static_cast<std::uint64_t>(block) != 0 ? 1 : 0));
-      const bool nested = tensors[scales].dtype == DType::uint8;
-      if ((!nested && tensors[scales].dtype != DType::float32) || !std::cmp_equal(tensors[scales].count, blocks)) {
+      const bool nested = tensors[*scales].dtype == DType::uint8;
+      if ((!nested && tensors[*scales].dtype != DType::float32) || !std::cmp_equal(tensors[*scales].count, blocks)) {
         builder.fail(fmt::format("blocks of {} need {} scales, and these are {}", block, blocks,
-                                 type_and_shape(tensors[scales])),
+                                 type_and_shape(tensors[*scales])),
                      scales);
       }
       if (nested) complete_nested(tensors, weight, state, blocks, builder);
@@ -164,15 +164,15 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
 }
 
 void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string& module, std::vector<Layer>& layers) {
-  const std::size_t codes = tensors.find(tensor_of(module, "weight"));
-  if (codes == SIZE_MAX) return;
-  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), codes);
+  const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
+  if (!codes) return;
+  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), *codes);
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
-  const std::size_t order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
-  if (order != SIZE_MAX && !tensors.has_only(order, std::byte{0})) {
+  const std::optional<std::size_t> order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
+  if (order && !tensors.has_only(*order, std::byte{0})) {
     builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);
   }
   builder.need_codes_of({DType::int8}, 2);

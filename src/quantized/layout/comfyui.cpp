@@ -23,7 +23,8 @@ constexpr auto keys_of_comfyui =
 constexpr std::string_view marker = "scaled_fp8";
 
 // One scale for the tensor or for each row. `kind`: "fp8" or "int8".
-void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string_view kind, LayerBuilder& builder) {
+void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scales, std::string_view kind,
+                    LayerBuilder& builder) {
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("{}-tensor", kind);
   layer.shape = builder.codes().shape;
@@ -34,7 +35,7 @@ void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string
     layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
     builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
   }
-  if (scales != SIZE_MAX && tensors[scales].count > 1 && layer.shape.size() == 2) {
+  if (scales && tensors[*scales].count > 1 && layer.shape.size() == 2) {
     layer.scheme = fmt::format("{}-channel", kind);
     layer.block_rows = 1;
     layer.block_columns = whole_row(layer.shape);
@@ -43,7 +44,7 @@ void complete_plain(const ModelTensors& tensors, std::size_t scales, std::string
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
-void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv, LayerBuilder& builder) {
+void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, bool nv, LayerBuilder& builder) {
   constexpr std::int64_t nv_block = 16, mx_block = 32;
   Layer& layer = builder.layer();
   layer.scheme = nv ? "nvfp4" : "mxfp8";
@@ -63,24 +64,25 @@ void complete_swizzled(const ModelTensors& tensors, std::size_t scales, bool nv,
   }
   builder.set_shape(1, nv ? 2 : 1);
   builder.check_scale_type(scales, !nv);
-  if (!builder.ok() || scales == SIZE_MAX) return;
+  if (!builder.ok() || !scales) return;
   const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
   const std::size_t wanted =
       block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], layer.block_columns)));
-  if (!std::cmp_equal(tensors[scales].count, wanted)) {
+  if (!std::cmp_equal(tensors[*scales].count, wanted)) {
     builder.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                             shape_text(layer.shape), wanted, type_and_shape(tensors[scales])),
+                             shape_text(layer.shape), wanted, type_and_shape(tensors[*scales])),
                  scales);
   }
 }
 
-// ConvRot turned groups of inputs before the codes were made.
+// ConvRot rotated groups of inputs before the codes were made.
 void read_rotation(const Json& description, LayerBuilder& builder) {
   constexpr std::int64_t usual = 256;
   Layer& layer = builder.layer();
   const std::int64_t size = size_in(description, "convrot_groupsize").value_or(usual);
-  if (!is_group_turned(size) || size > largest_turned_back || layer.shape.empty() || layer.shape.back() % size != 0) {
-    return builder.fail("ConvRot turns groups of a power of 4 inputs, and its description names another size");
+  if (!is_rotation_size(size) || size > largest_rotation_undone || layer.shape.empty() ||
+      layer.shape.back() % size != 0) {
+    return builder.fail("ConvRot rotates groups of a power of 4 inputs, and its description names another size");
   }
   layer.coding.rotation = size;
 }
@@ -91,7 +93,7 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
     return builder.fail(std::move(problem));
   }
   const std::string format = text_in(description, "format");
-  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   if (format == "float8_e4m3fn" || format == "float8_e5m2") {
     complete_plain(tensors, scales, "fp8", builder);
   } else if (format == "nvfp4") {
@@ -115,9 +117,9 @@ const Json* described(const Description* description, const std::string& module)
 }
 
 // What the tensor comfy_quant says; null: it is not there, or cannot be read.
-Json stored_description(const ModelTensors& tensors, std::size_t state) {
-  if (state == SIZE_MAX) return nullptr;
-  const Result<std::vector<std::byte>> bytes = tensors.read(state);
+Json stored_description(const ModelTensors& tensors, std::optional<std::size_t> state) {
+  if (!state) return nullptr;
+  const Result<std::vector<std::byte>> bytes = tensors.read(*state);
   if (!bytes) return nullptr;
   const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   return Json::parse(text, nullptr, false);
@@ -140,12 +142,12 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
     const std::string& name = tensors[i].name;
     if (const std::optional<std::string> scaled = module_with(name, "scale_weight"); marked && scaled) {
       const std::string& module = *scaled;
-      const std::size_t codes = tensors.find(tensor_of(module, "weight"));
-      if (codes == SIZE_MAX || bit_width(tensors[codes].dtype) > 8) continue;
-      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), codes);
+      const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
+      if (!codes || bit_width(tensors[*codes].dtype) > 8) continue;
+      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes);
       builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
       complete_plain(tensors, i, "fp8", builder);
-      if (const std::size_t other = tensors.find(tensor_of(module, "weight_scale")); other != SIZE_MAX) {
+      if (const std::optional<std::size_t> other = tensors.find(tensor_of(module, "weight_scale")); other) {
         builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
       }
       builder.add(tensor_of(module, "scale_input"), PartRole::activations);
@@ -155,13 +157,13 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
     const std::optional<std::string> weight = module_with(name, "weight");
     if (!weight) continue;
     const std::string& module = *weight;
-    const std::size_t state = tensors.find(tensor_of(module, "comfy_quant"));
+    const std::optional<std::size_t> state = tensors.find(tensor_of(module, "comfy_quant"));
     const Json stored = stored_description(tensors, state);
     const Json* outside = described(description, module);
     const Json own = outside != nullptr ? *outside : stored;
-    if (!own.is_object() && state == SIZE_MAX) continue;
+    if (!own.is_object() && !state) continue;
     LayerBuilder builder(tensors, "comfyui", name, i);
-    if (state != SIZE_MAX) builder.layer().parts.push_back({.role = PartRole::state, .tensor = state});
+    if (state) builder.layer().parts.push_back({.role = PartRole::state, .tensor = *state});
     if (!own.is_object()) {
       builder.layer().scheme = "codes";
       builder.fail("its description is not a JSON object", state);

@@ -63,7 +63,7 @@ class Groups {
  public:
   explicit Groups(const Json& section) {
     const Json* list = object_in(section, "config_groups");
-    std::map<std::string, std::size_t> patterns;
+    std::map<std::string, Place> patterns;
     if (list != nullptr) {
       for (const auto& [key, value] : list->items()) add(section, value, patterns);
     }
@@ -92,31 +92,31 @@ class Groups {
   }
 
  private:
-  static constexpr std::size_t several = SIZE_MAX;  // groups that differ
+  using Place = std::optional<std::size_t>;  // in groups_; none: of several that differ
 
-  void add(const Json& section, const Json& value, std::map<std::string, std::size_t>& patterns) {
+  void add(const Json& section, const Json& value, std::map<std::string, Place>& patterns) {
     const Json* weights = object_in(value, "weights");
     Group group{.format = text_in(value, "format"), .weights = weights == nullptr ? Json() : *weights};
     if (group.format.empty()) group.format = text_in(section, "format");
     for (const std::string& target : texts_in(value, "targets")) {
       const bool is_pattern = target.starts_with("re:");
-      std::size_t& place = is_pattern ? patterns.try_emplace(target.substr(3), groups_.size()).first->second
-                                      : names_.try_emplace(target, groups_.size()).first->second;
-      const bool differs =
-          place < groups_.size() && (groups_[place].weights != group.weights || groups_[place].format != group.format);
-      if (differs) place = several;
+      Place& place = is_pattern ? patterns.try_emplace(target.substr(3), groups_.size()).first->second
+                                : names_.try_emplace(target, groups_.size()).first->second;
+      const bool differs = place && *place < groups_.size() &&
+                           (groups_[*place].weights != group.weights || groups_[*place].format != group.format);
+      if (differs) place.reset();
     }
     groups_.push_back(std::move(group));
   }
 
-  [[nodiscard]] Result<const Group*> chosen(std::size_t group, std::string_view target) const {
-    if (group == several) {
+  [[nodiscard]] Result<const Group*> chosen(Place group, std::string_view target) const {
+    if (!group) {
       return unsupported(fmt::format("two groups of config_groups have the target \"{}\", and differ", target));
     }
-    if (groups_[group].weights.is_null()) {
+    if (groups_[*group].weights.is_null()) {
       return unsupported(fmt::format("its group, that of \"{}\", quantizes no weights, and these are codes", target));
     }
-    return &groups_[group];
+    return &groups_[*group];
   }
 
   // Classes of PyTorch that a module with such a name has, and what vLLM calls them.
@@ -130,8 +130,8 @@ class Groups {
   }
 
   std::vector<Group> groups_;
-  std::unordered_map<std::string, std::size_t> names_;  // of modules and of classes
-  std::vector<std::size_t> of_patterns_;
+  std::unordered_map<std::string, Place> names_;  // of modules and of classes
+  std::vector<Place> of_patterns_;
   PatternSet patterns_;
 };
 
@@ -201,18 +201,19 @@ bool set_packing(std::int64_t columns, std::int64_t words, const Description& de
 }
 
 // Reads weight_shape, which says how many of the packed codes are elements.
-void read_shape(const ModelTensors& tensors, const Description& description, LayerBuilder& builder, std::size_t shape) {
+void read_shape(const ModelTensors& tensors, const Description& description, LayerBuilder& builder,
+                std::optional<std::size_t> shape) {
   Layer& layer = builder.layer();
   const TensorInfo& codes = builder.codes();
-  if (shape == SIZE_MAX || !builder.ok()) return;
-  const TensorInfo& info = tensors[shape];
+  if (!shape || !builder.ok()) return;
+  const TensorInfo& info = tensors[*shape];
   const bool narrow = info.dtype == DType::int32;
   if ((info.dtype != DType::int64 && !narrow) || info.shape.size() != 1 || info.count != codes.shape.size()) {
     return builder.fail(fmt::format("a shape of {} dimensions is int64 or int32, and this is {}", codes.shape.size(),
                                     type_and_shape(info)),
                         shape);
   }
-  const Result<std::vector<std::byte>> bytes = tensors.read(shape);
+  const Result<std::vector<std::byte>> bytes = tensors.read(*shape);
   if (!bytes) return builder.fail(bytes.error().message, shape);
   std::vector<std::int64_t> sizes(info.count);
   if (narrow) {
@@ -235,16 +236,16 @@ void read_shape(const ModelTensors& tensors, const Description& description, Lay
 // Adds weight_zero_point if codes have zero points. Where they have none, the tool may have written zeros.
 void add_zero_points(const ModelTensors& tensors, const std::string& module, const Group& group,
                      const Description& description, LayerBuilder& builder) {
-  const std::size_t zeros = tensors.find(tensor_of(module, "weight_zero_point"));
+  const std::optional<std::size_t> zeros = tensors.find(tensor_of(module, "weight_zero_point"));
   const bool integers = builder.layer().coding.element == Element::integer;
   if (integers && group.weights.contains("symmetric") && !is_true(group.weights, "symmetric", true)) {
     builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
     return;
   }
-  if (zeros == SIZE_MAX) return;
+  if (!zeros) return;
   builder.add(tensor_of(module, "weight_zero_point"), PartRole::state);
-  const bool bytes = bit_width(tensors[zeros].dtype) == 8;
-  if (bytes && tensors.has_only(zeros, std::byte{0})) return;
+  const bool bytes = bit_width(tensors[*zeros].dtype) == 8;
+  if (bytes && tensors.has_only(*zeros, std::byte{0})) return;
   builder.fail(fmt::format("{} says that its codes have no zero points (symmetric), and here are some that are not 0",
                            description.source),
                zeros);
@@ -254,22 +255,22 @@ void add_zero_points(const ModelTensors& tensors, const std::string& module, con
 void add_group_index(const ModelTensors& tensors, const std::string& module, const Group& group,
                      const Description& description, LayerBuilder& builder) {
   Layer& layer = builder.layer();
-  const std::size_t index = tensors.find(tensor_of(module, "weight_g_idx"));
+  const std::optional<std::size_t> index = tensors.find(tensor_of(module, "weight_g_idx"));
   const std::string order = text_in(group.weights, "actorder");
   const bool ordered = order == "group" || order == "dynamic" || is_true(group.weights, "actorder");
   const bool several = layer.block_columns > 0 && !layer.shape.empty() && layer.block_columns < layer.shape.back();
-  if (index != SIZE_MAX && builder.ok() &&
-      (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector{layer.shape.back()})) {
+  if (index && builder.ok() &&
+      (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector{layer.shape.back()})) {
     return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
-                                    type_and_shape(tensors[index])),
+                                    type_and_shape(tensors[*index])),
                         index);
   }
   constexpr std::byte minus_one{0xff};
-  const bool none = index == SIZE_MAX || tensors.has_only(index, minus_one);
-  if (index != SIZE_MAX) builder.add(tensors[index].name, none ? PartRole::state : PartRole::group_index);
+  const bool none = !index || tensors.has_only(*index, minus_one);
+  if (index) builder.add(tensors[*index].name, none ? PartRole::state : PartRole::group_index);
   if (none && ordered && several) {
     builder.fail(fmt::format("{} names actorder, groups in an order that weight_g_idx tells, which {}",
-                             description.source, index == SIZE_MAX ? "is missing" : "has no groups"));
+                             description.source, index ? "has no groups" : "is missing"));
   }
 }
 
@@ -292,22 +293,22 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   layer.shape = builder.codes().shape;
   read_shape(tensors, description, builder, builder.need(tensor_of(module, "weight_shape"), PartRole::state));
   set_blocks(group, description, builder);
-  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, false, description.source);
   add_group_index(tensors, module, group, description, builder);
   add_zero_points(tensors, module, group, description, builder);
-  const std::size_t zeros = layer.find(PartRole::zero_points);
-  if (zeros == SIZE_MAX || !builder.ok()) return;
+  const std::optional<std::size_t> zeros = layer.find(PartRole::zero_points);
+  if (!zeros || !builder.ok()) return;
   // compressed-tensors 0.9 did not pack them.
-  if (tensors[zeros].dtype == DType::int8 && tensors[zeros].shape == tensors[scales].shape) return;
+  if (tensors[*zeros].dtype == DType::int8 && tensors[*zeros].shape == tensors[*scales].shape) return;
   if (layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
   const bool sparse = layer.coding.packing == Packing::words;
   const std::vector<std::int64_t> wanted = {
       sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
       blocks_of(layer.shape[1], layer.block_columns)};
-  if (tensors[zeros].dtype != DType::int32 || tensors[zeros].shape != wanted) {
+  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != wanted) {
     builder.fail(fmt::format("zero points of {} rows are int32 {}, and these are {}", layer.shape[0],
-                             shape_text(wanted), type_and_shape(tensors[zeros])),
+                             shape_text(wanted), type_and_shape(tensors[*zeros])),
                  zeros);
   }
 }
@@ -332,7 +333,7 @@ void complete_packed_floats(const std::string& module, const std::string& format
     builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", layer.scheme,
                              nv ? nv_block : mx_block, description.source));
   }
-  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, true, description.source);
   if (nv) builder.check_global(builder.need(tensor_of(module, "weight_global_scale"), PartRole::global_scale));
 }
@@ -360,14 +361,14 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
                                   : channel               ? "channel"
                                   : layer.block_rows == 1 ? "group"
                                                           : "block");
-  const std::size_t scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
   builder.check_scales(scales, mx, description.source);
   add_zero_points(tensors, module, group, description, builder);
-  const std::size_t zeros = layer.find(PartRole::zero_points);
-  if (zeros == SIZE_MAX || scales == SIZE_MAX) return;
-  if (tensors[zeros].dtype != DType::int8 || tensors[zeros].shape != tensors[scales].shape) {
+  const std::optional<std::size_t> zeros = layer.find(PartRole::zero_points);
+  if (!zeros || !scales) return;
+  if (tensors[*zeros].dtype != DType::int8 || tensors[*zeros].shape != tensors[*scales].shape) {
     builder.fail(fmt::format("zero points beside scales of {} are int8, and these are {}",
-                             shape_text(tensors[scales].shape), type_and_shape(tensors[zeros])),
+                             shape_text(tensors[*scales].shape), type_and_shape(tensors[*zeros])),
                  zeros);
   }
 }
@@ -417,8 +418,8 @@ void find_compressed_tensors(const ModelTensors& tensors, const Description* des
     if (const std::optional<std::string> packed = module_with(name, "weight_packed")) {
       add_layer(tensors, *description, groups, *packed, i, true, layers);
     } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {
-      const std::size_t codes = tensors.find(tensor_of(*scaled, "weight"));
-      if (codes != SIZE_MAX) add_layer(tensors, *description, groups, *scaled, codes, false, layers);
+      const std::optional<std::size_t> codes = tensors.find(tensor_of(*scaled, "weight"));
+      if (codes) add_layer(tensors, *description, groups, *scaled, *codes, false, layers);
     }
   }
 }

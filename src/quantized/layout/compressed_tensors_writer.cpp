@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "quantized/layer/model_tensors.hpp"
@@ -95,7 +96,7 @@ Json weights_of(const Layer& layer) {
   const bool integer = layer.coding.element == Element::integer;
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
-                  {"symmetric", layer.find(PartRole::zero_points) == SIZE_MAX},
+                  {"symmetric", !layer.find(PartRole::zero_points)},
                   {"dynamic", false},
                   {"group_size", nullptr},
                   {"block_structure", nullptr},
@@ -127,7 +128,7 @@ Json weights_of(const Layer& layer) {
 
 // How activations are quantized: with a scale that is there, or while the model runs.
 Json activations_of(const Layer& layer, bool dynamic) {
-  const bool fixed = layer.find(PartRole::activations) != SIZE_MAX;
+  const bool fixed = layer.find(PartRole::activations).has_value();
   Json inputs = {{"num_bits", layer.coding.bits}, {"type", "float"}, {"symmetric", true}};
   if (layer.coding.element == Element::integer) return nullptr;
   if (layer.scheme == "nvfp4") {

@@ -71,7 +71,7 @@ std::span<const KnownKey> deepseek_keys() { return keys_of_deepseek; }
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
-    std::size_t codes = SIZE_MAX;
+    std::optional<std::size_t> codes;
     if (name.ends_with(inverse_suffix)) {
       codes = tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
     } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {  // AutoFP8's
@@ -80,9 +80,9 @@ void find_deepseek(const ModelTensors& tensors, const Description* description, 
                module && (tensors[i].dtype == DType::float8_e8m0fnu || tensors[i].dtype == DType::float32)) {
       codes = tensors.find(tensor_of(*module, "weight"));
       // The scale of a norm is beside no codes.
-      if (codes != SIZE_MAX && bit_width(tensors[codes].dtype) > 8) codes = SIZE_MAX;
+      if (codes && bit_width(tensors[*codes].dtype) > 8) codes.reset();
     }
-    if (codes != SIZE_MAX) add_layer(tensors, *description, codes, i, layers);
+    if (codes) add_layer(tensors, *description, *codes, i, layers);
   }
 }
 

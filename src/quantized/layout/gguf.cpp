@@ -24,8 +24,8 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     builder.layer().coding.packing = Packing::gguf;
     // llama.cpp multiplies what a layer computes by this scale.
     if (const std::optional<std::string> module = module_with(tensor.name, "weight")) {
-      const std::size_t scale = builder.add(tensor_of(*module, "scale"), PartRole::global_scale);
-      if (scale != SIZE_MAX) {
+      const std::optional<std::size_t> scale = builder.add(tensor_of(*module, "scale"), PartRole::global_scale);
+      if (scale) {
         builder.fail("its scale multiplies what the layer computes, and is not applied", scale);
         builder.layer().other_basis = true;
       }

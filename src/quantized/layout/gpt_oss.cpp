@@ -17,13 +17,13 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     const bool transposed = name.ends_with("_blocks");
     if (!transposed && !name.ends_with(".blocks")) continue;
     const std::string base = name.substr(0, name.size() - std::string_view("_blocks").size());
-    const std::size_t scales = tensors.find(base + (transposed ? "_scales" : ".scales"));
+    const std::optional<std::size_t> scales = tensors.find(base + (transposed ? "_scales" : ".scales"));
     const std::vector<std::int64_t>& shape = tensors[i].shape;
-    if (scales == SIZE_MAX || shape.size() < 3 || shape.back() != block_bytes) continue;
+    if (!scales || shape.size() < 3 || shape.back() != block_bytes) continue;
     LayerBuilder builder(tensors, "gpt-oss", base, i);
     Layer& layer = builder.layer();
     layer.scheme = "mxfp4";
-    layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
+    layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
     layer.coding = {.element = Element::e2m1,

@@ -140,11 +140,11 @@ constexpr auto keys_of_auto_round = joined(
 bool is_width(std::int64_t bits) { return bits == 2 || bits == 3 || bits == 4 || bits == 8; }
 
 // Symmetric codes have the middle for all their zero points, which some loaders do not even read.
-void check_symmetric(const ModelTensors& tensors, std::size_t zeros, int bits, unsigned middle, std::string_view said,
-                     const Description& description, LayerBuilder& builder) {
+void check_symmetric(const ModelTensors& tensors, std::optional<std::size_t> zeros, int bits, unsigned middle,
+                     std::string_view said, const Description& description, LayerBuilder& builder) {
   constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  if (!builder.ok() || zeros == SIZE_MAX) return;
-  const Result<std::vector<std::byte>> words = tensors.read(zeros, most);
+  if (!builder.ok() || !zeros) return;
+  const Result<std::vector<std::byte>> words = tensors.read(*zeros, most);
   if (!words) return builder.fail(words.error().message, zeros);
   for (std::uint64_t bit = 0; bit + static_cast<std::uint64_t>(bits) <= words->size() * 8;
        bit += static_cast<std::uint64_t>(bits)) {
@@ -157,19 +157,19 @@ void check_symmetric(const ModelTensors& tensors, std::size_t zeros, int bits, u
 }
 
 // Checks qzeros and scales, of which both spellings have one row for each group.
-void check_groups(const ModelTensors& tensors, std::size_t scales, std::size_t zeros, std::int64_t outputs,
-                  std::int64_t groups, std::int64_t bits, LayerBuilder& builder) {
+void check_groups(const ModelTensors& tensors, std::optional<std::size_t> scales, std::optional<std::size_t> zeros,
+                  std::int64_t outputs, std::int64_t groups, std::int64_t bits, LayerBuilder& builder) {
   if (!builder.ok()) return;
   const std::vector<std::int64_t> scale_shape = {groups, outputs},
                                   zero_shape = {groups, outputs * bits / gptq_word_bits};
-  if (!is_plain_float(tensors[scales].dtype) || tensors[scales].shape != scale_shape) {
+  if (!is_plain_float(tensors[*scales].dtype) || tensors[*scales].shape != scale_shape) {
     builder.fail(fmt::format("its groups have scales of {}, and these are {}", shape_text(scale_shape),
-                             type_and_shape(tensors[scales])),
+                             type_and_shape(tensors[*scales])),
                  scales);
   }
-  if (tensors[zeros].dtype != DType::int32 || tensors[zeros].shape != zero_shape) {
+  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != zero_shape) {
     builder.fail(fmt::format("its groups have zero points of int32 {}, and these are {}", shape_text(zero_shape),
-                             type_and_shape(tensors[zeros])),
+                             type_and_shape(tensors[*zeros])),
                  zeros);
   }
 }
@@ -187,23 +187,23 @@ void set_group(std::optional<std::int64_t> size, std::int64_t inputs, const Desc
 
 // A file without g_idx has its groups in order. All inputs in group 0 of several is what some tools write for that, and
 // others take by its word.
-void check_index(const ModelTensors& tensors, std::size_t index, const ModuleSection& section, std::int64_t inputs,
-                 const Description& description, LayerBuilder& builder) {
+void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, const ModuleSection& section,
+                 std::int64_t inputs, const Description& description, LayerBuilder& builder) {
   const bool several = builder.layer().block_columns < inputs;
   // auto-round has no act order.
   const bool in_order = description.method != "gptq" || !section.is("desc_act", true);
-  if (index == SIZE_MAX && several && !in_order) {
+  if (!index && several && !in_order) {
     return builder.fail(fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
                                     section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
   }
-  if (index == SIZE_MAX || !builder.ok()) return;
-  if (tensors[index].dtype != DType::int32 || tensors[index].shape != std::vector<std::int64_t>{inputs}) {
-    return builder.fail(
-        fmt::format("{} inputs have as many groups of int32, and these are {}", inputs, type_and_shape(tensors[index])),
-        index);
+  if (!index || !builder.ok()) return;
+  if (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector<std::int64_t>{inputs}) {
+    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", inputs,
+                                    type_and_shape(tensors[*index])),
+                        index);
   }
   constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  const Result<std::vector<std::byte>> groups = tensors.read(index, most);
+  const Result<std::vector<std::byte>> groups = tensors.read(*index, most);
   if (!groups) return builder.fail(groups.error().message, index);
   if (several && std::ranges::all_of(*groups, [](std::byte byte) { return byte == std::byte{}; })) {
     builder.fail("all inputs are of group 0, which tools read in two ways", index);
@@ -216,9 +216,9 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   const std::string version = lower_case(section.text("checkpoint_format"));
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("gptq-{}bit", bits);
-  const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
-  const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
-  const std::size_t index = builder.add(tensor_of(module, "g_idx"), PartRole::group_index);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+  const std::optional<std::size_t> zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
+  const std::optional<std::size_t> index = builder.add(tensor_of(module, "g_idx"), PartRole::group_index);
   if (!is_width(bits)) {
     layer.scheme = "gptq";
     builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description.source));
@@ -266,8 +266,8 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   const std::string version = lower_case(section.text("version"));
   Layer& layer = builder.layer();
   layer.scheme = "awq-4bit";
-  const std::size_t scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
-  const std::size_t zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
+  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "scales"), PartRole::scales);
+  const std::optional<std::size_t> zeros = builder.need(tensor_of(module, "qzeros"), PartRole::zero_points);
   if (section.size("bits").value_or(bits) != bits) {
     builder.fail(fmt::format("{} names another width than 4 bits", description.source));
   }

@@ -22,9 +22,9 @@ std::span<const KnownKey> mistral_keys() { return keys_of_mistral; }
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");
   for (const auto& [i, module] : tensors.of_modules("qscale_weight")) {
-    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
-    if (codes == SIZE_MAX) continue;
-    LayerBuilder builder(tensors, "mistral", tensor_of(module, "weight"), codes);
+    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
+    if (!codes) continue;
+    LayerBuilder builder(tensors, "mistral", tensor_of(module, "weight"), *codes);
     Layer& layer = builder.layer();
     layer.scheme = "fp8-tensor";
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});

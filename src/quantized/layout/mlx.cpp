@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -64,16 +65,16 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
   layer.scheme = fmt::format("int{}-affine", bits);
   layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
   builder.check_scales(scales, false, source);
-  std::size_t biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
-  if (biases == SIZE_MAX) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
+  std::optional<std::size_t> biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
+  if (!biases) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
   if (!builder.ok()) return;
   if (layer.shape.back() % layer.block_columns != 0) {
     return builder.fail(fmt::format("{} names groups of {}, and rows of {} codes of {} bits are not whole groups",
                                     source, layer.block_columns, layer.shape.back(), bits));
   }
-  if (!is_plain_float(tensors[biases].dtype) || tensors[biases].shape != tensors[scales].shape) {
+  if (!is_plain_float(tensors[*biases].dtype) || tensors[*biases].shape != tensors[scales].shape) {
     builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
-                             type_and_shape(tensors[biases])),
+                             type_and_shape(tensors[*biases])),
                  biases);
   }
 }
@@ -105,8 +106,8 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
   const OwnSettings settings(description->section);
   for (const auto& [i, module] : tensors.of_modules("scales")) {
-    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
-    if (codes == SIZE_MAX) continue;
+    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
+    if (!codes) continue;
     const Json* own = object_in(description->section, module);
     const auto size_of = [&](const char* key, std::int64_t usual) {
       const std::optional<std::int64_t> value = own == nullptr ? std::nullopt : size_in(*own, key);
@@ -115,7 +116,7 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     const std::int64_t bits = size_of("bits", usual_bits);
     std::string mode = own == nullptr ? "" : text_in(*own, "mode");
     if (mode.empty()) mode = text_in(description->section, "mode");
-    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes);
+    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), *codes);
     Layer& layer = builder.layer();
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.scheme = mode.empty() ? "affine" : mode;

@@ -14,7 +14,7 @@ namespace {
 // takes a missing scale for zero.
 std::string written_algorithm(const Layer& layer) {
   const std::string& scheme = layer.scheme;
-  if (scheme == "nvfp4") return layer.find(PartRole::activations) == SIZE_MAX ? "W4A16_NVFP4" : "NVFP4";
+  if (scheme == "nvfp4") return !layer.find(PartRole::activations) ? "W4A16_NVFP4" : "NVFP4";
   if (scheme == "mxfp8") return "MXFP8";
   if (scheme == "fp8-channel") return "FP8_PER_CHANNEL_PER_TOKEN";
   return scheme == "fp8-block" ? "FP8_PB_WO" : "FP8";

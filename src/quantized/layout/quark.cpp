@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "quantized/layout/config.hpp"
@@ -128,9 +129,9 @@ std::span<const KnownKey> quark_keys() { return keys_of_quark; }
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
-    const std::size_t codes = tensors.find(tensor_of(module, "weight"));
-    if (codes == SIZE_MAX) continue;
-    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes);
+    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
+    if (!codes) continue;
+    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), *codes);
     builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
     if (const Json* spec = specs.of(module)) {
       complete(*spec, i, *description, builder);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -29,9 +30,9 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"vptq", "its codes are those of learned codebooks"},
     {"quanto", "its tensors are laid out by optimum-quanto"},
     {"fouroversix", "its blocks choose between two scales"},
-    {"fp_quant", "its weights are turned by a Hadamard transform"},
+    {"fp_quant", "its weights are rotated by a Hadamard transform"},
     {"eetq", "its codes are in the order of a GPU kernel"},
-    {"higgs", "its codes are those of a grid, and its weights are turned"},
+    {"higgs", "its codes are those of a grid, and its weights are rotated"},
     {"hqq", "its zero points are fractions"},
     {"fbgemm_fp8", "its codes are laid out by FBGEMM"},
     {"torchao", "its tensors are subclasses of PyTorch's"},
@@ -43,7 +44,7 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"gguf", "the weights are in a GGUF file"},
     {"svdquant", "its weights are sums of codes and low-rank factors, in the order of a GPU kernel"},
     {"exl2", "its codes have several widths, in the order of a GPU kernel"},
-    {"exl3", "its codes are those of a trellis, and its weights are turned"},
+    {"exl3", "its codes are those of a trellis, and its weights are rotated"},
 });
 
 // Tensors that change the basis of a weight beside its codes, after the name of its module.
@@ -67,7 +68,7 @@ class Search {
  public:
   Search(std::span<const TensorInfo> tensors, const ReadTensor& read, AcceptedWords accepted)
       : tensors_(tensors, read, accepted) {
-    found_.layer_of.assign(tensors.size(), SIZE_MAX);
+    found_.layer_of.assign(tensors.size(), std::nullopt);
   }
 
   FoundLayers run(std::vector<Description> descriptions) {
@@ -155,7 +156,7 @@ class Search {
     spelling.find(tensors_, description, layers);
     for (Layer& layer : layers) {
       const bool free =
-          std::ranges::all_of(layer.parts, [&](const Part& part) { return found_.layer_of[part.tensor] == SIZE_MAX; });
+          std::ranges::all_of(layer.parts, [&](const Part& part) { return !found_.layer_of[part.tensor]; });
       if (!free) continue;
       for (const Part& part : layer.parts) found_.layer_of[part.tensor] = found_.layers.size();
       found_.layers.push_back(std::move(layer));
@@ -165,13 +166,13 @@ class Search {
   void refuse_other_basis(Layer& layer) {
     const std::string module = module_of(layer.name);
     for (const std::string_view word : basis_changes) {
-      const std::size_t tensor = tensors_.find(tensor_of(module, word));
-      if (tensor == SIZE_MAX || found_.layer_of[tensor] != SIZE_MAX) continue;
-      found_.layer_of[tensor] = found_.layer_of[layer.codes()];
-      layer.parts.push_back({.role = PartRole::state, .tensor = tensor});
+      const std::optional<std::size_t> tensor = tensors_.find(tensor_of(module, word));
+      if (!tensor || found_.layer_of[*tensor]) continue;
+      found_.layer_of[*tensor] = found_.layer_of[layer.codes()];
+      layer.parts.push_back({.role = PartRole::state, .tensor = *tensor});
       if (!layer.problem.empty()) continue;
       layer.problem = fmt::format("\"{}\" changes the weight beside its codes, and is not undone", word);
-      layer.problem_tensor = tensors_[tensor].name;
+      layer.problem_tensor = tensors_[*tensor].name;
       layer.other_basis = true;
     }
   }
@@ -180,7 +181,7 @@ class Search {
   void note_lone_codes(const Description& description) {
     for (std::size_t i = 0; i < tensors_.all().size(); ++i) {
       const TensorInfo& tensor = tensors_[i];
-      if (found_.layer_of[i] != SIZE_MAX || !module_with(tensor.name, "weight") || tensor.shape.size() < 2) continue;
+      if (found_.layer_of[i] || !module_with(tensor.name, "weight") || tensor.shape.size() < 2) continue;
       if (!is_castable(tensor.dtype) || family(tensor.dtype) != Family::floating || bit_width(tensor.dtype) > 8)
         continue;
       Layer layer;

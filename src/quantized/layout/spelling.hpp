@@ -2,6 +2,7 @@
 // Finds the layers of quantized checkpoints. Each way to spell them has one file and one row in spelling.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,8 +35,8 @@ struct Spelling {
 [[nodiscard]] std::string_view reason_not_decoded(std::string_view method);
 
 struct FoundLayers {
-  std::vector<Layer> layers;          // none has a tensor of another
-  std::vector<std::size_t> layer_of;  // of each tensor; SIZE_MAX: none
+  std::vector<Layer> layers;                         // none has a tensor of another
+  std::vector<std::optional<std::size_t>> layer_of;  // of each tensor
   std::string source;                 // of the description: "config.json"; "": nothing describes the model
   std::string method;                 // that it names
   std::vector<std::string> excluded;  // weights of layers that the description lists as not quantized

@@ -14,9 +14,9 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
     if (!name.ends_with(suffix)) continue;
-    const std::size_t codes = tensors.find(name.substr(0, name.size() - suffix.size()));
-    if (codes == SIZE_MAX) continue;
-    LayerBuilder builder(tensors, "transformers-mxfp8", tensors[codes].name, codes);
+    const std::optional<std::size_t> codes = tensors.find(name.substr(0, name.size() - suffix.size()));
+    if (!codes) continue;
+    LayerBuilder builder(tensors, "transformers-mxfp8", tensors[*codes].name, *codes);
     Layer& layer = builder.layer();
     layer.scheme = "mxfp8";
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});

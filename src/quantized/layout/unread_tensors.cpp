@@ -97,7 +97,7 @@ void refuse_unread(const ModelTensors& tensors, FoundLayers& found) {
   if (!found.any()) return;
   const Owners owners(found);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    if (found.layer_of[i] != SIZE_MAX) continue;
+    if (found.layer_of[i]) continue;
     const std::optional<Owner> owner = owners.of(tensors[i].name);
     if (!owner || is_harmless(owner->word) || is_accepted(tensors.accepted(), owner->word)) continue;
     Layer& layer = found.layers[owner->layer];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "dtype/ceil_div.hpp"
@@ -108,7 +109,7 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
     return written;
   }
   if (content.rotation != 0 && !writer.has_rotations) {
-    written.refusal = "its inputs are turned by ConvRot, which the spelling comfyui alone has";
+    written.refusal = "its inputs are rotated by ConvRot, which the spelling comfyui alone has";
     return written;
   }
   writer.spell(content, written);
@@ -146,8 +147,9 @@ WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name
   tensor.info.shape = std::move(shape);
   const Result<std::size_t> count = element_count(tensor.info.shape);
   tensor.info.count = count ? *count : 0;
-  tensor.info.bytes = count ? storage_bytes(dtype, *count) : SIZE_MAX;
-  if (tensor.info.bytes == SIZE_MAX && written.ok()) written.refusal = "its shape is too large";
+  constexpr std::size_t too_large = SIZE_MAX;  // as storage_bytes() has it
+  tensor.info.bytes = count ? storage_bytes(dtype, *count) : too_large;
+  if (tensor.info.bytes == too_large && written.ok()) written.refusal = "its shape is too large";
   return tensor;
 }
 

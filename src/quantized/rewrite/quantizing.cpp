@@ -57,10 +57,10 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
-bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
+bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
   const bool holds = quantizing.numbers == DType::float32 || quantizing.compute() == quantizing.numbers;
-  return holds && quantizing.scheme == "int8-channel" && is_group_turned(size) && size <= most_turned &&
+  return holds && quantizing.scheme == "int8-channel" && is_rotation_size(size) && size <= max_rotated_columns &&
          shape.size() != 0 && shape.back() % size == 0;
 }
 
@@ -93,7 +93,7 @@ DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
   return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
-bool is_turned(const Layer& layer) noexcept {
+bool is_stored_transposed(const Layer& layer) noexcept {
   const Packing packing = layer.coding.packing;
   return layer.coding.transposed && layer.shape.size() > 1 &&
          (packing == Packing::numbers || packing == Packing::low_nibble_first);
@@ -101,13 +101,13 @@ bool is_turned(const Layer& layer) noexcept {
 
 std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
   std::vector<std::int64_t> shape = layer.shape;
-  if (is_turned(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  if (is_stored_transposed(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
 
-ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read) {
-  struct Turned {
-    Turned(DType dtype, Layer weight, ReadNumbers numbers)
+ReadNumbers transposed_numbers(DType type, const Layer& layer, ReadNumbers read) {
+  struct Transposed {
+    Transposed(DType dtype, Layer weight, ReadNumbers numbers)
         : type(dtype),
           layer(std::move(weight)),
           columns(static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2])),
@@ -122,18 +122,18 @@ ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read) {
     OriginalRows rows;
     std::vector<std::byte> buffer;
   };
-  const auto turned = std::make_shared<Turned>(type, layer, std::move(read));
-  return [turned](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
+  const auto transposed = std::make_shared<Transposed>(type, layer, std::move(read));
+  return [transposed](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
     if (out.empty()) return {};
-    const std::uint64_t item = storage_bytes(turned->type, 1), columns = turned->columns;
+    const std::uint64_t item = storage_bytes(transposed->type, 1), columns = transposed->columns;
     const std::uint64_t row = first / columns, end = (first + out.size() / item + columns - 1) / columns;
-    TRY(turned->rows.read(row, end - row, turned->buffer));
-    std::memcpy(out.data(), turned->buffer.data() + (first - row * columns) * item, out.size());
+    TRY(transposed->rows.read(row, end - row, transposed->buffer));
+    std::memcpy(out.data(), transposed->buffer.data() + (first - row * columns) * item, out.size());
     return {};
   };
 }
 
-std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept {
+std::uint64_t transposed_element(const Layer& layer, std::uint64_t element) noexcept {
   const auto inputs = static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2]);
   const auto outputs = static_cast<std::uint64_t>(layer.shape.back());
   const std::uint64_t size = inputs * outputs, matrix = size == 0 ? 0 : element / size;
@@ -188,7 +188,7 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
-      !can_turn(content.rotation, quantizing, Shape(content.shape))) {
+      !can_rotate(content.rotation, quantizing, Shape(content.shape))) {
     return of_tensor(content.name, parse_error("its plan does not fit what the scheme makes"));
   }
   return std::unique_ptr<NumberCodes>(
@@ -234,7 +234,7 @@ Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
     if (largest.error().element) *largest.error().element += before;
     return std::move(largest).error();
   }
-  return turn_groups(numbers_, compute_, content_.rotation, source_);
+  return rotate_groups(numbers_, compute_, content_.rotation, source_);
 }
 
 Result<void> NumberCodes::quantize_around(std::uint64_t row) {

@@ -41,18 +41,18 @@ struct Quantizing {
 [[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
                                                     const ImportanceFile* importance = nullptr);
 
-inline constexpr std::int64_t most_turned = 4096;  // columns that are turned together
+inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that ConvRot rotates
 
-// Whether groups of `size` columns, as Coding::rotation, can be turned before a weight is quantized; true for 0.
-[[nodiscard]] bool can_turn(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
+// Whether groups of `size` columns, as Coding::rotation, can be rotated before a weight is quantized; true for 0.
+[[nodiscard]] bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
 
-// Whether it is experts whose weight is the transpose of what is quantized: [experts, inputs, outputs], as transformers
-// has gpt-oss. The shape of what is quantized, whose last size is that of the inputs; that of its transpose gives the
-// weight's again.
-[[nodiscard]] bool is_turned(const Layer& layer) noexcept;
+// True for weights of experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run
+// along the middle axis. The shape of what is quantized, whose last size is that of the inputs; that of its transpose
+// gives the weight's again.
+[[nodiscard]] bool is_stored_transposed(const Layer& layer) noexcept;
 [[nodiscard]] std::vector<std::int64_t> shape_to_quantize(const Layer& layer);
 
 // LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
@@ -61,10 +61,10 @@ inline constexpr std::int64_t most_turned = 4096;  // columns that are turned to
 // Reads elements of a weight from `first` on, in the type Quantizing::numbers.
 using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
 
-// Reads the transpose of each matrix of a turned layer. Memory: a matrix.
-[[nodiscard]] ReadNumbers turned_numbers(DType type, const Layer& layer, ReadNumbers read);
-// The element of a turned layer that is `element` of its transpose.
-[[nodiscard]] std::uint64_t turned_element(const Layer& layer, std::uint64_t element) noexcept;
+// Reads the transpose of each matrix of a transposed layer. Memory: a matrix.
+[[nodiscard]] ReadNumbers transposed_numbers(DType type, const Layer& layer, ReadNumbers read);
+// The element of a transposed layer that is `element` of its transpose.
+[[nodiscard]] std::uint64_t transposed_element(const Layer& layer, std::uint64_t element) noexcept;
 
 // The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
 [[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
@@ -95,7 +95,7 @@ class NumberCodes final : public LayerCodes {
   // Sets the tensor's scale, or finds out whether all numbers are zero, once.
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<bool> all_zero() const;
-  // Reads whole rows, and turns their groups.
+  // Reads whole rows, and rotates their groups.
   [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
   // Quantizes the rows around `row`, unless they are at hand.
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);

@@ -35,7 +35,7 @@ class QuantizingPlanner {
     beside_mxfp4_ = std::ranges::find(schemes, "mxfp4") != schemes.end();
     for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
     share_scales();
-    warn_of_turned_weights();
+    warn_of_transposed_weights();
     plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
     return std::move(plan_);
   }
@@ -95,7 +95,7 @@ class QuantizingPlanner {
   }
 
   // GPT-2's Conv1D.
-  void warn_of_turned_weights() {
+  void warn_of_transposed_weights() {
     std::map<std::string_view, const TensorInfo*> vectors;
     for (const TensorInfo& tensor : tensors_) {
       if (tensor.shape.size() == 1 && tensor.name.ends_with(".bias")) vectors.emplace(tensor.name, &tensor);
@@ -130,11 +130,12 @@ bool are_unnamed_experts(const std::string& name, std::size_t rank) {
 
 // Why a spelling cannot have experts as they lie; a message that is empty: it can.
 Error cannot_name(const Layer& layer, const std::string& scheme, const SpellingWriter& writer) {
-  const bool turned = is_turned(layer);
+  const bool transposed = is_stored_transposed(layer);
   const bool gpt_oss = writer.name == "gpt-oss", gguf = writer.name == "gguf";
-  if (gguf || (!turned && !are_unnamed_experts(layer.name, layer.shape.size())) || (turned && gpt_oss)) return {};
+  if (gguf || (!transposed && !are_unnamed_experts(layer.name, layer.shape.size())) || (transposed && gpt_oss))
+    return {};
   Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
-  if (turned) {
+  if (transposed) {
     error.message =
         fmt::format("its experts lie as [experts, inputs, outputs], which {} has no names for", writer.name);
     error.hint = scheme == "mxfp4" ? "`spelling` gpt-oss can; `exclude` leaves the tensor as it is"
@@ -181,19 +182,20 @@ Error no_gguf(const std::string& layouts) {
                      "make a GGUF of the model with llama.cpp first, and name a .gguf file as the output");
 }
 
-Error cannot_turn(std::int64_t size, const Layer& layer, const Quantizing& quantizing) {
+Error cannot_rotate(std::int64_t size, const Layer& layer, const Quantizing& quantizing) {
   Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
-  if (!is_group_turned(size) || size > most_turned) {
-    error.message =
-        fmt::format("`convrot` turns groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}", most_turned, size);
+  if (!is_rotation_size(size) || size > max_rotated_columns) {
+    error.message = fmt::format("`convrot` rotates groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}",
+                                max_rotated_columns, size);
   } else if (quantizing.scheme != "int8-channel") {
     error.message = fmt::format("`convrot` is of int8-channel, and the weight becomes {}", quantizing.scheme);
   } else if (layer.shape.empty() || layer.shape.back() % size != 0) {
-    error.message = fmt::format("`convrot` turns groups of {} inputs, which those of a weight of {} are not", size,
-                                shape_text(layer.shape));
+    error.message =
+        fmt::format("`convrot` rotates groups of {} inputs, and the inputs of a weight of {} are no multiple", size,
+                    shape_text(layer.shape));
     error.hint = "a smaller group fits, or `exclude` leaves the weight";
   } else {
-    error.message = "`convrot` turns weights in their own type, and `compute_dtype` names another";
+    error.message = "`convrot` rotates weights in their own type, and `compute_dtype` names another";
   }
   return error;
 }
@@ -260,7 +262,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
     options.compute_dtype = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
-  if (!can_turn(rotation, quantizing, Shape(layer.shape))) return cannot_turn(rotation, layer, quantizing);
+  if (!can_rotate(rotation, quantizing, Shape(layer.shape))) return cannot_rotate(rotation, layer, quantizing);
   const Shape shape(shape_to_quantize(layer));
   Result<block::Quantizer> made = quantizer_of(quantizing, shape, request.importance.get());
   if (!made) {
@@ -308,7 +310,7 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
   return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");
 }
 
-bool are_turned_experts(const TensorInfo& tensor, std::span<const TensorInfo> tensors) {
+bool are_transposed_experts(const TensorInfo& tensor, std::span<const TensorInfo> tensors) {
   if (!are_unnamed_experts(tensor.name, tensor.shape.size())) return false;
   const std::string bias = tensor.name + "_bias";
   return std::ranges::any_of(tensors, [&](const TensorInfo& other) {
@@ -322,7 +324,7 @@ std::size_t add_weight(FoundLayers& found, std::span<const TensorInfo> tensors, 
   layer.name = tensor.name;
   layer.shape = tensor.shape;
   layer.coding.packing = Packing::numbers;
-  layer.coding.transposed = are_turned_experts(tensor, tensors);
+  layer.coding.transposed = are_transposed_experts(tensor, tensors);
   layer.parts.push_back({.role = PartRole::codes, .tensor = index});
   found.layers.push_back(std::move(layer));
   found.layer_of[index] = found.layers.size() - 1;

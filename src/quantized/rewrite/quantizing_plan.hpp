@@ -23,7 +23,7 @@ struct ChosenWeight {
 };
 
 // Whether it has experts as transformers has gpt-oss, [experts, inputs, outputs]: their bias tells the outputs.
-[[nodiscard]] bool are_turned_experts(const TensorInfo& tensor, std::span<const TensorInfo> tensors);
+[[nodiscard]] bool are_transposed_experts(const TensorInfo& tensor, std::span<const TensorInfo> tensors);
 
 // Makes a plain tensor a layer, which is to be quantized; returns its index.
 std::size_t add_weight(FoundLayers& found, std::span<const TensorInfo> tensors, std::size_t index);

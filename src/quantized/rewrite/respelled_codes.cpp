@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "block/scale_tiles.hpp"
@@ -64,8 +65,8 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
   const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
-  const bool other = layer.find(PartRole::biases) != SIZE_MAX || layer.find(PartRole::group_index) != SIZE_MAX ||
-                     layer.find(PartRole::nested_scales) != SIZE_MAX || coding.element == Element::table;
+  const bool other = layer.find(PartRole::biases) || layer.find(PartRole::group_index) ||
+                     layer.find(PartRole::nested_scales) || coding.element == Element::table;
   if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,

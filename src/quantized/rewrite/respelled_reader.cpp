@@ -51,8 +51,8 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
-  if (!done && done.error().element && layer.quantizing && is_turned(source->layer)) {
-    done.error().element = turned_element(source->layer, *done.error().element);
+  if (!done && done.error().element && layer.quantizing && is_stored_transposed(source->layer)) {
+    done.error().element = transposed_element(source->layer, *done.error().element);
   }
   return layer.quantizing ? at_tensor(layer.becomes.name, std::move(done)) : done;
 }
@@ -121,7 +121,7 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
       (plain && inner_.tensors()[source.layer.codes()].shape != source.layer.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  if (is_turned(source.layer)) read = turned_numbers(type, source.layer, std::move(read));
+  if (is_stored_transposed(source.layer)) read = transposed_numbers(type, source.layer, std::move(read));
   const auto maximum = [this, index]() -> Result<float> { return maximum_of(*TRY(source_of(index))); };
   auto codes = TRY(NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read), maximum, execution_));
   if (measures_ && !losses_.contains(index)) {

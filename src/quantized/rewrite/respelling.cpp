@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "dtype/error_places.hpp"
@@ -91,8 +92,8 @@ class RespellingPlanner {
     std::vector<float> globals;
     TRY(read_globals(layer, globals));
     TRY(change_scales(layer, plan, globals));
-    const std::size_t input_scale = find_input_scale(layer);
-    if (input_scale != SIZE_MAX) plan.becomes.input_scale = input_kind(layer);
+    const std::optional<std::size_t> input_scale = find_input_scale(layer);
+    if (input_scale) plan.becomes.input_scale = input_kind(layer);
     plan.writer = writer_;
     const WrittenLayer written = plan.written();
     if (!written.ok()) return refused(written.refusal, layer.name);
@@ -104,9 +105,9 @@ class RespellingPlanner {
   }
 
   Result<void> read_globals(const Layer& layer, std::vector<float>& globals) {
-    const std::size_t tensor = layer.find(PartRole::global_scale);
-    if (tensor == SIZE_MAX) return {};
-    return read_floats(tensor, globals);
+    const std::optional<std::size_t> tensor = layer.find(PartRole::global_scale);
+    if (!tensor) return {};
+    return read_floats(*tensor, globals);
   }
 
   Result<void> read_floats(std::size_t tensor, std::vector<float>& numbers) {
@@ -174,7 +175,7 @@ class RespellingPlanner {
   }
 
   // The scale of activations that both spellings have.
-  [[nodiscard]] std::size_t find_input_scale(const Layer& layer) const {
+  [[nodiscard]] std::optional<std::size_t> find_input_scale(const Layer& layer) const {
     for (const Part& part : layer.parts) {
       const formats::TensorInfo& info = tensors_[part.tensor];
       const bool named = module_with(info.name, "input_scale") || module_with(info.name, "input_global_scale") ||
@@ -182,7 +183,7 @@ class RespellingPlanner {
       if (part.role == PartRole::activations && named && info.dtype == DType::float32 && info.count == 1)
         return part.tensor;
     }
-    return SIZE_MAX;
+    return std::nullopt;
   }
 
   static GlobalScale input_kind(const Layer& layer) {
@@ -191,12 +192,12 @@ class RespellingPlanner {
   }
 
   Result<void> fill_constants(const Layer& layer, const WrittenLayer& written, RespelledLayer& plan,
-                              const std::vector<float>& globals, std::size_t input_scale) {
+                              const std::vector<float>& globals, std::optional<std::size_t> input_scale) {
     const bool divides = written.layer.coding.global == GlobalScale::divisor;
     for (std::size_t i = 0; i < written.tensors.size(); ++i) {
       const WrittenTensor& tensor = written.tensors[i];
       std::vector<std::byte> constant;
-      std::size_t source = layer.find(tensor.role);
+      std::optional<std::size_t> source = layer.find(tensor.role);
       if (tensor.role == PartRole::global_scale) {
         // A layer of ggml or MLX may have none.
         std::vector<float> numbers = globals.empty() ? std::vector<float>(tensor.info.count, 1.0F) : globals;
@@ -207,10 +208,10 @@ class RespellingPlanner {
       } else if (tensor.role == PartRole::activations) {
         source = input_scale;
         std::vector<float> numbers;
-        TRY(read_floats(input_scale, numbers));
+        TRY(read_floats(*input_scale, numbers));
         const bool was = plan.becomes.input_scale == GlobalScale::divisor;
         const bool becomes = written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
-        const std::string& name = tensors_[input_scale].name;
+        const std::string& name = tensors_[*input_scale].name;
         if (was != becomes && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);
         constant = bytes_of(numbers);
       }
@@ -220,7 +221,7 @@ class RespellingPlanner {
                        layer.name);
       }
       if (!constant.empty()) plan.constants.emplace(i, std::move(constant));
-      plan.sources.push_back(source == SIZE_MAX ? layer.codes() : source);
+      plan.sources.push_back(source.value_or(layer.codes()));
     }
     if (request_.exact && !inexact_.empty()) {
       return refused(
@@ -315,7 +316,7 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
     if (!writes(tensor.name)) continue;
     if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
     const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && module_with(tensor.name, "weight");
-    if (!plain || found.layer_of[i] != SIZE_MAX) continue;
+    if (!plain || found.layer_of[i]) continue;
     const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
     if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
     // Loaders match parts of names: the root's, "", is a part of all.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -52,11 +53,11 @@ struct Span {
 };
 
 Error refused(const ScaleSource& source, std::string message, std::uint64_t element) {
-  const std::size_t scales = source.layer.find(PartRole::scales);
-  const std::size_t tensor = scales == SIZE_MAX ? source.layer.codes() : scales;
+  const std::optional<std::size_t> scales = source.layer.find(PartRole::scales);
+  const std::size_t tensor = scales.value_or(source.layer.codes());
   Error error{
       .code = ErrorCode::unsupported, .message = std::move(message), .tensor = source.reader.tensors()[tensor].name};
-  if (scales != SIZE_MAX && !source.layer.coding.swizzled) error.element = element;
+  if (scales && !source.layer.coding.swizzled) error.element = element;
   return error;
 }
 

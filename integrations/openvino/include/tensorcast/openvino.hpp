@@ -12,6 +12,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -36,7 +38,9 @@ namespace tensorcast::openvino {
 
 // Replaces Convert and ConvertPromoteTypes, also in the bodies of If, Loop and TensorIterator. These stay OpenVINO's:
 // conversions of types that tensorcast lacks; those of constants, which OpenVINO computes early, unless `constants` is
-// set; float16 and bfloat16 to float32 without `scale`, which is exact and faster there.
+// set. So do these without `scale`: float16 and bfloat16 to float32, which is exact and faster there; from float64,
+// int64, uint64 and uint32, which the CPU plugin cuts before it calls other operations than its own; and to types that
+// it replaces throughout a model, such as float16, unless an output of the model or a conversion reads the result.
 class UseTensorcast : public ov::pass::ModelPass {
  public:
   OPENVINO_RTTI("UseTensorcast", "tensorcast", ov::pass::ModelPass)
@@ -55,6 +59,7 @@ class UseTensorcast : public ov::pass::ModelPass {
   bool run_on_model(const std::shared_ptr<ov::Model>& model) override {
     std::vector<std::pair<std::shared_ptr<ov::Node>, ov::OutputVector>> made;
     find(*model, made);
+    if (!is_scaled()) leave_to_openvino(*model, made);
     for (auto& [node, outputs] : made) {
       const std::shared_ptr<ov::Node> replacement = outputs.front().get_node_shared_ptr();
       replacement->set_friendly_name(node->get_friendly_name());
@@ -134,8 +139,63 @@ class UseTensorcast : public ov::pass::ModelPass {
     const ov::element::Type from = node.get_input_element_type(0);
     const bool widens =
         node.get_destination_type() == ov::element::f32 && (from == ov::element::f16 || from == ov::element::bf16);
+    return widens && !is_scaled();
+  }
+
+  [[nodiscard]] bool is_scaled() const {
     const auto scale = options_.find("scale");
-    return widens && (scale == options_.end() || value_of<double>(scale->second) == 1.0);
+    return scale != options_.end() && value_of<double>(scale->second) != 1.0;
+  }
+
+  using Nodes = std::set<const ov::Node*>;
+
+  // Whether the plugin changes the numbers before the node gets them.
+  [[nodiscard]] static bool is_cut(const ov::Node& node, const Nodes& ours) {
+    for (const ov::Output<ov::Node>& value : node.input_values()) {
+      const ov::element::Type type = value.get_element_type();
+      const bool cut =
+          type == ov::element::f64 || type == ov::element::i64 || type == ov::element::u64 || type == ov::element::u32;
+      const ov::Node* const source = value.get_node();
+      const char* const version = source->get_type_info().version_id;
+      const bool is_ours = ours.count(source) != 0 || (version != nullptr && std::string(version) == "tensorcast");
+      if (cut && !is_ours) return true;
+    }
+    return false;
+  }
+
+  // Whether the plugin changes the type that a reader of the node's results expects.
+  [[nodiscard]] static bool is_changed(const ov::Node& node, const Nodes& ours, const Nodes& outputs) {
+    static const std::set<std::string> changed = {"f64", "f16", "i64", "i16", "i4",
+                                                  "u64", "u32", "u16", "u4",  "boolean"};
+    for (const ov::Output<const ov::Node>& value : node.outputs()) {
+      if (changed.count(value.get_element_type().get_type_name()) == 0) continue;
+      for (const ov::Input<ov::Node>& reader : value.get_target_inputs()) {
+        const ov::Node* const reads = reader.get_node();
+        const bool is_free =
+            ours.count(reads) != 0 || outputs.count(reads) != 0 || ov::is_type<ov::op::v0::Convert>(reads);
+        if (!is_free) return true;
+      }
+    }
+    return false;
+  }
+
+  // Takes out what would get other numbers, or give another type, than in OpenVINO, except by another one of `found`.
+  static void leave_to_openvino(const ov::Model& model,
+                                std::vector<std::pair<std::shared_ptr<ov::Node>, ov::OutputVector>>& found) {
+    Nodes outputs;
+    for (const auto& result : model.get_results()) outputs.insert(result.get());
+    for (std::size_t count = found.size() + 1; count != found.size();) {
+      count = found.size();
+      Nodes ours;
+      for (const auto& each : found) {
+        ours.insert(each.first.get());
+        for (const auto& output : each.second) ours.insert(output.get_node());  // it reads the same values
+      }
+      const auto is_left = [&](const auto& each) {
+        return is_cut(*each.first, ours) || is_changed(*each.first, ours, outputs);
+      };
+      found.erase(std::remove_if(found.begin(), found.end(), is_left), found.end());
+    }
   }
 
   // The operation with these attributes; empty if tensorcast lacks a type of it.

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of torch.save with one odd value beside a tensor, and folders with files of odd names."""
+
+import collections
+import datetime
+import json
+import pathlib
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tensorcast as tc
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.numpy")
+
+W = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+
+
+class Attributes(dict):
+    """As Lightning's AttributeDict."""
+
+
+class History:
+    """As mmengine's HistoryBuffer, with arrays that are no weights."""
+
+    def __init__(self):
+        self.values = np.arange(3.0)
+
+
+class Holder:
+    def __init__(self):
+        self.weight = W
+
+
+# What is left out, by the words of the warning; None: nothing is.
+LEFT_OUT = {
+    "history": (History(), "History without tensors"),
+    "date": (datetime.datetime(2020, 1, 1), "datetime.datetime without tensors"),
+    "path": (pathlib.PurePosixPath("/x"), "PurePosixPath without tensors"),
+    "texts": (np.array(["x", "yy"]), "numpy.ndarray of type U2"),
+    "dates": (np.array(["2020-01-01"], "M8[D]"), "numpy.ndarray of type M8"),
+    "objects": (np.array([{"x": 1}], dtype=object), "numpy.ndarray of type O8"),
+    "records": (np.zeros(2, [("x", "f4")]), "numpy.ndarray of type V"),
+    "text scalar": (np.str_("x"), "numpy.ndarray of type U1"),
+    "random": (np.random.default_rng(1), "__generator_ctor without tensors"),
+    "half a surrogate": ("\ud800", "U+FFFD"),
+    "function": (len, "builtins.len without tensors"),
+    "type": (int, "builtins."),
+    "empty bytes": ([b"", b"\xff", {1}], None),
+    "attributes": (Attributes(a=1), None),
+}
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_holds_no_weights_is_left_out(name, protocol, tmp_path):
+    value, words = LEFT_OUT[name]
+    torch.save({"w": W, "o": value}, tmp_path / "x.pt", pickle_protocol=protocol)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float32")
+    assert (words is None and not told) or (len(told) == 1 and words in str(told[0].message))
+    loaded = tc.load(tmp_path / "x.safetensors")
+    assert list(loaded) == ["w"] and np.array_equal(loaded["w"], W.numpy())
+
+
+def test_containers_and_keys_of_other_kinds(tmp_path):
+    half = np.arange(3).astype(ml_dtypes.bfloat16)
+    odd = {("a", 1): W, "attributes": Attributes(w=W + 1), "half": half, None: W, b"k": W, "": W,
+           "counted": collections.Counter("aab")}  # fmt: skip
+    torch.save(odd, tmp_path / "x.pt")
+    tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float32", exclude="half")
+    loaded = tc.load(tmp_path / "x.safetensors")
+    assert sorted(loaded) == ["", "('a', 1)", "None", "attributes.w", "b'k'", "half"]
+    assert np.array_equal(loaded["attributes.w"], W.numpy() + 1) and loaded["half"].tolist() == half.tolist()
+    assert loaded["half"].dtype == half.dtype and json.loads((tmp_path / "x.safetensors.json").read_text()) == {"counted": {"a": 2, "b": 1}}
+
+
+UNREAD = {
+    "object": (Holder(), "tensors inside of an object of"),
+    "sparse": (W.to_sparse(), "a sparse tensor"),
+    "meta": (torch.empty(3, device="meta"), "a tensor on the meta device"),
+    "storage": ((W + 1).storage().untyped(), "a storage without a tensor"),
+    "complex128": (np.array([1j]), "cannot hold complex128"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_filters_decide_before_it_is_an_error(name, tmp_path):
+    value, words = UNREAD[name]
+    torch.save({"w": W, "o": value}, tmp_path / "x.pt")
+    target = tmp_path / "x.safetensors"
+    with pytest.raises(tc.UnsupportedError, match=words) as refused:
+        tc.convert(tmp_path / "x.pt", target, "float32")
+    assert refused.value.tensor == "o"
+    listed = {row.name: row for row in tc.inspect(tmp_path / "x.pt").tensors}
+    assert sorted(listed) == ["o", "w"] and (name == "complex128" or words in listed["o"].problem)
+    for number, choice in enumerate(({"drop": "^o"}, {"only": "^w"}, {"include": "^w"}, {"exclude": "^o"})):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            tc.convert(tmp_path / "x.pt", target, "float16", overwrite=True, **choice)
+        assert [words in str(each.message) for each in told] == [True] * (number > 1)
+        assert list(tc.load(target)) == ["w"] and tc.load(target)["w"].dtype == np.float16
+    with tc.open(tmp_path / "x.pt") as file:
+        assert np.array_equal(file["w"], W.numpy())
+        with pytest.raises(tc.CastError):
+            file["o"]
+
+
+@pytest.mark.parametrize("state", [{0: W, "0": W + 1}, {"a": {"b": W}, "a.b": W + 1}])
+def test_two_tensors_of_one_name_are_an_error(state, tmp_path):
+    torch.save(state, tmp_path / "x.pt")
+    with pytest.raises(tc.UnsupportedError, match="two tensors of the checkpoint would have this name"):
+        tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float16")
+
+
+def test_names_in_folders(tmp_path):
+    (tmp_path / "in").mkdir()
+    torch.save({"w": W}, tmp_path / "in/model.safetensors")  # as some tools name it
+    tc.convert(tmp_path / "in", tmp_path / "out", "float16")
+    assert np.array_equal(tc.load(tmp_path / "out/model.safetensors")["w"], W.half().numpy())
+    (tmp_path / "shards").mkdir()
+    for number in (1, 2):
+        name = f"model.safetensors-0000{number}-of-00002.safetensors"
+        safetensors.save_file({f"w{number}": W.numpy()}, tmp_path / "shards" / name)
+    tc.convert(tmp_path / "shards", tmp_path / "made", "float16")
+    assert len(json.loads((tmp_path / "made/model.safetensors.index.json").read_text())["weight_map"]) == 2
+    index = tmp_path / "in/model.safetensors.index.json"
+    index.write_text('{"metadata": {}, "weight_map": {}}')
+    with pytest.raises(tc.ParseError, match="the index names no tensors: its weight_map is empty"):
+        tc.convert(index, tmp_path / "none", "float16")
+
+
+def test_metadata_that_is_null(tmp_path):
+    header = json.dumps({"__metadata__": None, "a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}).encode()
+    content = len(header).to_bytes(8, "little") + header + b"\1\2"
+    assert tc.load(content)["a"].tolist() == [1, 2]
+    for wrong in (b'{"__metadata__": {"a": null}}', b'{"a": null}'):
+        with pytest.raises(tc.ParseError, match="null"):
+            tc.load(len(wrong).to_bytes(8, "little") + wrong, format="safetensors")
+
+
+def test_npz_with_a_readme_and_records(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.float32([1, 2]), o=np.array([{}], object), r=np.zeros(2, [("x", "f4")]))
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
+        archive.writestr("README.md", "# text")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tc.convert(tmp_path / "x.npz", tmp_path / "x.safetensors", "float16")
+    assert len(told) == 3 and list(tc.load(tmp_path / "x.safetensors")) == ["a"]
+    assert list(tc.load(tmp_path / "x.npz")) == ["a"]

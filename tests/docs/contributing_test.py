@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONTRIBUTING.md begins with the daily loop, has a row for each layer, and each script in one of three lists."""
+
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def text(source_dir):
+    return (source_dir / "CONTRIBUTING.md").read_text()
+
+
+def test_it_begins_with_the_loop(text):
+    first = text.partition("```sh\n")[2].partition("```")[0]
+    assert text.index("```sh\n") < 200 and "--target" in first and "--gtest_filter=-*Slow*" in first
+
+
+def test_each_layer_has_a_row(source_dir, text):
+    layers = {path.parent.name for path in (source_dir / "src").glob("*/CMakeLists.txt")}
+    rows = re.findall(r"^\| `src/(\w+)/` \| `\1_test`(?:, preset release)? \| `build/(?:dev|release)/src/\1/\1_test .*` \| \d+ \|$", text, re.MULTILINE)
+    assert len(rows) == len(set(rows)) and set(rows) == layers
+
+
+def test_each_script_is_in_one_list(source_dir, text):
+    lists = text.partition("## Scripts\n")[2].partition("\nScripts that others rely on")[0]
+    assert re.findall(r"^\*\*([\w ]+)[:.]", lists, re.MULTILINE)[:3] == ["Daily", "Before a request", "Rare"]
+    named = re.findall(r"^\./(scripts/[\w/-]+)", lists, re.MULTILINE)
+    there = {path.relative_to(source_dir).as_posix() for folder in ("scripts", "scripts/checks", "scripts/make") for path in (source_dir / folder).iterdir() if path.is_file()}
+    helpers = {"scripts/bootstrap", "scripts/make/arm64-root", "scripts/make/openvino-headers"}  # the loop's, and named with zig-target
+    assert len(named) == len(set(named))
+    assert set(named) == there - helpers
+
+
+def test_words_that_are_confused_are_side_by_side(text):
+    rows = re.findall(r"^\| (format|block format|layout|scheme|recipe) \|", text, re.MULTILINE)
+    assert rows == ["format", "block format", "layout", "scheme", "recipe"]
+    assert "docs/adding-a-spelling.md" in text
