@@ -18,7 +18,9 @@ from tensorcast._device._formats import engine_codes
 
 ROWS = {row.name: row for row in tc.dtypes() if row.name != "string"}
 OPTIONS = ({}, {"saturate": False}, {"out_of_range": "saturate"}, {"round_mode": "nearest"},
-           {"rounding": "nearest_even"}, {"opset": 24})  # fmt: skip
+           {"rounding": "nearest_even"}, {"opset": 24},
+           *({"rounding": word} for word in ("nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")),
+           {"rounding": "stochastic", "seed": 7})  # fmt: skip
 CHUNK = 1 << 26
 SCHEMES = ("mxfp8", "mxfp4", "nvfp4", "fp8-channel", "fp8-block")
 

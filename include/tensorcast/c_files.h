@@ -171,6 +171,15 @@ TC_API tc_status tc_file_tensor(const tc_file* file, size_t index, tc_tensor_inf
 TC_API tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t count, void* dst, size_t dst_bytes,
                               tc_dtype to, const tc_cast_options* options);
 
+/* The same of a part: indices [begin[i], end[i]) of dimension i, for as many first dimensions as `ranges` says, and all
+   of the others. Only these elements are read; random bits are those of the whole tensor. A tensor with a foreign_dtype
+   that is read as stored has rows of bytes.
+   Errors   as above; TC_INVALID_ARGUMENT: a range that is not inside its dimension; TC_UNSUPPORTED: blocks of GGUF as
+            a type under 8 bits. */
+TC_API tc_status tc_file_read_slice(tc_file* file, size_t index, const uint64_t* begin, const uint64_t* end,
+                                    size_t ranges, void* dst, size_t dst_bytes, tc_dtype to,
+                                    const tc_cast_options* options);
+
 /* How a file is written. Grows as tc_cast_options; the default of every field but struct_size is zero. */
 typedef struct tc_write_options {
   size_t struct_size;                /* sizeof(tc_write_options) */
@@ -249,6 +258,12 @@ TC_API tc_status tc_quantized_file_read_part(tc_quantized_file* file, size_t lay
    Errors   TC_IO, TC_PARSE; TC_UNSUPPORTED: the layer has a problem; TC_INVALID_ARGUMENT; as tc_cast. */
 TC_API tc_status tc_quantized_file_dequantize(tc_quantized_file* file, size_t layer, uint64_t first, uint64_t count,
                                               void* dst, tc_dtype to, const tc_cast_options* options);
+
+/* The same of a part, as tc_file_read_slice has it: reads the codes and scales that the part needs, in whole words and
+   blocks. `dst` has room for dst_bytes. */
+TC_API tc_status tc_quantized_file_dequantize_slice(tc_quantized_file* file, size_t layer, const uint64_t* begin,
+                                                    const uint64_t* end, size_t ranges, void* dst, size_t dst_bytes,
+                                                    tc_dtype to, const tc_cast_options* options);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/tensor.hpp"
+#include "tensorcast/tensor_file.hpp"
 #include "tensorcast/view.hpp"
 
 namespace tensorcast {
@@ -71,6 +73,14 @@ class QuantizedFile {
   [[nodiscard]] TENSORCAST_API Result<void> dequantize(std::size_t layer, std::uint64_t first,
                                                        const MutableTensorView& out, const CastOptions& options = {},
                                                        const Execution& execution = {});
+  // Decodes a part of a weight, in C order: the indices of its first dimensions, and all of the others. Reads the codes
+  // and scales that the part needs, in whole words and blocks; bitsandbytes' scales run over rows, and GPTQ's with a
+  // group index over columns, of which all are read. Rounds with the random bits of the whole weight. Errors: as above;
+  // invalid_argument: a range that is not inside its dimension.
+  [[nodiscard]] TENSORCAST_API Result<void> dequantize_slice(std::size_t layer, std::span<const IndexRange> slice,
+                                                             const MutableTensorView& out,
+                                                             const CastOptions& options = {},
+                                                             const Execution& execution = {});
 
  private:
   struct State;

@@ -48,6 +48,14 @@ struct WriteTensorOptions {
 [[nodiscard]] TENSORCAST_API Result<void> write_tensor(const std::string& path, const Tensor& tensor,
                                                        const WriteTensorOptions& options = {});
 
+// Indices [begin, end) of one dimension of a tensor.
+struct IndexRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+};
+
 struct OpenTensorFileOptions {
   std::string format = {};  // "npy", "safetensors", ...; empty: by extension and content
   SourceTypes from = {};    // npy, npz: the ml_dtypes types behind `|V1` or `<V2` descriptors
@@ -89,6 +97,15 @@ class TensorFile {
   // its type. Errors: as above.
   [[nodiscard]] TENSORCAST_API Result<void> read(std::size_t index, std::uint64_t first, const MutableTensorView& out,
                                                  const CastOptions& options = {}, const Execution& execution = {});
+  // Reads a part of a tensor as it is stored: the indices of its first dimensions, and all of the others. Errors: as of
+  // reading a range. Cost: reads these elements, but an entry of a compressed archive up to them.
+  [[nodiscard]] TENSORCAST_API Result<Tensor> read_slice(std::size_t index, std::span<const IndexRange> slice);
+  // Reads a part, in C order, as numbers of `out`'s type; blocks of ggml's are decoded as by
+  // QuantizedFile::dequantize_slice(). Errors: as above, and as cast(); unsupported: ggml's blocks to types under 8
+  // bits.
+  [[nodiscard]] TENSORCAST_API Result<void> read_slice(std::size_t index, std::span<const IndexRange> slice,
+                                                       const MutableTensorView& out, const CastOptions& options = {},
+                                                       const Execution& execution = {});
 
  private:
   struct State;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,19 +155,64 @@ nb::dict summary_of_file(const GuardedFile& self) {
   return summary_of(self->summary(), tensors);
 }
 
-template <class... Range>
-Tensor read_tensor(GuardedFile& self, std::size_t index, Range... range) {
+// Pairs of the first index and the one after the last, of the first dimensions.
+using Slice = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+std::vector<IndexRange> ranges_of(const Slice& slice) {
+  std::vector<IndexRange> ranges;
+  for (const auto& [begin, end] : slice) ranges.push_back({begin, end});
+  return ranges;
+}
+
+Result<void> check_has_elements(const TensorFile& file, std::size_t index) {
+  const std::vector<TensorSummary>& tensors = file.summary().tensors;
+  if (index >= tensors.size() || tensors[index].dtype != DType::undefined || !tensors[index].problem.empty()) return {};
+  // As bytes it would look like numbers.
+  return Error{.code = ErrorCode::unsupported,
+               .message = "elements of type " + tensors[index].foreign_dtype + " are not supported",
+               .tensor = tensors[index].name,
+               .file = file.path()};
+}
+
+Tensor read_tensor(GuardedFile& self, std::size_t index) {
   return checked(self.use([&](TensorFile& file) -> Result<Tensor> {
-    const std::vector<TensorSummary>& tensors = file.summary().tensors;
-    if (index < tensors.size() && tensors[index].dtype == DType::undefined && tensors[index].problem.empty()) {
-      // As bytes it would look like numbers.
-      return Error{.code = ErrorCode::unsupported,
-                   .message = "elements of type " + tensors[index].foreign_dtype + " are not supported",
-                   .tensor = tensors[index].name,
-                   .file = file.path()};
-    }
-    return file.read(index, range...);
+    if (auto has = check_has_elements(file, index); !has) return has.error();
+    return file.read(index);
   }));
+}
+
+Tensor read_slice(GuardedFile& self, std::size_t index, const Slice& slice) {
+  return checked(self.use([&](TensorFile& file) -> Result<Tensor> {
+    if (auto has = check_has_elements(file, index); !has) return has.error();
+    return file.read_slice(index, ranges_of(slice));
+  }));
+}
+
+// The writable bytes of an array that somebody else holds.
+class CallersMemory {
+ public:
+  explicit CallersMemory(nb::handle array) {
+    if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
+  }
+  CallersMemory(const CallersMemory&) = delete;
+  CallersMemory& operator=(const CallersMemory&) = delete;
+  ~CallersMemory() { PyBuffer_Release(&buffer_); }
+
+  // As elements of a type: the last of them are cut off, which the engine then refuses.
+  [[nodiscard]] MutableTensorView view(DType dtype) const {
+    const auto bytes = static_cast<std::size_t>(buffer_.len);
+    const auto count = static_cast<std::int64_t>(bytes * 8 / static_cast<std::size_t>(bit_width(dtype)));
+    return {dtype, {count}, {static_cast<std::byte*>(buffer_.buf), bytes}};
+  }
+
+ private:
+  Py_buffer buffer_ = {};
+};
+
+void read_slice_into(GuardedFile& self, std::size_t index, const Slice& slice, nb::handle dtype, nb::handle memory) {
+  const CallersMemory target(memory);
+  const MutableTensorView out = target.view(dtype_of(dtype));
+  checked(self.use([&](TensorFile& file) { return file.read_slice(index, ranges_of(slice), out); }));
 }
 
 void open_quantized_file(GuardedQuantizedFile* self, const std::string& path) {
@@ -195,11 +241,25 @@ Tensor read_decoded(GuardedQuantizedFile& self, std::size_t layer, nb::handle dt
   return checked(self.use([&](QuantizedFile& file) { return file.dequantize(layer, to); }));
 }
 
-Tensor read_decoded_range(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, std::uint64_t first,
-                          std::uint64_t count) {
-  NewTensor made = checked(new_tensor(dtype_of(dtype), {static_cast<std::int64_t>(count)}));
-  checked(self.use([&](QuantizedFile& file) { return file.dequantize(layer, first, made.view()); }));
+Tensor dequantize_slice(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, const Slice& slice) {
+  const std::vector<IndexRange> ranges = ranges_of(slice);
+  std::vector<std::int64_t> shape;
+  if (layer < self->layers().size()) shape = self->layers()[layer].shape;
+  for (std::size_t i = 0; i < std::min(ranges.size(), shape.size()); ++i) {
+    shape[i] = static_cast<std::int64_t>(ranges[i].end - ranges[i].begin);
+  }
+  NewTensor made = checked(new_tensor(dtype_of(dtype), shape));
+  checked(self.use([&](QuantizedFile& file) { return file.dequantize_slice(layer, ranges, made.view()); }));
   return std::move(made.tensor);
+}
+
+void dequantize_slice_into(GuardedQuantizedFile& self, std::size_t layer, nb::handle dtype, const Slice& slice,
+                           nb::handle memory, int threads) {
+  const CallersMemory target(memory);
+  const MutableTensorView out = target.view(dtype_of(dtype));
+  checked(self.use([&](QuantizedFile& file) {
+    return file.dequantize_slice(layer, ranges_of(slice), out, {}, {.threads = threads});
+  }));
 }
 
 void save_file(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
@@ -223,9 +283,10 @@ void bind_files(nb::module_& module) {
   nb::class_<GuardedFile>(module, "TensorFile", "A file of tensors that stays open.")
       .def("__init__", &open_file, nb::arg("path"), nb::arg("format"), nb::arg("from_").none(), nb::arg("raw").none())
       .def("summary", &summary_of_file, "What inspect() says of the file.")
-      .def("read", &read_tensor<>, nb::arg("index"), "One tensor, by its place in the file.")
-      .def("read_range", &read_tensor<std::uint64_t, std::uint64_t>, nb::arg("index"), nb::arg("first"),
-           nb::arg("count"), "Some of its elements, as one dimension.");
+      .def("read", &read_tensor, nb::arg("index"), "One tensor, by its place in the file.")
+      .def("read_slice", &read_slice, nb::arg("index"), nb::arg("slice"), "Some indices of its first dimensions.")
+      .def("read_slice_into", &read_slice_into, nb::arg("index"), nb::arg("slice"), nb::arg("dtype"), nb::arg("memory"),
+           "The same into bytes that are there, as another type.");
   nb::class_<GuardedQuantizedFile>(module, "QuantizedFile",
                                    "The quantized weights of a file or folder that stays open.")
       .def("__init__", &open_quantized_file, nb::arg("path"))
@@ -233,8 +294,10 @@ void bind_files(nb::module_& module) {
       .def_prop_ro("refusal", [](const GuardedQuantizedFile& self) { return self->refusal(); })
       .def("read_part", &read_part, nb::arg("layer"), nb::arg("part"), "A stored tensor of a layer.")
       .def("dequantize", &read_decoded, nb::arg("layer"), nb::arg("dtype"), "The numbers of a weight.")
-      .def("dequantize_range", &read_decoded_range, nb::arg("layer"), nb::arg("dtype"), nb::arg("first"),
-           nb::arg("count"), "Some of its numbers, as one dimension.");
+      .def("dequantize_slice", &dequantize_slice, nb::arg("layer"), nb::arg("dtype"), nb::arg("slice"),
+           "Those of some indices of its first dimensions.")
+      .def("dequantize_slice_into", &dequantize_slice_into, nb::arg("layer"), nb::arg("dtype"), nb::arg("slice"),
+           nb::arg("memory"), nb::arg("threads"), "The same into bytes that are there.");
 }
 
 }  // namespace tensorcast::python

@@ -9,6 +9,8 @@ The operator has the options of :func:`tensorcast.cast`. It always returns a new
 input (``channels_last`` stays). ``torch.ops.tensorcast.cast_scaled(x, to, scale)`` takes the scale as a tensor, which
 compiled code reads when it runs. Its gradient is straight-through, as that of :class:`tensorcast.CastNode`: ``cast(scale *
 grad_output, input's type)``; there is none from or to types that are not floating point.
+
+:class:`QuantizedReader` decodes quantized checkpoints while ``torch.distributed.checkpoint`` loads them.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ from ._interop._torch import _NAME, type_name
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._interop._torch_checkpoint import QuantizedReader
+
     from ._options import CastOptions, DTypeLike
     from ._request_types import Rule, Rules
 
-__all__ = ["cast", "cast_on_device", "convert_module"]
+__all__ = ["QuantizedReader", "cast", "cast_on_device", "convert_module"]
 
 _Module = TypeVar("_Module", bound=nn.Module)
 
@@ -75,7 +79,7 @@ def cast_on_device(
         **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` may be a tensor that broadcasts to
             ``x``, of float64, float32, float16 or bfloat16.
 
-    Nothing waits for the device, unless ``out_of_range="error"`` or ``invalid="error"``: then the call waits once.
+    Nothing waits for the device, unless ``out_of_range``, ``invalid`` or ``inexact`` is ``"error"``: then the call waits once.
 
     Raises:
         CastError: as :func:`tensorcast.cast`.
@@ -92,6 +96,14 @@ def cast_on_device(
         return result
     result = _operator.OPERATOR(x, name, scales, from_=source, **options)
     return result
+
+
+def __getattr__(name: str) -> Any:
+    if name == "QuantizedReader":  # importing torch.distributed.checkpoint takes long, and not every PyTorch has it
+        from ._interop._torch_checkpoint import QuantizedReader
+
+        return QuantizedReader
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class _CastWhenRead(nn.Module):

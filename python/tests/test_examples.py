@@ -8,14 +8,15 @@ import sys
 
 import numpy as np
 import pytest
+from checkpoint_samples import write_deepseek
 
 import tensorcast as tc
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
-def run(name, *arguments, status=0):
-    command = [sys.executable, "-W", "error", EXAMPLES / name, *map(str, arguments)]
+def run(name, *arguments, status=0, launcher=("-W", "error")):
+    command = [sys.executable, *launcher, EXAMPLES / name, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 or not done.stderr else done.stderr
@@ -70,3 +71,10 @@ def test_share_with_frameworks(model, tmp_path):
     text = run("share_with_frameworks.py", tmp_path / "fp8.safetensors", "layer")
     assert text.startswith("torch.float8_e5m2 (32, 16) True\nlargest ")
     assert "there is no tensor 'x'; there are" in run("share_with_frameworks.py", model, "x", status=1)
+
+
+def test_load_sharded(tmp_path):
+    pytest.importorskip("torch.distributed.fsdp")
+    folder = write_deepseek(tmp_path / "m")
+    text = run("load_sharded.py", folder, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"))
+    assert sorted(text.splitlines()) == [f"rank {i} has 104576 of 418304 numbers, logits (4, 96)" for i in range(4)]

@@ -38,16 +38,6 @@ def by_engine(codes, from_name, to, options):
     return made & ((1 << BITS[to]) - 1) if BITS[to] < 8 else made
 
 
-def is_refused_there(to, options):
-    """Whether only the engine has the option: float8_e8m0fnu has its own rounding on a device."""
-    return to == "float8_e8m0fnu" and "rounding" in options
-
-
-def assert_refused_there(from_name, to, options):
-    with pytest.raises(tc.UnsupportedError, match=r"^rounding=nearest_even to float8_e8m0fnu is not available on a device"):
-        plan_of(from_name, to, options_key(options), "scale" in options)
-
-
 def assert_equal(made, expected, codes):
     wrong = np.flatnonzero(made.view(expected.dtype) != expected)
     assert wrong.size == 0, [(hex(codes[i]), hex(expected[i]), hex(made.view(expected.dtype)[i])) for i in wrong[:5]]
@@ -133,10 +123,33 @@ def test_options(options, from_name, wide_codes):
                 plan_of(from_name, to, options_key(options), False)
             assert str(refused.value) == str(error)
             continue
-        if is_refused_there(to, options):
-            assert_refused_there(from_name, to, options)
-            continue
         assert_equal(by_device(codes, from_name, to, options), expected, codes)
+
+
+WORDS = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("from_name", ["float32", "float64", "float16", "int16", "int64", "uint64"])
+def test_words_of_rounding(word, from_name, wide_codes):
+    codes = np.random.default_rng(5).permutation(wide_codes[from_name] if from_name in WIDE else codes_of(from_name))[:2000]
+    seed = {"seed": 2**62 + 12345} if word == "stochastic" else {}
+    for scale, more in ((1.0, {}), (1.0, {"saturate": False}), (0.1, {}), (-3.7e20, {}), (5e-324, {}), (1.0000000000000002, {})):
+        options = {"rounding": word, **seed, **more}
+        for to in NAMES:
+            expected = by_engine(codes, from_name, to, {**options, "scale": scale})
+            assert_equal(by_device(codes, from_name, to, options, scale), expected, codes)
+
+
+def test_random_words_go_by_places():
+    """Those of C order, whatever the strides; also of a part of four elements, and of none."""
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((33, 65)).astype(np.float32)).T
+    for part in (x, x[3:10, 1:2], x[:0], x[0, 0]):
+        made = tct.cast_on_device(part, "float8_e5m2", rounding="stochastic", seed=7)
+        expected = tc.cast(part.contiguous(), "float8_e5m2", rounding="stochastic", seed=7)
+        assert made.shape == expected.shape and torch.equal(bits(made), bits(expected))
+    others = tct.cast_on_device(x, "float8_e5m2", rounding="stochastic", seed=8)
+    assert not torch.equal(bits(others), bits(tct.cast_on_device(x, "float8_e5m2", rounding="stochastic", seed=7)))
 
 
 SCALES = [0.0, -1.0, 0.1, 2.0**-140, -3.7e20, 1.0000000000000002, 5e-324, 1.7e308]
@@ -148,9 +161,6 @@ def test_scales(scale, from_name, wide_codes):
     codes = np.random.default_rng(6).permutation(wide_codes[from_name] if from_name in WIDE else codes_of(from_name))[:3000]
     for options in ({}, {"out_of_range": "saturate", "rounding": "nearest_even"}):
         for to in NAMES:
-            if is_refused_there(to, options):
-                assert_refused_there(from_name, to, {**options, "scale": scale})
-                continue
             expected = by_engine(codes, from_name, to, {**options, "scale": scale})
             assert_equal(by_device(codes, from_name, to, options, scale), expected, codes)
 
@@ -171,17 +181,14 @@ def test_a_tensor_of_scales(scale_type):
 
 
 @pytest.mark.parametrize("options", [{"out_of_range": "error"}, {"invalid": "error"}, {"out_of_range": "error", "scale": 3.0},
-                                     {"out_of_range": "error", "rounding": "nearest_even"}], ids=str)  # fmt: skip
+                                     {"out_of_range": "error", "rounding": "nearest_even"}, {"inexact": "error"},
+                                     {"inexact": "error", "scale": -0.5, "rounding": "to_odd"}], ids=str)  # fmt: skip
 @pytest.mark.parametrize("from_name", ["float32", "float16", "float8_e5m2", "float8_e8m0fnu", "int32", "uint64", "int8", "bool"])
 def test_refusals_are_the_engines(options, from_name, wide_codes):
     codes = wide_codes[from_name] if from_name in WIDE else codes_of(from_name)
     codes = np.random.default_rng(5).permutation(codes)[:300]
     source = carried(codes, BITS[from_name])
     for to in NAMES:
-        if is_refused_there(to, options):
-            with pytest.raises(tc.UnsupportedError, match="not available on a device"):
-                tct.cast_on_device(source, to, from_=from_name, **options)
-            continue
         for part in np.array_split(np.arange(len(codes)), 30):
             wanted = seen = None
             try:

@@ -215,6 +215,21 @@ TEST_F(CFiles, ReadsQuantizedWeights) {
   EXPECT_EQ(tc_quantized_file_dequantize(opened, 1, 0, 2, numbers, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_quantized_file_dequantize(opened, 0, 0, 2, numbers, 99, nullptr), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_quantized_file_dequantize(opened, 0, 0, 2, nullptr, TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+  const uint64_t begin[] = {30}, end[] = {32}, after[] = {33};
+  numbers[0] = numbers[1] = 0;
+  ASSERT_EQ(tc_quantized_file_dequantize_slice(opened, 0, begin, end, 1, numbers, 8, TC_FLOAT32, nullptr), TC_OK);
+  EXPECT_EQ(numbers[0], 1.0f);
+  EXPECT_EQ(numbers[1], -2.0f);
+  const auto slice = [&](const uint64_t* first, const uint64_t* last, size_t ranges, size_t bytes, tc_dtype to) {
+    return tc_quantized_file_dequantize_slice(opened, 0, first, last, ranges, numbers, bytes, to, nullptr);
+  };
+  EXPECT_EQ(slice(begin, after, 1, 8, TC_FLOAT32), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(slice(end, begin, 1, 8, TC_FLOAT32), TC_INVALID_ARGUMENT) << "it ends before it begins";
+  EXPECT_EQ(slice(begin, end, 1, 7, TC_FLOAT32), TC_INVALID_ARGUMENT) << "a short buffer";
+  EXPECT_EQ(slice(begin, end, 2, 8, TC_FLOAT32), TC_INVALID_ARGUMENT) << "a vector has one dimension";
+  EXPECT_EQ(slice(nullptr, end, 1, 8, TC_FLOAT32), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(slice(begin, end, 1, 8, 99), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(slice(nullptr, nullptr, 0, 8, TC_FLOAT32), TC_INVALID_ARGUMENT) << "all 32 elements";
   EXPECT_EQ(tc_quantized_file_part(opened, 0, 1, &part), TC_INVALID_ARGUMENT);
   tc_quantized_file_close(opened);
   tc_quantized_file_close(nullptr);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "c_api/c_call.hpp"
+#include "c_files/callers_slice.hpp"
 #include "c_files/callers_source.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/c_files.h"
@@ -137,6 +138,20 @@ tc_status tc_quantized_file_dequantize(tc_quantized_file* file, size_t layer, ui
     return file->file.dequantize(
         layer, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, elements)}},
         options_of(given), pool.execution());
+  });
+}
+
+tc_status tc_quantized_file_dequantize_slice(tc_quantized_file* file, size_t layer, const uint64_t* begin,
+                                             const uint64_t* end, size_t ranges, void* dst, size_t dst_bytes,
+                                             tc_dtype to, const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    TRY(check_layer(file, layer));
+    const tc_cast_options given = TRY(read_options(options));
+    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges));
+    const auto part = TRY(tensorcast::formats::ArrayPart::create(file->file.layers()[layer].shape, slice));
+    const auto out = TRY(callers_view(part, static_cast<DType>(to), dst, dst_bytes));
+    CallersPool pool(given);
+    return file->file.dequantize_slice(layer, slice, out, options_of(given), pool.execution());
   });
 }
 

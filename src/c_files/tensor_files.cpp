@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "c_api/c_call.hpp"
+#include "c_files/callers_slice.hpp"
 #include "c_files/callers_source.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/c_files.h"
@@ -169,6 +170,29 @@ tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t cou
     CallersPool pool(given);
     return file->file.read(index, first, {read, shape, {static_cast<std::byte*>(dst), bytes}}, options_of(given),
                            pool.execution());
+  });
+}
+
+tc_status tc_file_read_slice(tc_file* file, size_t index, const uint64_t* begin, const uint64_t* end, size_t ranges,
+                             void* dst, size_t dst_bytes, tc_dtype to, const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    const TensorSummary& tensor = *TRY(tensor_of(file, index));
+    const tc_cast_options given = TRY(read_options(options));
+    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges));
+    if (to == TC_UNDEFINED) {
+      const Tensor read = TRY(file->file.read_slice(index, slice));
+      if (read.bytes().size() > dst_bytes) {
+        return invalid(formatted("the part takes {} bytes, and the buffer has {}", read.bytes().size(), dst_bytes));
+      }
+      if (read.bytes().empty()) return {};
+      if (dst == nullptr) return invalid("the buffer is null");
+      std::memcpy(dst, read.bytes().data(), read.bytes().size());
+      return {};
+    }
+    const auto part = TRY(tensorcast::formats::ArrayPart::create(tensor.shape, slice));
+    const auto out = TRY(callers_view(part, static_cast<DType>(to), dst, dst_bytes));
+    CallersPool pool(given);
+    return file->file.read_slice(index, slice, out, options_of(given), pool.execution());
   });
 }
 

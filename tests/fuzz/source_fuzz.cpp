@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens arbitrary bytes by the C interface's own reads, and reads all that they hold into buffers of exactly their
 // size.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tensorcast/c_files.h"
 
@@ -45,6 +47,23 @@ std::uint64_t count_of(const tc_tensor_info& info) {
   return count;
 }
 
+// A part that begins and ends inside each dimension.
+struct Slice {
+  Slice(const std::int64_t* shape, std::size_t rank) {
+    for (std::size_t i = 0; i < rank; ++i) {
+      const auto size = static_cast<std::uint64_t>(shape[i]);
+      std::uint64_t indices = std::min<std::uint64_t>(size - size / 4, 200);
+      if (count * indices > most_bytes / 4) indices = 1;
+      begin.push_back(size / 4);
+      end.push_back(size / 4 + indices);
+      count *= indices;
+    }
+  }
+
+  std::vector<std::uint64_t> begin, end;
+  std::uint64_t count = 1;
+};
+
 void read(tc_file* file, std::size_t index, std::uint64_t first, std::uint64_t count, tc_dtype to, tc_dtype stored) {
   const std::size_t bytes = tc_storage_bytes(to == TC_UNDEFINED ? stored : to, count);
   if (bytes > most_bytes) return;
@@ -69,6 +88,10 @@ void read_tensors(tc_file* file) {
     if (count >= most_bytes) continue;
     for (const tc_dtype to : {TC_FLOAT32, TC_UINT4, TC_FLOAT64}) read(file, index, 0, count, to, to);
     read(file, index, count / 16 * 8, count - count / 16 * 8, TC_BFLOAT16, TC_BFLOAT16);
+    const Slice slice(info.shape, info.rank);
+    const std::unique_ptr<float[]> numbers(new float[slice.count]);
+    expect_no_defect(tc_file_read_slice(file, index, slice.begin.data(), slice.end.data(), info.rank, numbers.get(),
+                                        slice.count * sizeof(float), TC_FLOAT32, nullptr));
   }
   tc_tensor_info none = TC_TENSOR_INFO_INIT;
   if (tc_file_tensor(file, tc_file_count(file), &none) != TC_INVALID_ARGUMENT) std::abort();
@@ -92,6 +115,12 @@ void read_layers(tc_quantized_file* file) {
     if (count >= most_bytes) continue;
     const std::unique_ptr<float[]> numbers(new float[count]);
     expect_no_defect(tc_quantized_file_dequantize(file, layer, 0, count, numbers.get(), TC_FLOAT32, nullptr));
+    const Slice slice(found.shape, found.rank);
+    const std::unique_ptr<float[]> some(new float[slice.count]);
+    const tc_status sliced =
+        tc_quantized_file_dequantize_slice(file, layer, slice.begin.data(), slice.end.data(), found.rank, some.get(),
+                                           slice.count * sizeof(float), TC_FLOAT32, nullptr);
+    expect_no_defect(sliced);
   }
 }
 

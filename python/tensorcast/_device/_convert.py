@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from .. import _core
-from .._errors import UnsupportedError
 from ._encode import Limits, limits_of, to_bool, to_float, to_integer
 from ._formats import Format, engine_codes, format_of
 from ._numbers import (
+    WIDTH,
     Number,
     Product,
     decoded,
@@ -48,10 +48,15 @@ class Plan:
     saturates: bool  # integers
     refuses_range: bool
     refuses_invalid: bool
+    refuses_inexact: bool
 
     @property
     def may_refuse(self) -> bool:
-        return self.refuses_range or self.refuses_invalid
+        return self.refuses_range or self.refuses_invalid or self.refuses_inexact
+
+    @property
+    def is_random(self) -> bool:
+        return self.rounding.rule == "stochastic"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -61,18 +66,16 @@ def plan_of(from_name: str, to_name: str, options: tuple[tuple[str, Any], ...], 
     _core.check_options(known)
     from_, to = format_of(from_name), format_of(to_name)
     engine_codes(np.empty(0, np.uint64), from_name, to_name, known)
-    if known.get("inexact", "auto") != "auto":
-        raise UnsupportedError("inexact= is not available on a device; cast x.cpu()")
     limits = limits_of(to, known) if to.family == "float" else None
     is_real = from_.family == "float" or is_scaled
     word = known.get("out_of_range", "auto")
     opset = known.get("opset", 0)
     era = to.family == "integer" and to.bits == 4 and is_real and opset in _SATURATING_OPSETS
     saturates = word == "saturate" or (word == "auto" and era)
-    rounding = rounding_to(to.name, to.is_power_of_two, to.family == "integer", known)
+    rounding = rounding_to(to.is_power_of_two, to.family == "integer", known)
     may_refuse = to.family != "bool"
     return Plan(from_, to, options, rounding, limits, saturates, may_refuse and word == "error",
-                may_refuse and known.get("invalid") == "error")  # fmt: skip
+                may_refuse and known.get("invalid") == "error", known.get("inexact") == "error")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,23 +102,57 @@ def convert(codes: Bits, plan: Plan, scale: ScaleCodes | None) -> tuple[Bits, Fl
         return _integers(codes, plan)
     number = decoded(codes, from_) if from_.family == "float" else decoded_integers(codes, from_)
     real: Number | Product = number
+    rounding = plan.rounding.drawn_for(codes)
+    # Random words meet bits of float64's that no Number keeps of an integer.
+    is_wide = plan.is_random and to.bits == 64 and to.family == "float"
+    if scale is None and is_wide and from_.bits == 64:
+        scale = scale_codes(torch.ones((), dtype=torch.float32, device=codes.device), codes.device)
     if scale is not None:
         real = product(widened(number, torch.int64), decoded(scale.codes, scale.form))
     if to.family == "bool":
-        return to_bool(real), None
+        made = to_bool(real)
+        return made, _not_bool(real, made) if plan.refuses_inexact else None
     if to.family == "integer":
-        made, beyond = to_integer(real, to, plan.rounding, plan.saturates)
+        made, beyond, lost = to_integer(real, to, rounding, plan.saturates, plan.refuses_inexact)
         refused = beyond if plan.refuses_range else _nonfinite(real) if plan.refuses_invalid else None
-        return made, refused
+        return made, _either(refused, lost)
     if isinstance(real, Product):
-        real = real.rounded_to_odd()
+        real = real if is_wide else real.rounded_to_odd()
     elif to.is_power_of_two or to.min_exponent < from_.min_exponent:
         real = normalized(real)
     elif real.top <= to.mantissa_bits:
         real = raised(real, to.mantissa_bits + 1)
     assert plan.limits is not None
-    made, beyond = to_float(real, to, plan.rounding, plan.limits)
-    return made, _refused(real, beyond, plan) if plan.may_refuse else None
+    made, beyond, lost = to_float(real, to, rounding, plan.limits, plan.refuses_inexact)
+    if not plan.may_refuse:
+        return made, None
+    return made, _either(_refused(real, beyond, plan), None if lost is None else lost | _changed(real, made, to))
+
+
+def _either(one: Flags | None, other: Flags | None) -> Flags | None:
+    return other if one is None else one if other is None else one | other
+
+
+def _changed(number: Number | Product, made: Bits, to: Format) -> Flags:
+    """Where infinity, NaN or a sign became something else."""
+    found = decoded(made & low_ones(to.bits, WIDTH[made.dtype]), to)
+    flags = torch.zeros_like(number.negative)
+    for was, now in ((number.infinite, found.infinite), (number.nan, found.nan)):
+        if was is not None:
+            flags = flags | (was if now is None else was & ~now)
+    if not to.has_sign:
+        below = number.negative & ~number.is_zero() if number.infinite is None else number.negative & (~number.is_zero() | number.infinite)
+        flags = flags | (below if number.nan is None else below & ~number.nan)
+    return flags
+
+
+def _not_bool(number: Number | Product, made: Bits) -> Flags:
+    """Where a number is neither 0 nor 1."""
+    if isinstance(number, Product):
+        number = number.rounded_to_odd()
+    number = normalized(number)
+    one = (number.significand == 1 << int(number.top)) & (number.exponent == -int(number.top)) & ~number.negative
+    return _nonfinite(number) | ~(number.is_zero() | one)
 
 
 def _nonfinite(number: Number | Product) -> Flags:
@@ -125,8 +162,10 @@ def _nonfinite(number: Number | Product) -> Flags:
     return flags
 
 
-def _refused(number: Number, beyond: Flags, plan: Plan) -> Flags:
-    """Where ``out_of_range`` and ``invalid`` refuse a floating-point result. Precondition: one of them does."""
+def _refused(number: Number | Product, beyond: Flags, plan: Plan) -> Flags | None:
+    """Where ``out_of_range`` and ``invalid`` refuse a floating-point result."""
+    if not (plan.refuses_range or plan.refuses_invalid):
+        return None
     refused, to = torch.zeros_like(beyond), plan.to
     if plan.refuses_range:
         refused = beyond
@@ -136,7 +175,7 @@ def _refused(number: Number, beyond: Flags, plan: Plan) -> Flags:
         if number.nan is not None and not to.has_nan:
             refused = refused | number.nan
     if not to.has_sign:  # -0 stays
-        below = number.significand != 0
+        below = ~number.is_zero()
         if number.infinite is not None:
             below = below | number.infinite
         below = below & number.negative
@@ -151,7 +190,7 @@ def _integers(codes: Bits, plan: Plan) -> tuple[Bits, Flags | None]:
         return (codes != 0).to(codes.dtype), None
     values, width = signed_integers(codes, from_), 64 if codes.dtype == torch.int64 else 32
     low = values & low_ones(to.bits, width)
-    if not (plan.saturates or plan.refuses_range):
+    if not (plan.saturates or plan.refuses_range or plan.refuses_inexact):
         return low, None
     top = to.bits - (1 if to.has_sign else 0)
     largest = (1 << min(top, width - 1)) - 1
@@ -165,13 +204,13 @@ def _integers(codes: Bits, plan: Plan) -> tuple[Bits, Flags | None]:
         mask = low_ones(to.bits, width)
         low = torch.where(below, torch.full_like(low, lowest & mask if mask != -1 else lowest), low)
         low = torch.where(above, torch.full_like(low, largest), low)
-    return low, (below | above) if plan.refuses_range else None
+    return low, (below | above) if plan.refuses_range or plan.refuses_inexact else None
 
 
 def width_for(plan: Plan, is_scaled: bool) -> torch.dtype:
     """int32 where all steps fit."""
     from_, to = plan.from_, plan.to
-    narrow = from_.bits <= 32 and to.bits <= 32 and not is_scaled
+    narrow = from_.bits <= 32 and to.bits <= 32 and not is_scaled and not plan.is_random
     if from_.family != "float" and from_.bits == 32:  # magnitudes of 32 bits
         narrow = False
     return torch.int32 if narrow else torch.int64
@@ -199,7 +238,7 @@ def cast_codes(
     from_, to = plan.from_, plan.to
     if from_.name == to.name and scale is None:
         return _copied(codes, from_), None
-    if tables and from_.bits <= 16 and scale is None and not plan.may_refuse:
+    if tables and from_.bits <= 16 and scale is None and not plan.may_refuse and not plan.is_random:
         index = unpacked(codes, from_, torch.int32)
         return table_of(from_.name, to.name, plan.options, codes.device)[index], None
     made, refused = convert(unpacked(codes, from_, width_for(plan, scale is not None)), plan, scale)

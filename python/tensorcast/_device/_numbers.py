@@ -33,6 +33,9 @@ class Number:
     payload_bits: int = 0
     whole: Bits | None = None  # of integers of 64 bits: all bits of the magnitude
 
+    def is_zero(self) -> Flags:
+        return self.significand == 0
+
     def finite(self, flags: Flags) -> Flags:
         """The flags, without infinity and NaN."""
         for others in (self.infinite, self.nan):
@@ -148,6 +151,13 @@ class Product:
     nan: Flags
     payload: Bits | None
     payload_bits: int
+
+    def is_zero(self) -> Flags:
+        return (self.high == 0) & (self.low == 0)
+
+    def finite(self, flags: Flags) -> Flags:
+        """The flags, without infinity and NaN."""
+        return flags & ~self.infinite & ~self.nan
 
     def rounded_to_odd(self) -> Number:
         """A number of at most 61 bits whose rounding to any type is that of the exact product."""

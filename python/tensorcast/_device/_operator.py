@@ -82,7 +82,7 @@ def decomposed(
 ) -> torch.Tensor:
     """The operator as operations that a compiler fuses; ``NotImplemented`` for what must look at the elements."""
     undone: torch.Tensor = NotImplemented
-    if "error" in (options.get("out_of_range"), options.get("invalid")):
+    if "error" in (options.get("out_of_range"), options.get("invalid"), options.get("inexact")):
         return undone
     made = result_type(_names(x, to, from_)[1], x.device, pairs=not from_)
     if _PYTORCH.float8_e8m0fnu in (x.dtype, made):  # inductor of PyTorch 2.13 has no C++ for it

@@ -264,11 +264,15 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return self._made(tensor)
 
     def get_slice(self, name: str) -> TensorSlice[_Kind]:
-        """The tensor, to be read in parts: ``file.get_slice(name)[10:20]``.
+        """The tensor, to be read in parts: ``file.get_slice(name)[10:20, :64]``.
 
         Raises:
             KeyError: the file has no such tensor.
         """
+        return TensorSlice(self, name)
+
+    def slice(self, name: str) -> TensorSlice[_Kind]:
+        """The same; ``get_slice`` is the name that safetensors has for it."""
         return TensorSlice(self, name)
 
     def _made(self, tensor: _core.Tensor) -> _Kind:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -96,13 +96,13 @@ class Decoded:
     """Reads the weights of layers as a TensorFile of the core reads tensors."""
 
     def __init__(self, core: _core.QuantizedFile, dtype: DTypeLike) -> None:
-        self._core, self._dtype = core, dtype
+        self.core, self._dtype = core, dtype
 
     def read(self, index: int) -> _core.Tensor:
-        return self._core.dequantize(index, self._dtype)
+        return self.core.dequantize(index, self._dtype)
 
-    def read_range(self, index: int, first: int, count: int) -> _core.Tensor:
-        return self._core.dequantize_range(index, self._dtype, first, count)
+    def read_slice(self, index: int, slice: Sequence[tuple[int, int]]) -> _core.Tensor:
+        return self.core.dequantize_slice(index, self._dtype, slice)
 
 
 class Layers:

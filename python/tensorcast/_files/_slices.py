@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .._cast import _numpy_types, _tensors
+import numpy as np
+
+from .._cast import _tensors
 from ._safe_open import DTYPE_NAMES
 
 if TYPE_CHECKING:
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
 _Kind = TypeVar("_Kind")
 
 
-class TensorSlice(Generic[_Kind]):
-    """A tensor of an open file: ``file.get_slice("embed")[:100]`` reads its first 100 rows alone.
+def _is_plain(key: Any) -> bool:
+    """Reports whether a key of an index is a number, a range or an ellipsis."""
+    return isinstance(key, (int, np.integer, slice, type(Ellipsis))) and not isinstance(key, bool)
 
-    Indices are NumPy's. The rows between the first and the last one that the leading indices choose are read.
+
+class TensorSlice(Generic[_Kind]):
+    """A tensor of an open file: ``file.slice("embed")[:100, 64:]`` reads these rows and columns alone.
+
+    Indices are NumPy's. What is between the first and the last index of each dimension is read, up to the first list or
+    mask among the indices. Of a decoded weight, the codes and scales that this part needs are read, in whole blocks.
     """
 
     __module__ = "tensorcast"
@@ -56,33 +63,36 @@ class TensorSlice(Generic[_Kind]):
         Raises:
             IndexError: an index out of range, or more indices than dimensions. CastError: as of ``file[name]``.
         """
-        if self._dtype == "string" or any(isinstance(each, list) for each in (key if isinstance(key, tuple) else [key])):
+        keys = key if isinstance(key, tuple) else (key,)
+        if self._dtype == "string":
             whole: Any = self._file.get_tensor(self._name)
             return whole[key]  # type: ignore[no-any-return]
-        first, shape, rest = self._range(key if isinstance(key, tuple) else (key,))
-        count = math.prod(shape)
-        before = first % 8 if _numpy_types.is_packable(self._dtype) else 0
+        ranges, rest = self._ranges(keys)
         core, index = self._file._place(self._name)
-        flat = _tensors.from_core(core.read_range(index, first - before, count + before), False)
-        part = flat[before:].reshape(shape)[rest]
-        return self._file._as_kind(part)
+        part = _tensors.from_core(core.read_slice(index, ranges), False)
+        return self._file._as_kind(part[rest])
 
-    def _range(self, key: tuple[Any, ...]) -> tuple[int, tuple[int, ...], Any]:
-        """The first element to read, the shape of what follows it, and the index into that."""
-        first, shape, rest = 0, self._shape, list(key)
-        while rest and shape and type(rest[0]) is int:
-            if not -shape[0] <= rest[0] < shape[0]:
-                raise IndexError(f"index {rest[0]} is out of range: the dimension has {shape[0]} rows")
-            first += rest.pop(0) % shape[0] * math.prod(shape[1:])
-            shape = shape[1:]
-        if rest and shape and isinstance(rest[0], slice):
-            rows = range(shape[0])[rest[0]]
-            low, high = (min(rows), max(rows) + 1) if rows else (0, 0)
-            first += low * math.prod(shape[1:])
-            shape = (high - low, *shape[1:])
-            stop = rows.stop - low
-            rest[0] = slice(rows.start - low, None if stop < 0 else stop, rows.step) if rows else slice(0, 0)
-        return first, shape, tuple(rest)
+    def _ranges(self, keys: tuple[Any, ...]) -> tuple[list[tuple[int, int]], tuple[Any, ...]]:
+        """What to read of the first dimensions, and the index into that."""
+        if sum(each is Ellipsis for each in keys) == 1 and all(_is_plain(each) for each in keys):
+            at = [each is Ellipsis for each in keys].index(True)
+            keys = (*keys[:at], *[slice(None)] * (len(self._shape) - len(keys) + 1), *keys[at + 1 :])
+        ranges, rest = [], list(keys)
+        for place, (each, size) in enumerate(zip(keys, self._shape)):
+            if not _is_plain(each) or each is Ellipsis:
+                break
+            if isinstance(each, slice):
+                rows = range(size)[each]
+                low, high = (min(rows), max(rows) + 1) if rows else (0, 0)
+                stop = rows.stop - low
+                rest[place] = slice(rows.start - low, None if stop < 0 else stop, rows.step) if rows else slice(0, 0)
+            else:
+                if not -size <= each < size:
+                    raise IndexError(f"index {each} is out of range: the dimension has {size} rows")
+                low, high = each % size, each % size + 1
+                rest[place] = 0
+            ranges.append((low, high))
+        return ranges, tuple(rest)
 
     def __repr__(self) -> str:
         return f"<TensorSlice {self._name!r}: {self._dtype}, shape {self._shape}>"

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "checkpoint/source/opened_layers.hpp"
+#include "convert/plan/tensor_seed.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/decoded_reader.hpp"
+#include "quantized/layer/part_decoder.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -51,19 +53,28 @@ struct QuantizedFile::State {
               summary.name);
   }
 
+  Result<void> check_bytes(const MutableTensorView& out, std::uint64_t count) const {
+    if (storage_bytes(out.dtype, count) == out.bytes.size()) return {};
+    return in_file(
+        path, invalid(fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype), out.bytes.size())));
+  }
+
   // Decodes and rounds in pieces that stay in the cache.
   Result<void> decode(std::size_t layer, std::uint64_t first, DType dtype, std::span<std::byte> out,
                       std::uint64_t count, const CastOptions& options, const Execution& execution) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 16;
     file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
     const std::size_t index = opened.stored->tensors().size() + layer;
+    const CastOptions seeded = file_conversion::with_seed_of(options, opened.summaries[layer].name);
     for (std::uint64_t done = 0; done < count; done += piece) {
       const std::uint64_t n = std::min(piece, count - done);
       const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
       TRY(decoded.read(index, (first + done) * sizeof(float), bytes));
       const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
       const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
-      Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, options, execution);
+      Execution here = execution;
+      here.first_element = first + done;
+      Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, seeded, here);
       if (rounded) continue;
       if (rounded.error().element) *rounded.error().element += first + done;
       return rounded;
@@ -79,6 +90,17 @@ struct QuantizedFile::State {
     return done;
   }
 
+  Result<void> dequantize(std::size_t layer, const formats::ArrayPart& part, DType dtype, std::span<std::byte> out,
+                          const CastOptions& options, const Execution& execution) {
+    TRY(check_range(layer, 0, 0, dtype));
+    const quantized::Layer& of = opened.layers[layer];
+    Result<void> done =
+        quantized::decode_part(of, quantized::parts_of(*opened.stored, of), part, dtype, out,
+                               file_conversion::with_seed_of(options, opened.summaries[layer].name), execution);
+    if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
+    return done;
+  }
+
   Result<Tensor> dequantize(std::size_t layer, DType dtype, const CastOptions& options, const Execution& execution) {
     const std::uint64_t count = quantized::decoded_info(opened.layers[layer]).count;
     TRY(check_range(layer, 0, count, dtype));
@@ -87,7 +109,8 @@ struct QuantizedFile::State {
       return at(std::move(fits).error(), opened.summaries[layer].name);
     }
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
-    TRY(dequantize(layer, 0, count, dtype, buffer->span(), options, execution));
+    const formats::ArrayPart whole = TRY(formats::ArrayPart::create(opened.layers[layer].shape, {}));
+    TRY(dequantize(layer, whole, dtype, buffer->span(), options, execution));
     return Tensor::share({dtype, opened.layers[layer].shape, buffer->span()}, buffer);
   }
 
@@ -157,11 +180,21 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
     TRY(state_->check_layer(layer));
     const std::size_t count = TRY(element_count(out.shape));
     TRY(state_->check_range(layer, first, count, out.dtype));
-    if (storage_bytes(out.dtype, count) != out.bytes.size()) {
-      return in_file(state_->path, invalid(fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype),
-                                                       out.bytes.size())));
-    }
+    TRY(state_->check_bytes(out, count));
     return state_->dequantize(layer, first, count, out.dtype, out.bytes, options, execution);
+  });
+}
+
+Result<void> QuantizedFile::dequantize_slice(std::size_t layer, std::span<const IndexRange> slice,
+                                             const MutableTensorView& out, const CastOptions& options,
+                                             const Execution& execution) {
+  return guarded(state_->path, [&]() -> Result<void> {
+    TRY(state_->check_layer(layer));
+    Result<formats::ArrayPart> part = formats::ArrayPart::create(state_->opened.layers[layer].shape, slice);
+    if (!part) return state_->at(std::move(part).error(), state_->opened.summaries[layer].name);
+    TRY(state_->check_range(layer, 0, 0, out.dtype));
+    TRY(state_->check_bytes(out, part->count()));
+    return state_->dequantize(layer, *part, out.dtype, out.bytes, options, execution);
   });
 }
 

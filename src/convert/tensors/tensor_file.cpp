@@ -11,6 +11,7 @@
 
 #include "convert/plan/tensor_seed.hpp"
 #include "convert/run/aligned_buffer.hpp"
+#include "convert/tensors/stored_part.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -19,6 +20,7 @@
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "quantized/layer/decoded_reader.hpp"
+#include "quantized/layer/part_decoder.hpp"
 #include "quantized/layout/open_input.hpp"
 
 namespace tensorcast {
@@ -249,6 +251,29 @@ struct TensorFile::State {
     return {};
   }
 
+  // The dimensions that indices count: of numbers those of the weight.
+  Result<std::vector<std::int64_t>> shape_of(std::size_t index) {
+    const TensorInfo& info = input.reader->tensors()[index];
+    if (info.problem) return *info.problem;
+    if (info.dtype != DType::undefined) return info.shape;
+    return decoded->tensors()[TRY(decoded_index(index))].shape;
+  }
+
+  Result<void> read_part(std::size_t index, const formats::ArrayPart& part, const MutableTensorView& out,
+                         const CastOptions& options, const Execution& execution) {
+    const TensorInfo& info = input.reader->tensors()[index];
+    const CastOptions named = file_conversion::with_seed_of(options, info.name);
+    if (info.dtype != DType::undefined) {
+      return file_conversion::read_part(*input.reader, index, part, out, named, execution);
+    }
+    if (bit_width(out.dtype) < 8) {
+      return unsupported(fmt::format("parts of blocks are not read as {}, which has under 8 bits", name(out.dtype)));
+    }
+    const quantized::Layer& layer = layers[TRY(decoded_index(index)) - input.reader->tensors().size()];
+    return quantized::decode_part(layer, quantized::parts_of(*input.reader, layer), part, out.dtype, out.bytes, named,
+                                  execution);
+  }
+
   static Execution from_element(std::uint64_t first, Execution execution) {
     execution.first_element = first;
     return execution;
@@ -330,6 +355,31 @@ Result<void> TensorFile::read(std::size_t index, std::uint64_t first, const Muta
                                  storage_bytes(out.dtype, count), out.bytes.size()));
     }
     return state_->read_numbers(index, first, out.dtype, count, out.bytes, options, execution);
+  });
+}
+
+Result<Tensor> TensorFile::read_slice(std::size_t index, std::span<const IndexRange> slice) {
+  return read_with(index, [&]() -> Result<Tensor> {
+    const TensorInfo info = TRY(info_of(state_->input, index));
+    const formats::ArrayPart part = TRY(formats::ArrayPart::create(info.shape, slice));
+    auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, part.count()));
+    const Shape shape = part.shape();
+    TRY(file_conversion::read_part(*state_->input.reader, index, part, {info.dtype, shape, buffer->span()}, {}, {}));
+    return Tensor::share({info.dtype, shape, buffer->span()}, buffer);
+  });
+}
+
+Result<void> TensorFile::read_slice(std::size_t index, std::span<const IndexRange> slice, const MutableTensorView& out,
+                                    const CastOptions& options, const Execution& execution) {
+  return read_with(index, [&]() -> Result<void> {
+    if (!is_castable(out.dtype)) return invalid(fmt::format("elements are not read as {}", name(out.dtype)));
+    const std::vector<std::int64_t> shape = TRY(state_->shape_of(index));
+    const formats::ArrayPart part = TRY(formats::ArrayPart::create(shape, slice));
+    if (storage_bytes(out.dtype, part.count()) != out.bytes.size()) {
+      return invalid(fmt::format("{} elements of {} take {} bytes, not {}", part.count(), name(out.dtype),
+                                 storage_bytes(out.dtype, part.count()), out.bytes.size()));
+    }
+    return state_->read_part(index, part, out, options, execution);
   });
 }
 

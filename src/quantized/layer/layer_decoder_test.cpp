@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "quantized/layer/part_decoder.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -64,8 +65,36 @@ class RandomLayer {
     for (int i = 0; i < 4; ++i) {
       const std::uint64_t first = source_() % count;
       check_range(**decoder, whole, first, 1 + source_() % (count - first));
+      check_part(whole, read);
     }
     return true;
+  }
+
+  // Decodes parts of rows and columns: they are those of the whole, and read no more than it.
+  void check_part(const std::vector<float>& whole, const ReadPart& read) {
+    std::vector<IndexRange> ranges;
+    for (const std::int64_t size : layer_.shape) {
+      const auto begin = static_cast<std::uint64_t>(below(static_cast<int>(size)));
+      ranges.push_back(
+          {begin,
+           begin + 1 + static_cast<std::uint64_t>(below(static_cast<int>(size - static_cast<std::int64_t>(begin))))});
+    }
+    const formats::ArrayPart part(layer_.shape, ranges);
+    constexpr DType targets[] = {DType::float32, DType::bfloat16, DType::float8_e5m2};
+    const DType to = targets[below(3)];
+    std::vector<std::byte> made(storage_bytes(to, part.count())), expected(made.size());
+    CastOptions options;
+    if (below(2) == 0) options.rounding = Rounding::toward_zero;
+    const Result<void> done = decode_part(layer_, {parts_, read}, part, to, made, options, {.threads = 1});
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(part.visit([&](std::uint64_t from, std::uint64_t at, std::uint64_t n) {
+      const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
+      const auto bytes = std::span(expected).subspan(storage_bytes(to, at), storage_bytes(to, n));
+      return cast({DType::float32, shape, std::as_bytes(std::span(whole).subspan(from, n))}, {to, shape, bytes},
+                  options);
+    }));
+    EXPECT_EQ(made, expected) << "packing " << static_cast<int>(layer_.coding.packing)
+                              << (layer_.coding.transposed ? " transposed" : "");
   }
 
   // Some bytes, always the same: small codes and groups.

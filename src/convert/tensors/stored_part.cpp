@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/tensors/stored_part.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 17;
+
+class PartReads {
+ public:
+  PartReads(formats::Reader& reader, std::size_t index, const MutableTensorView& out, const CastOptions& options,
+            const Execution& execution)
+      : reader_(reader), index_(index), out_(out), options_(options), execution_(execution) {
+    const formats::TensorInfo& info = reader.tensors()[index];
+    stored_ = info.dtype == DType::undefined ? DType::uint8 : info.dtype;
+    is_copy_ = stored_ == out.dtype && options == CastOptions();
+  }
+
+  // Elements of the tensor from `from` on become those of the part from `to` on.
+  Result<void> read(std::uint64_t from, std::uint64_t to, std::uint64_t count) {
+    const bool whole_bytes = bit_width(stored_) >= 8, whole_results = bit_width(out_.dtype) >= 8;
+    if (is_copy_ && whole_bytes) {
+      const std::span<std::byte> bytes = out_.bytes.subspan(storage_bytes(stored_, to), storage_bytes(stored_, count));
+      return reader_.read(index_, storage_bytes(stored_, from), bytes);
+    }
+    for (std::uint64_t done = 0; done < count; done += most_elements) {
+      const std::uint64_t n = std::min(most_elements, count - done);
+      TRY(load(from + done, n));
+      if (!whole_results) cast_.resize(storage_bytes(out_.dtype, n));
+      const std::span<std::byte> target =
+          whole_results ? out_.bytes.subspan(storage_bytes(out_.dtype, to + done), storage_bytes(out_.dtype, n))
+                        : std::span(cast_);
+      TRY(round(from + done, n, target));
+      if (!whole_results) {
+        formats::copy_packed(bit_width(out_.dtype), cast_.data(), 0, out_.bytes.data(), to + done, n);
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Reads elements to the begin of elements_, whatever bits they begin at.
+  Result<void> load(std::uint64_t from, std::uint64_t count) {
+    elements_.resize(storage_bytes(stored_, count));
+    if (bit_width(stored_) >= 8) return reader_.read(index_, storage_bytes(stored_, from), elements_);
+    const std::uint64_t before = from % 8;
+    packed_.resize(storage_bytes(stored_, count + before));
+    TRY(reader_.read(index_, storage_bytes(stored_, from - before), packed_));
+    formats::copy_packed(bit_width(stored_), packed_.data(), before, elements_.data(), 0, count);
+    return {};
+  }
+
+  Result<void> round(std::uint64_t from, std::uint64_t count, std::span<std::byte> target) const {
+    const Shape shape{static_cast<std::int64_t>(count)};
+    Execution execution = execution_;
+    execution.first_element = from;
+    Result<void> done = cast({stored_, shape, elements_}, {out_.dtype, shape, target}, options_, execution);
+    if (!done && done.error().element) *done.error().element += from;
+    return done;
+  }
+
+  formats::Reader& reader_;
+  const std::size_t index_;
+  const MutableTensorView& out_;
+  const CastOptions& options_;
+  const Execution& execution_;
+  DType stored_ = DType::undefined;
+  bool is_copy_ = false;
+  std::vector<std::byte> elements_, packed_, cast_;
+};
+
+}  // namespace
+
+Result<void> read_part(formats::Reader& reader, std::size_t index, const formats::ArrayPart& part,
+                       const MutableTensorView& out, const CastOptions& options, const Execution& execution) {
+  if (reader.tensors()[index].dtype == DType::string) return invalid("strings are read as a whole tensor");
+  PartReads reads(reader, index, out, options, execution);
+  return part.visit(
+      [&](std::uint64_t from, std::uint64_t to, std::uint64_t count) { return reads.read(from, to, count); });
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "formats/array_part.hpp"
+#include "formats/format.hpp"
+#include "tensorcast/cast.hpp"
+#include "tensorcast/execution.hpp"
+
+namespace tensorcast::file_conversion {
+
+// Reads a part of a tensor that has a DType, or of the rows of bytes of one that has none, as `out`'s type. `out` has
+// the part's elements. Random bits, and the elements that errors name, are those of the whole tensor.
+// Memory: 1 MiB. Errors: those of the reader and of cast(); invalid_argument: strings.
+[[nodiscard]] Result<void> read_part(formats::Reader& reader, std::size_t index, const formats::ArrayPart& part,
+                                     const MutableTensorView& out, const CastOptions& options,
+                                     const Execution& execution);
+
+}  // namespace tensorcast::file_conversion
