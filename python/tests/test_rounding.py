@@ -3,6 +3,7 @@
 
 import gfloat
 import gmpy2
+import ml_dtypes
 import numpy as np
 import pytest
 from arrays import samples
@@ -91,3 +92,17 @@ def test_words_are_the_modes_of_mpfr(word):
         assert is_tie.sum() > 1000
         expected = np.where(is_tie, np.where(values > 0, above, below), expected)
     assert same(found.astype(np.float64), expected).all()
+
+
+def test_random_words_are_counted_in_c_order_whatever_the_strides():
+    x = np.linspace(0, 1, 4 * 6 * 5, dtype=np.float32).reshape(4, 6, 5)
+    options = {"rounding": "stochastic", "seed": 3}
+    expected = tc.cast(x, "bfloat16", **options).view(np.uint16)
+    turned = np.asfortranarray(x)
+    out = np.empty(x.shape, ml_dtypes.bfloat16, order="F")
+    results = [tc.cast(turned, "bfloat16", order="K", **options), tc.cast(turned, "bfloat16", out=out, **options)]
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(x).permute(2, 0, 1).contiguous().permute(1, 2, 0)
+    results.append(tc.cast(tensor, "bfloat16", **options).contiguous().view(torch.int16).numpy().view(np.uint16))
+    for result in results:
+        assert np.array_equal(np.ascontiguousarray(result).view(np.uint16), expected)

@@ -277,8 +277,10 @@ def _cast_packed(
 def cast_numbers(
     array: Array, from_name: str, result: Array, name: str, report: bool, options: dict[str, Any]
 ) -> _core.CastReport | None:
-    """Any strides to any strides. Axes are walked in the order of the result's memory."""
-    axes = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))
+    """Any strides to any strides. Axes are walked in the order of the result's memory, if no number depends on it."""
+    axes = list(range(result.ndim))
+    if options.get("rounding") != "stochastic":  # whose random words are counted in C order
+        axes.sort(key=lambda axis: -abs(result.strides[axis]))
     src, dst = array.transpose(axes), result.transpose(axes)
     try:
         return _core.cast_codes(src, from_name, is_packable(from_name), dst, name, is_packable(name), report, options)

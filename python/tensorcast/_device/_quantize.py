@@ -95,7 +95,7 @@ def _rceil(numbers: torch.Tensor, largest: torch.Tensor, whole: Any, dtype: Any,
     number = normalized(decoded(numbers.view(torch.int32), plan.from_))
     number.exponent = number.exponent + (127 - _spread(scale.to(torch.int32), numbers, recipe))
     assert plan.limits is not None
-    return Parts(to_float(number, plan.to, plan.rounding, plan.limits)[0].to(torch.uint8), scale, None)
+    return Parts(to_float(number, plan.to, plan.rounding, plan.limits, False)[0].to(torch.uint8), scale, None)
 
 
 def _quotients(numbers: torch.Tensor, scale: torch.Tensor, recipe: Recipe) -> torch.Tensor:
