@@ -280,8 +280,8 @@ def as_called_section(runs):
 
 def other_machines(target):
     """A line on the pages of earlier runs that are kept because their machines had other instruction sets."""
-    other = (target, "stores", "blocks", "neon", "scalars")  # this run, and pages of other measurements
-    kept = [path.stem for path in sorted((ROOT / "docs/benchmarks").glob("*.md")) if path.stem not in other]
+    pages = sorted((ROOT / "docs/benchmarks").glob("*.md"))  # those of other measurements have no such title
+    kept = [page.stem for page in pages if page.stem != target and page.read_text().startswith("# Benchmarks of ")]
     links = ", ".join(f"[{name}](benchmarks/{name}.md)" for name in kept)
     return f"\nEarlier runs, of machines with other instruction sets: {links}.\n" if kept else ""
 

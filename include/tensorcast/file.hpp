@@ -400,7 +400,7 @@ struct FileSummary {
   std::vector<TensorSummary> tensors = {};  // in file order
   std::vector<std::pair<std::string, std::string>> metadata = {};
   std::vector<QuantizedLayer> layers = {};
-  std::vector<std::string> warnings = {};  // of the scales of layers, as sentences
+  std::vector<std::string> warnings = {};  // of what is left out, and of the scales of layers, as sentences
 };
 
 struct InspectRequest {

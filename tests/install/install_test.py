@@ -187,7 +187,7 @@ def test_only_what_belongs_to_users_is_installed(installed):
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
     library = str(library_dir(prefix).relative_to(prefix))
     wanted = re.compile(r"bin/tcast|share/bash-completion/completions/tcast|share/zsh/site-functions/_tcast|"
-                        r"share/fish/vendor_completions.d/tcast\.fish|share/doc/tensorcast/LICENSE|"
+                        r"share/fish/vendor_completions.d/tcast\.fish|share/doc/tensorcast/LICENSE|share/man/man1/tcast(-[\w-]+)*\.1|"
                         rf"include/tensorcast/\w+\.(hpp|h)|{library}/cmake/tensorcast/tensorcast-[\w-]+\.cmake|"
                         rf"{library}/pkgconfig/tensorcast(-\w+)?\.pc|{library}/libtensorcast(-\w+)?\.(a|so(\.\d+)*)|"
                         rf"{library}/libtensorcast_(onnxruntime(_provider)?|openvino(_\d+\.\d+)?)\.so")

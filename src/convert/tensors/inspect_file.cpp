@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists the contents of files.
+#include <algorithm>
+#include <iterator>
+
 #include "convert/select/pattern_list.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
@@ -17,7 +20,7 @@ Result<FileSummary> inspect(const InspectRequest& request) {
     FileSummary summary = file_conversion::summary_of(input);
     const quantized::FoundLayers found = file_conversion::layers_of(input);
     summary.layers = quantized::summary_of(found, input.reader->tensors());
-    summary.warnings = quantized::scale_warnings(found, *input.reader);
+    std::ranges::move(quantized::scale_warnings(found, *input.reader), std::back_inserter(summary.warnings));
     return summary;
   });
 }

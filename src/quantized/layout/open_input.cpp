@@ -74,6 +74,7 @@ FileSummary summary_of(const OpenedInput& input) {
                                             .foreign_dtype = tensor.foreign_dtype,
                                             .problem = tensor.problem ? tensor.problem->message : std::string()});
   }
+  summary.warnings = input.reader->warnings();
   return summary;
 }
 
