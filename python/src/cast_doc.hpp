@@ -54,6 +54,15 @@ Raises:
         ``.index`` names the element.
     TypeError: an ``x`` or ``to`` that no cast knows, with advice.
 
+Examples:
+    >>> tc.cast(np.float32([0.1, 448, 1e9]), "float8_e4m3fn")
+    array([0.101562, 448, 448], dtype=float8_e4m3fn)
+    >>> tc.cast(np.float32([2.7, 300]), "uint8", rounding="nearest_even", out_of_range="saturate")
+    array([  3, 255], dtype=uint8)
+    >>> half, report = tc.cast(weight, "float16", report=True)
+    >>> report.overflowed
+    0
+
 Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.)";
 
 // ", opset=0, saturate=True".

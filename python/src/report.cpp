@@ -57,7 +57,13 @@ PyObject* new_report(const CastReport& report, PyObject* source, PyObject* resul
 
 void bind_report(nb::module_& module) {
   nb::class_<CastReport> report(module, "CastReport", nb::dynamic_attr(),
-                                "What a conversion did to the numbers. Errors are measured against source * scale.");
+                                R"(What a conversion did to the numbers. Errors are measured against source * scale.
+
+Examples:
+    >>> half, report = tc.cast(np.float32([0.5, 1e9]), "float16", report=True)
+    >>> report.count, report.overflowed
+    (2, 1)
+)");
   report.def(nb::init<>(), "The report of no elements.");
   for_each(cast_report, [&](const auto& number) {
     report.def_prop_ro(

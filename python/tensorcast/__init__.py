@@ -6,6 +6,10 @@
 array([0.101562, 448, 448], dtype=float8_e4m3fn)
 
 Every conversion is the one that ONNX ``Cast`` defines: one rounding from the exact value, the same bits on every CPU.
+
+The examples of functions and classes use these names, ``weight``, a float32 array of 64 rows and 256 columns, and small
+files: ``model.safetensors``, a folder ``model`` of two such files, ``quantized.safetensors``, ``model.onnx`` and
+``cast.onnx``.
 """
 
 import importlib
@@ -34,7 +38,9 @@ if TYPE_CHECKING:
     from ._convert_options import ConvertOptions
     from ._interop._exchange import DLPackArray, dlpack, from_dlpack
     from ._cast._explain import explain
-    from ._files._files import TensorFile, TensorFolder, convert, dtypes, inspect, load, save
+    from ._explained import Explained, Explanation
+    from ._files._conversion import convert
+    from ._files._files import TensorFile, TensorFolder, dtypes, inspect, load, save
     from ._files._files import open as open  # not of __all__: `import *` leaves Python's own alone
     from ._files._layers import QuantizedLayer
     from ._cast._nodes import CastLikeNode, CastNode
@@ -54,8 +60,6 @@ if TYPE_CHECKING:
         ConvertedTensor,
         ConvertResult,
         DTypeInfo,
-        Explained,
-        Explanation,
         FileInfo,
         LayerInfo,
         Requirements,
@@ -142,7 +146,9 @@ _DEFINED_IN = {
     "_convert_options": ("ConvertOptions",),
     "_interop._exchange": ("DLPackArray", "dlpack", "from_dlpack"),
     "_cast._explain": ("explain",),
-    "_files._files": ("TensorFile", "TensorFolder", "convert", "dtypes", "inspect", "load", "save", "open"),
+    "_explained": ("Explained", "Explanation"),
+    "_files._conversion": ("convert",),
+    "_files._files": ("TensorFile", "TensorFolder", "dtypes", "inspect", "load", "save", "open"),
     "_files._layers": ("QuantizedLayer",),
     "_cast._nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
@@ -161,8 +167,6 @@ _DEFINED_IN = {
         "ConvertedTensor",
         "ConvertResult",
         "DTypeInfo",
-        "Explained",
-        "Explanation",
         "FileInfo",
         "LayerInfo",
         "Requirements",

@@ -72,6 +72,12 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
 class ConvertOptions(PlanOptions, total=False):
     r"""The options of :func:`tensorcast.convert`, with those of :func:`tensorcast.cast`.
 
+    Examples:
+        >>> options: tc.ConvertOptions = {"exclude": "norm", "verify": True}
+        >>> done = tc.convert("model.safetensors", "half.safetensors", "float16", **options)
+        >>> done.tensors[2].reason, done.verified
+        ('excluded', True)
+
     Args:
         rules: types for tensors whose name matches; the first match wins. ``{regular expression: dtype}``, where
             ``None`` keeps a tensor as it is; a list of :class:`Rule` has conditions, too.

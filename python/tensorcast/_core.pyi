@@ -14,7 +14,13 @@ newest_opset: int
 
 @final
 class CastReport:
-    """What a conversion did to the numbers. Errors are measured against source * scale."""
+    """What a conversion did to the numbers. Errors are measured against source * scale.
+
+    Examples:
+        >>> half, report = tc.cast(np.float32([0.5, 1e9]), "float16", report=True)
+        >>> report.count, report.overflowed
+        (2, 1)
+    """
 
     def __init__(self) -> None: ...
     @property

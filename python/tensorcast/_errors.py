@@ -20,6 +20,13 @@ class CastError(ValueError):
         file: path of the file at fault, or ``None``.
         tensor: name of the tensor at fault, or ``None``.
         index: position of the element at fault in C order, or ``None``.
+
+    Examples:
+        >>> try:
+        ...     tc.cast(np.float32([1, 300]), "uint8", out_of_range="error")
+        ... except tc.CastError as error:
+        ...     error.code, error.index
+        ('out_of_range', 1)
     """
 
     __module__ = "tensorcast"
@@ -53,28 +60,60 @@ class CastError(ValueError):
 
 
 class UnsupportedError(CastError):
-    """The opset, the file format or the pair of types lacks what was asked for."""
+    """The opset, the file format or the pair of types lacks what was asked for.
+
+    Examples:
+        >>> try:
+        ...     tc.cast(np.float32([1]), "bfloat16", opset=9)
+        ... except tc.UnsupportedError as error:
+        ...     error.code
+        'unsupported'
+    """
 
     __module__ = "tensorcast"
     code = "unsupported"
 
 
 class OutOfRangeError(CastError):
-    """The target cannot hold an element, and the options demand an error."""
+    """The target cannot hold an element, and the options demand an error.
+
+    Examples:
+        >>> try:
+        ...     tc.cast(np.float32([1, 1e9]), "float16", out_of_range="error")
+        ... except tc.OutOfRangeError as error:
+        ...     error.index
+        1
+    """
 
     __module__ = "tensorcast"
     code = "out_of_range"
 
 
 class ParseError(CastError):
-    """A text is not a number, or the content of a file breaks its format."""
+    """A text is not a number, or the content of a file breaks its format.
+
+    Examples:
+        >>> try:
+        ...     tc.cast(np.array(["1.5", "one"]), "float32")
+        ... except tc.ParseError as error:
+        ...     error.index
+        1
+    """
 
     __module__ = "tensorcast"
     code = "parse"
 
 
 class Cancelled(CastError):
-    """The work was ended by its ``progress`` function. Nothing is left on disk."""
+    """The work was ended by its ``progress`` function. Nothing is left on disk.
+
+    Examples:
+        >>> try:
+        ...     tc.convert("model.safetensors", "half.safetensors", "float16", progress=lambda done, total, tensor: False)
+        ... except tc.Cancelled as error:
+        ...     error.code
+        'cancelled'
+    """
 
     __module__ = "tensorcast"
     code = "cancelled"
@@ -85,6 +124,13 @@ class FileError(CastError, OSError):
 
     It is also the ``OSError`` of its ``errno``, such as ``FileNotFoundError``, ``FileExistsError``, ``PermissionError``
     and ``IsADirectoryError``.
+
+    Examples:
+        >>> try:
+        ...     tc.load("absent.safetensors")
+        ... except FileNotFoundError as error:
+        ...     isinstance(error, tc.FileError), error.filename
+        (True, 'absent.safetensors')
     """
 
     __module__ = "tensorcast"
@@ -123,7 +169,17 @@ for _made in _OF_SYSTEM_ERROR.values():  # a traceback says what `except` takes
 
 
 class LossWarning(UserWarning):
-    """A conversion of a file destroyed a tensor."""
+    """A conversion of a file destroyed a tensor.
+
+    Examples:
+        >>> import warnings
+        >>> tc.save("large.npy", {"": np.float32([1e6, 2e6])})
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     done = tc.convert("large.npy", "half.npy", "float16")
+        >>> caught[0].category is tc.LossWarning
+        True
+    """
 
     __module__ = "tensorcast"
 

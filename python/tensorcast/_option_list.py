@@ -32,6 +32,11 @@ class CastOptions(CommonOptions, total=False):
     """The options of every conversion. :func:`tensorcast.cast` describes them.
 
     For a function of your own that hands them on: ``def f(x, **options: Unpack[tensorcast.CastOptions])``.
+
+    Examples:
+        >>> options: tc.CastOptions = {"rounding": "nearest_even", "out_of_range": "saturate"}
+        >>> tc.cast(np.float32([2.7, 300]), "uint8", **options)
+        array([  3, 255], dtype=uint8)
     """
 
     scale: float

@@ -13,6 +13,11 @@ Clip: TypeAlias = Literal["none", "mse"]
 class QuantizeOptions(TypedDict, total=False):
     """The options of :func:`tensorcast.quantize`.
 
+    Examples:
+        >>> options: tc.QuantizeOptions = {"recipe": "even"}
+        >>> tc.quantize(weight, "mxfp4", **options).recipe
+        'even'
+
     Args:
         recipe: the tool whose way is taken, or its mode; :func:`recipes` lists them. Default: the scheme's own, with
             one difference: a tensor of zeros has scale 1.

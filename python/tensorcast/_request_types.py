@@ -13,13 +13,20 @@ from ._options import DTypeLike
 Pattern: TypeAlias = "str | re.Pattern[str]"
 Patterns: TypeAlias = "Pattern | Iterable[Pattern]"
 Preset: TypeAlias = Literal["weights-only"]
+SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
     """One of ``rules=`` with conditions beside the name.
 
-    >>> rules = [tc.Rule("lm_head", "float16"), tc.Rule(rank=1), tc.Rule("norm", smaller=4096)]  # the others are kept
+    The first rule that applies decides; tensors that none applies to are kept.
+
+    Examples:
+        >>> rules = [tc.Rule(rank=1), tc.Rule("embed", "bfloat16"), tc.Rule("", "float16", smaller=4096)]
+        >>> done = tc.convert("model.safetensors", "new.safetensors", rules=rules)
+        >>> [(row.name, row.to) for row in done.tensors]
+        [('embed.weight', 'bfloat16'), ('layers.0.mlp.up_proj.weight', 'float32'), ('norm.weight', 'float32')]
     """
 
     __module__ = "tensorcast"

@@ -10,8 +10,8 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._core import CastReport
 
@@ -144,18 +144,33 @@ class Result:
         return "".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON has them: lists for tuples, ``None`` for infinity and NaN, ``"from"`` for ``from_``."""
+        """The fields as JSON has them: lists for tuples, ``None`` for infinity and NaN, ``"from"`` for ``from_``.
+
+        Examples:
+            >>> tc.inspect("model").shards[0].as_dict()
+            {'name': 'model-00001-of-00002.safetensors', 'bytes': 65624, 'tensors': 1, 'metadata': {}}
+        """
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         return {field.name.rstrip("_"): _plain(getattr(self, field.name)) for field in fields}
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """:meth:`as_dict` as a JSON text."""
+        """:meth:`as_dict` as a JSON text.
+
+        Examples:
+            >>> tc.inspect("model").shards[1].to_json()
+            '{"name": "model-00002-of-00002.safetensors", "bytes": 66736, "tensors": 2, "metadata": {}}'
+        """
         return json.dumps(self.as_dict(), indent=indent, ensure_ascii=False)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DTypeInfo(Result):
-    """A type, as :func:`tensorcast.dtypes` lists them."""
+    """A type, as :func:`tensorcast.dtypes` lists them.
+
+    Examples:
+        >>> next(row.largest for row in tc.dtypes() if row.name == "float8_e4m3fn")
+        448.0
+    """
 
     __module__ = "tensorcast"
 
@@ -178,7 +193,13 @@ class DTypeInfo(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SchemeFit(Result):
-    """What a tensor would be after quantization to a scheme and decoding to float32."""
+    """What a tensor would be after quantization to a scheme and decoding to float32.
+
+    Examples:
+        >>> info = tc.inspect("model.safetensors", stats=True, candidates=["nvfp4", "mxfp4"])
+        >>> [(fit.scheme, fit.bits, round(fit.snr_db)) for fit in info.tensors[1].stats.schemes]
+        [('nvfp4', 4.501953125, 21), ('mxfp4', 4.25, 19)]
+    """
 
     __module__ = "tensorcast"
 
@@ -199,7 +220,13 @@ class SchemeFit(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorStats(Result):
-    """The numbers of a tensor, and how it would fare as other types."""
+    """The numbers of a tensor, and how it would fare as other types.
+
+    Examples:
+        >>> stats = tc.inspect("model.safetensors", stats=True).tensors[1].stats
+        >>> {dtype: round(report.snr_db) for dtype, report in stats.candidates.items()}
+        {'float16': 74, 'bfloat16': 56, 'float8_e4m3fn': 30, 'float8_e5m2': 26}
+    """
 
     __module__ = "tensorcast"
 
@@ -217,7 +244,12 @@ class TensorStats(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorInfo(Result):
-    """A tensor in a file."""
+    """A tensor in a file.
+
+    Examples:
+        >>> [(tensor.name, tensor.dtype, tensor.shape) for tensor in tc.inspect("model.safetensors").tensors]
+        [('embed.weight', 'float32', (64, 256)), ('layers.0.mlp.up_proj.weight', 'float32', (64, 256)), ('norm.weight', 'float32', (256,))]
+    """
 
     __module__ = "tensorcast"
 
@@ -232,7 +264,12 @@ class TensorInfo(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LayerInfo(Result):
-    """A quantized weight that :func:`tensorcast.inspect` finds: codes, scales and what else belongs to them."""
+    """A quantized weight that :func:`tensorcast.inspect` finds: codes, scales and what else belongs to them.
+
+    Examples:
+        >>> [(layer.name, layer.spelling, layer.scheme) for layer in tc.inspect("quantized.safetensors").layers]
+        [('layers.0.mlp.up_proj.weight', 'modelopt', 'nvfp4')]
+    """
 
     __module__ = "tensorcast"
 
@@ -248,7 +285,13 @@ class LayerInfo(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class FileInfo(Result):
-    """What :func:`tensorcast.inspect` finds in a file."""
+    """What :func:`tensorcast.inspect` finds in a file.
+
+    Examples:
+        >>> info = tc.inspect("model.safetensors")
+        >>> info.format, sum(tensor.bytes for tensor in info.tensors)
+        ('safetensors', 132096)
+    """
 
     __module__ = "tensorcast"
 
@@ -260,7 +303,12 @@ class FileInfo(Result):
 
     @property
     def layer_kinds(self) -> dict[tuple[str, str, tuple[int, int]], int]:
-        """How many layers have each spelling, scheme and block; more than one key: the model is mixed."""
+        """How many layers have each spelling, scheme and block; more than one key: the model is mixed.
+
+        Examples:
+            >>> tc.inspect("quantized.safetensors").layer_kinds
+            {('modelopt', 'nvfp4', (1, 16)): 1}
+        """
         kinds: dict[tuple[str, str, tuple[int, int]], int] = {}
         for layer in self.layers:
             kind = (layer.spelling, layer.scheme, layer.block)
@@ -270,7 +318,12 @@ class FileInfo(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointTensor(TensorInfo):
-    """A tensor of a checkpoint's folder."""
+    """A tensor of a checkpoint's folder.
+
+    Examples:
+        >>> {tensor.name: tensor.kind for tensor in tc.inspect("model").tensors}
+        {'embed.weight': 'embedding', 'layers.0.mlp.up_proj.weight': 'feed-forward', 'norm.weight': 'norm'}
+    """
 
     __module__ = "tensorcast"
 
@@ -281,7 +334,12 @@ class CheckpointTensor(TensorInfo):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointFile(Result):
-    """A file of a checkpoint's folder."""
+    """A file of a checkpoint's folder.
+
+    Examples:
+        >>> [(file.name, file.tensors) for file in tc.inspect("model").shards]
+        [('model-00001-of-00002.safetensors', 1), ('model-00002-of-00002.safetensors', 2)]
+    """
 
     __module__ = "tensorcast"
 
@@ -293,7 +351,13 @@ class CheckpointFile(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CheckpointInfo(FileInfo):
-    """What :func:`tensorcast.inspect` finds in a folder or through an index; ``metadata`` is that of all shards."""
+    """What :func:`tensorcast.inspect` finds in a folder or through an index; ``metadata`` is that of all shards.
+
+    Examples:
+        >>> info = tc.inspect("model")
+        >>> len(info.shards), info.indexes
+        (2, ('model.safetensors.index.json',))
+    """
 
     __module__ = "tensorcast"
 
@@ -305,7 +369,13 @@ class CheckpointInfo(FileInfo):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConvertedTensor(Result):
-    """A tensor that :func:`tensorcast.convert` wrote or, with ``dry_run=True``, would write."""
+    """A tensor that :func:`tensorcast.convert` wrote or, with ``dry_run=True``, would write.
+
+    Examples:
+        >>> plan = tc.convert("model.safetensors", "half.safetensors", "float16", preset="weights-only", dry_run=True)
+        >>> [(row.name, row.to, row.reason) for row in plan.tensors]
+        [('embed.weight', 'float32', 'embedding'), ('layers.0.mlp.up_proj.weight', 'float16', 'to='), ('norm.weight', 'float32', 'not a matrix')]
+    """
 
     __module__ = "tensorcast"
 
@@ -337,7 +407,13 @@ class ConvertedTensor(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConvertedShard(Result):
-    """An output file with tensors of a checkpoint."""
+    """An output file with tensors of a checkpoint.
+
+    Examples:
+        >>> done = tc.convert("model", "model-bf16", "bfloat16")
+        >>> [(shard.tensors, shard.bytes_in, shard.bytes_out) for shard in done.shards]
+        [(1, 65536, 32856), (2, 66560, 33456)]
+    """
 
     __module__ = "tensorcast"
 
@@ -351,7 +427,13 @@ class ConvertedShard(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Requirements(Result):
-    """What the conversion of a checkpoint needs, by ``dry_run=True``."""
+    """What the conversion of a checkpoint needs, by ``dry_run=True``.
+
+    Examples:
+        >>> plan = tc.convert("model", "model-bf16", "bfloat16", dry_run=True)
+        >>> plan.requirements.disk_bytes < plan.requirements.disk_free_bytes
+        True
+    """
 
     __module__ = "tensorcast"
 
@@ -363,7 +445,13 @@ class Requirements(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConvertResult(Result):
-    """What :func:`tensorcast.convert` did."""
+    """What :func:`tensorcast.convert` did.
+
+    Examples:
+        >>> done = tc.convert("model.safetensors", "half.safetensors", "float16", verify=True)
+        >>> done.bytes_read, done.bytes_written, done.verified
+        (132352, 66296, True)
+    """
 
     __module__ = "tensorcast"
 
@@ -385,7 +473,13 @@ class ConvertResult(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class VerifyResult(Result):
-    """What :func:`tensorcast.checkpoint.verify` has compared."""
+    """What :func:`tensorcast.checkpoint.verify` has compared.
+
+    Examples:
+        >>> done = tc.convert("model", "model-bf16", "bfloat16")
+        >>> tc.checkpoint.verify("model-bf16", against="model").tensors
+        3
+    """
 
     __module__ = "tensorcast"
 
@@ -398,7 +492,13 @@ class VerifyResult(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorDifference(Result):
-    """A tensor of two checkpoints, as :func:`tensorcast.checkpoint.diff` compares them."""
+    """A tensor of two checkpoints, as :func:`tensorcast.checkpoint.diff` compares them.
+
+    Examples:
+        >>> done = tc.convert("model", "model-bf16", "bfloat16")
+        >>> [(row.name, row.to, row.equal) for row in tc.checkpoint.diff("model", "model-bf16")]
+        [('embed.weight', 'bfloat16', False), ('layers.0.mlp.up_proj.weight', 'bfloat16', False), ('norm.weight', 'bfloat16', False)]
+    """
 
     __module__ = "tensorcast"
 
@@ -424,7 +524,12 @@ class TensorDifference(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AddCastResult(Result):
-    """What :func:`tensorcast.add_cast` changed in a model."""
+    """What :func:`tensorcast.add_cast` changed in a model.
+
+    Examples:
+        >>> tc.add_cast("model.onnx", "new.onnx", "r", "float16").rewired
+        1
+    """
 
     __module__ = "tensorcast"
 
@@ -432,69 +537,3 @@ class AddCastResult(Result):
     output_name: str
     rewired: int  # inputs of nodes that now take the converted value
     graph_output_renamed: bool
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Explanation(Result):
-    """A number in one type."""
-
-    __module__ = "tensorcast"
-
-    dtype: str
-    error: str  # why there is no result, or ""; the other fields are then empty
-    code: int
-    sign_bits: str
-    exponent_bits: str
-    mantissa_bits: str
-    exact_value: str
-    shortest_value: str  # as a cast to string prints it
-    exact_error: str
-    relative_error: float
-    events: tuple[str, ...]  # such as "rounded" and "saturated"
-
-    def _cells(self) -> tuple[str, ...]:
-        if self.error:
-            return self.dtype, "", "", "", "", self.error
-        bits = " ".join(part for part in (self.sign_bits, self.exponent_bits, self.mantissa_bits) if part)
-        digits = (len(bits.replace(" ", "")) + 3) // 4
-        error = f"{self.relative_error:.3g}" if self.relative_error else "0"
-        return self.dtype, bits, f"0x{self.code:0{digits}X}", self.shortest_value, error, ", ".join(self.events)
-
-
-_COLUMNS = ("dtype", "bits", "code", "value", "error", "what happened")
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Explained(Result, Sequence[Explanation]):
-    """A number in several types: a sequence of :class:`Explanation` that prints as a table."""
-
-    __module__ = "tensorcast"
-
-    rows: tuple[Explanation, ...]
-
-    @overload
-    def __getitem__(self, index: int) -> Explanation: ...
-    @overload
-    def __getitem__(self, index: slice) -> Explained: ...
-    def __getitem__(self, index: int | slice) -> Explanation | Explained:
-        """One row, or the table of some."""
-        return Explained(self.rows[index]) if isinstance(index, slice) else self.rows[index]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return iter(self.rows)
-
-    def __repr__(self) -> str:
-        rows = [_COLUMNS, *(row._cells() for row in self.rows)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td><code>{html.escape(cell)}</code></td>" for cell in row._cells()) + "</tr>"
-            for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

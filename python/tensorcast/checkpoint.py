@@ -2,10 +2,12 @@
 """The steps of :func:`tensorcast.convert` for folders, which may run on different machines; and what reads its results.
 
 >>> from tensorcast import checkpoint
->>> checkpoint.plan("model", "model-bf16", "bfloat16")  # once: writes model-bf16/.tcast/plan.json
->>> checkpoint.run_shard("model-bf16", shard_of=(2, 8))  # on each of 8 machines that see both folders
->>> checkpoint.finish("model-bf16")  # once
->>> checkpoint.verify("model-bf16", against="model")
+>>> plan = checkpoint.plan("model", "model-bf16", "bfloat16")  # once: writes model-bf16/.tcast/plan.json
+>>> for machine in range(2):  # each of 2 machines that see both folders makes one of the calls
+...     done = checkpoint.run_shard("model-bf16", shard_of=(machine, 2))
+>>> done = checkpoint.finish("model-bf16")  # once
+>>> checkpoint.verify("model-bf16", against="model").tensors
+3
 
 ``docs/checkpoints.md`` says what the folder has in between.
 """
@@ -57,6 +59,11 @@ def plan(
 
     Raises:
         CastError: as :func:`tensorcast.convert`; nothing is written then.
+
+    Examples:
+        >>> plan = tc.checkpoint.plan("model", "model-bf16", "bfloat16")
+        >>> [(shard.file, shard.sha256) for shard in plan.shards]
+        [('model-00001-of-00002.safetensors', ''), ('model-00002-of-00002.safetensors', '')]
     """
     of_cast: dict[str, Any] = {**options}
     request = _requests.fields(of_cast, PLAN_OPTIONS) | {
@@ -92,6 +99,12 @@ def run_shard(
     Raises:
         CastError: a shard that the plan does not have; losses with ``strict_loss``. FileError: also a source that has
         changed since it was planned. Cancelled.
+
+    Examples:
+        >>> plan = tc.checkpoint.plan("model", "model-bf16", "bfloat16")
+        >>> done = tc.checkpoint.run_shard("model-bf16", 0)
+        >>> len(done.shards[0].sha256)
+        64
     """
     chosen = [shards] if isinstance(shards, int) else None if shards is None else [int(shard) for shard in shards]
     first, step = shard_of
@@ -110,6 +123,12 @@ def status(output: Path) -> ConvertResult:
 
     Raises:
         CastError: there is no plan, as after :func:`finish`.
+
+    Examples:
+        >>> plan = tc.checkpoint.plan("model", "model-bf16", "bfloat16")
+        >>> done = tc.checkpoint.run_shard("model-bf16", 0)
+        >>> [shard.done_before for shard in tc.checkpoint.status("model-bf16").shards]
+        [True, False]
     """
     return _requests.convert_result(_core.planned_checkpoint(_remote.path_of(output)), 3)
 
@@ -122,6 +141,12 @@ def finish(output: Path) -> ConvertResult:
 
     Raises:
         CastError: naming the shards that are not converted.
+
+    Examples:
+        >>> plan = tc.checkpoint.plan("model", "model-bf16", "bfloat16")
+        >>> done = tc.checkpoint.run_shard("model-bf16")
+        >>> tc.checkpoint.finish("model-bf16").rewritten_files
+        ('config.json', 'model.safetensors.index.json')
     """
     return _requests.convert_result(_core.finish_checkpoint(_remote.path_of(output)), 3)
 
@@ -147,6 +172,11 @@ def verify(
 
     Raises:
         CastError: with ``.file`` and ``.tensor``: the first that differs; or there is nothing to compare with.
+
+    Examples:
+        >>> done = tc.convert("model", "model-bf16", "bfloat16")
+        >>> tc.checkpoint.verify("model-bf16", against="model").tensors
+        3
     """
     source = "" if against is None else _remote.path_of(against)
     weighed_by = "" if importance is None else os.fspath(importance)
@@ -169,14 +199,17 @@ def diff(
 ) -> tuple[TensorDifference, ...]:
     """Compares the tensors of two checkpoints by name: all of ``a`` in its order, then those that only ``b`` has.
 
-    >>> [row.name for row in checkpoint.diff("model", "model-bf16") if not row.in_b or row.snr_db < 30]
-
     Args:
         a, b: folders, indexes or safetensors files.
         headers_only: compare types and shapes only.
         include: regular expressions of names.
         progress: as in :func:`tensorcast.convert`.
         **options: those of a conversion from ``a`` to ``b``; ``a`` is compared as it would be written.
+
+    Examples:
+        >>> done = tc.convert("model", "model-bf16", "bfloat16")
+        >>> [row.name for row in tc.checkpoint.diff("model", "model-bf16") if not row.in_b or row.snr_db < 30]
+        []
     """
     given: dict[str, Any] = {**options}
     chosen = _requests.fields(given, FILTER_OPTIONS)

@@ -4,6 +4,7 @@
 >>> graph = tc.graph.Graph()
 >>> x = graph.input("x", "float32")
 >>> graph.output(graph.cast(x, "float8_e4m3fn", output="y"))
+'y'
 >>> program = graph.compile()
 >>> program.run({"x": np.float32([0.1, 1000])})
 {'y': array([0.101562, 448], dtype=float8_e4m3fn)}
@@ -38,7 +39,12 @@ class ModelProto(Protocol):
 
 
 class ValueInfo(NamedTuple):
-    """An input or output of a :class:`Program`, as far as it is known before a run."""
+    """An input or output of a :class:`Program`, as far as it is known before a run.
+
+    Examples:
+        >>> tc.load_model("cast.onnx").inputs
+        [ValueInfo(name='x', dtype='float32', shape=(None,), optional=False)]
+    """
 
     name: str
     dtype: str | None
@@ -47,7 +53,13 @@ class ValueInfo(NamedTuple):
 
 
 class Program:
-    """A graph that was checked and put in order. Any number of threads may run it at once."""
+    """A graph that was checked and put in order. Any number of threads may run it at once.
+
+    Examples:
+        >>> program = tc.load_model("cast.onnx")
+        >>> program
+        Program(inputs=['x'], outputs=['y'])
+    """
 
     def __init__(self, core: _core.Program, graph: _core.Graph, format: str | None = None) -> None:
         self._core, self._graph = core, graph
@@ -80,6 +92,10 @@ class Program:
         Raises:
             CastError: an input that is missing, unknown, or not of its type or shape; or as :func:`tensorcast.cast`.
                 The message names the node.
+
+        Examples:
+            >>> tc.load_model("cast.onnx").run({"x": np.float32([0.1, 1e9])})
+            {'y': array([0.1, inf], dtype=float16)}
         """
         given = dict(inputs or {})
         tensors = {name: _tensors.to_core(array) for name, array in given.items()}
@@ -105,6 +121,13 @@ class Graph:
     """A graph to build. Values are named by strings: methods take such names and return those that they make.
 
     Nodes may be added in any order, and may name values that are defined later.
+
+    Examples:
+        >>> graph = tc.graph.Graph()
+        >>> x = graph.input("x", "float32")
+        >>> y = graph.output(graph.cast(x, "int8", output="y"))
+        >>> graph.compile().run({"x": np.float32([1.5, -2.5])})
+        {'y': array([ 1, -2], dtype=int8)}
     """
 
     @plain_errors
@@ -127,6 +150,11 @@ class Graph:
         """Adds an input. Without ``dtype`` it has any type, without ``shape`` any shape; unknown lengths are ``None``.
 
         ``default`` is used by runs that do not give the input.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.input("x", "float32", (None, 256))
+            'x'
         """
         value = None if default is None else _tensors.to_core(default)
         self._core.add_input(self._name(name, name), dtype, _lengths(shape), value)
@@ -134,7 +162,15 @@ class Graph:
 
     @plain_errors
     def constant(self, value: Any, *, name: str = "", output: str | None = None) -> str:
-        """Adds a constant. The array is not copied and must not be changed."""
+        """Adds a constant. The array is not copied and must not be changed.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.constant(np.float32([0.5]), output="half"))
+            'half'
+            >>> graph.compile().run()
+            {'half': array([0.5], dtype=float32)}
+        """
         made = self._name(output, name or "constant")
         self._core.add_constant(name, _tensors.to_core(value), made)
         return made
@@ -144,7 +180,15 @@ class Graph:
     def cast(
         self, x: str, to: DTypeLike, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
     ) -> str:
-        """ONNX Cast, OpenVINO Convert. Options as in :func:`tensorcast.cast`."""
+        """ONNX Cast, OpenVINO Convert. Options as in :func:`tensorcast.cast`.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.cast(graph.input("x"), "float8_e4m3fn", saturate=False))
+            'cast'
+            >>> graph.compile().run({"x": np.float32([1000])})
+            {'cast': array([nan], dtype='float8_e4m3fn')}
+        """
         made = self._name(output, name or "cast")
         self._core.add_cast(name, x, to, made, {**options})
         return made
@@ -154,7 +198,16 @@ class Graph:
     def cast_like(
         self, x: str, target_type: str, *, name: str = "", output: str | None = None, **options: Unpack[CastOptions]
     ) -> str:
-        """ONNX CastLike, OpenVINO ConvertLike: casts ``x`` to the type of ``target_type``."""
+        """ONNX CastLike, OpenVINO ConvertLike: casts ``x`` to the type of ``target_type``.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> like = graph.constant(np.float16([0]))
+            >>> graph.output(graph.cast_like(graph.input("x"), like))
+            'cast_like'
+            >>> graph.compile().run({"x": np.float32([0.1])})
+            {'cast_like': array([0.1], dtype=float16)}
+        """
         made = self._name(output, name or "cast_like")
         self._core.add_cast_like(name, x, target_type, made, {**options})
         return made
@@ -173,7 +226,16 @@ class Graph:
         outputs: tuple[str, str] | None = None,
         **options: Unpack[CastOptions],
     ) -> tuple[str, str]:
-        """OpenVINO's ConvertPromoteTypes-14: both values in their common type."""
+        """OpenVINO's ConvertPromoteTypes-14: both values in their common type.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> x, y = graph.input("x", "int8"), graph.input("y", "float16")
+            >>> [graph.output(value) for value in graph.convert_promote_types(x, y)]
+            ['promoted_a', 'promoted_b']
+            >>> graph.compile().run({"x": np.int8([1]), "y": np.float16([0.5])})
+            {'promoted_a': array([1.], dtype=float16), 'promoted_b': array([0.5], dtype=float16)}
+        """
         first, second = outputs or (None, None)
         stem = name or "promoted"
         made = (self._name(first, f"{stem}_a"), self._name(second, f"{stem}_b"))
@@ -184,7 +246,15 @@ class Graph:
 
     @plain_errors
     def bit_cast(self, x: str, to: DTypeLike, *, name: str = "", output: str | None = None) -> str:
-        """ONNX BitCast: the same bits as another type of the same width; nothing is copied."""
+        """ONNX BitCast: the same bits as another type of the same width; nothing is copied.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.bit_cast(graph.input("x", "float32"), "uint32"))
+            'bit_cast'
+            >>> graph.compile().run({"x": np.float32([1])})
+            {'bit_cast': array([1065353216], dtype=uint32)}
+        """
         made = self._name(output, name or "bit_cast")
         self._core.add_bit_cast(name, x, to, made)
         return made
@@ -205,7 +275,16 @@ class Graph:
         name: str = "",
         output: str | None = None,
     ) -> str:
-        """ONNX QuantizeLinear, by the rules of ``opset`` (0 for the newest)."""
+        """ONNX QuantizeLinear, by the rules of ``opset`` (0 for the newest).
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> scale = graph.constant(np.float32(0.5))
+            >>> graph.output(graph.quantize_linear(graph.input("x", "float32"), scale, output_dtype="int8"))
+            'quantize_linear'
+            >>> graph.compile().run({"x": np.float32([1, 2.1])})
+            {'quantize_linear': array([2, 4], dtype=int8)}
+        """
         made = self._name(output, name or "quantize_linear")
         inputs = [x, scale] if zero_point is None else [x, scale, zero_point]
         self._core.add_quantize_linear(name, inputs, made, opset, axis, block_size, saturate, output_dtype, precision)
@@ -225,7 +304,16 @@ class Graph:
         name: str = "",
         output: str | None = None,
     ) -> str:
-        """ONNX DequantizeLinear, by the rules of ``opset`` (0 for the newest)."""
+        """ONNX DequantizeLinear, by the rules of ``opset`` (0 for the newest).
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> scale = graph.constant(np.float32(0.5))
+            >>> graph.output(graph.dequantize_linear(graph.input("x", "int8"), scale))
+            'dequantize_linear'
+            >>> graph.compile().run({"x": np.int8([2, 4])})
+            {'dequantize_linear': array([1., 2.], dtype=float32)}
+        """
         made = self._name(output, name or "dequantize_linear")
         inputs = [x, scale] if zero_point is None else [x, scale, zero_point]
         self._core.add_dequantize_linear(name, inputs, made, opset, axis, block_size, output_dtype)
@@ -235,7 +323,16 @@ class Graph:
     def dynamic_quantize_linear(
         self, x: str, *, name: str = "", outputs: tuple[str, str, str] | None = None
     ) -> tuple[str, str, str]:
-        """ONNX DynamicQuantizeLinear: uint8 numbers, their scale and their zero point."""
+        """ONNX DynamicQuantizeLinear: uint8 numbers, their scale and their zero point.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> y, scale, zero = graph.dynamic_quantize_linear(graph.input("x", "float32"))
+            >>> [graph.output(value) for value in (y, zero)]
+            ['dynamic_y', 'dynamic_zero']
+            >>> graph.compile().run({"x": np.float32([0, 1, 255])})
+            {'dynamic_y': array([  0,   1, 255], dtype=uint8), 'dynamic_zero': array(0, dtype=uint8)}
+        """
         first, second, third = outputs or (None, None, None)
         stem = name or "dynamic"
         made = (self._name(first, f"{stem}_y"), self._name(second, f"{stem}_scale"), self._name(third, f"{stem}_zero"))
@@ -244,14 +341,28 @@ class Graph:
 
     @plain_errors
     def identity(self, x: str, *, name: str = "", output: str | None = None) -> str:
-        """The same value under another name; nothing is copied."""
+        """The same value under another name; nothing is copied.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.identity(graph.input("x"), output="y"))
+            'y'
+            >>> graph.compile().run({"x": np.int8([1])})
+            {'y': array([1], dtype=int8)}
+        """
         made = self._name(output, name or "identity")
         self._core.add_identity(name, x, made)
         return made
 
     @plain_errors
     def output(self, value: str, dtype: DTypeLike | None = None, shape: _Shape | None = None) -> str:
-        """Makes a value an output; ``dtype`` and ``shape``, if given, are checked against it."""
+        """Makes a value an output; ``dtype`` and ``shape``, if given, are checked against it.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.cast(graph.input("x"), "int8", output="y"), "int8")
+            'y'
+        """
         self._core.add_output(value, dtype, _lengths(shape))
         return value
 
@@ -261,6 +372,13 @@ class Graph:
         Raises:
             CastError: cycles, values that are used but not defined or defined twice, types and shapes that disagree,
                 types that an operation or its opset does not have. The message names the node.
+
+        Examples:
+            >>> graph = tc.graph.Graph()
+            >>> graph.output(graph.cast(graph.input("x", "float32"), "int8", output="y"))
+            'y'
+            >>> graph.compile()
+            Program(inputs=['x'], outputs=['y'])
         """
         return Program(self._core.compile(), _built(self._core.name, self._core.steps()))
 
@@ -338,6 +456,11 @@ def load_model(
     Raises:
         CastError: a model that cannot be read or breaks its format (ParseError), a node that is not a conversion
             (UnsupportedError), and what :meth:`Graph.compile` refuses. The message names file and node.
+
+    Examples:
+        >>> program = tc.load_model("cast.onnx")
+        >>> program.run({"x": np.float32([0.1, 1e9])})
+        {'y': array([0.1, inf], dtype=float16)}
     """
     if semantics not in ("onnx", "mdf_reference", "mdf-reference"):
         raise CastError(f"semantics must be 'onnx' or 'mdf_reference', not {semantics!r}")
@@ -385,6 +508,11 @@ def add_cast(
     Raises:
         CastError: no such tensor, a name that is taken, a value without consumers. UnsupportedError: a type that the
             model's opset does not have. FileError, ParseError: a model that cannot be read.
+
+    Examples:
+        >>> added = tc.add_cast("model.onnx", "new.onnx", "r", "float16")
+        >>> added.rewired, added.output_name
+        (1, 'r_float16')
     """
     done = _core.add_cast(os.fspath(src), os.fspath(dst), tensor, to, saturate, node_name, output_name, overwrite)
     return AddCastResult(**done)

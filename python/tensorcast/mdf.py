@@ -3,7 +3,7 @@
 
 >>> from tensorcast import mdf
 >>> mdf.install()  # from here on, modeci_mdf's own engine casts with tensorcast
->>> mdf.cast(numpy.float32([1.5, -2.5]), to=7)
+>>> mdf.cast(np.float32([1.5, -2.5]), to=7)
 array([ 1, -2])
 >>> mdf.uninstall()
 
@@ -103,6 +103,11 @@ def cast(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
         ValueError: an argument that the operator does not have.
         TypeError: an input that is not a tensor.
 
+    Examples:
+        >>> from tensorcast import mdf
+        >>> mdf.cast([1.5, -2.5], to=6)
+        array([ 1, -2], dtype=int32)
+
     Source: ONNX Cast, version 13; modeci_mdf 0.4.15.
     """
     if len(args) == 1 and len(kwargs) == 1 and "to" in kwargs:
@@ -134,6 +139,11 @@ def castlike(*args: Any, **kwargs: Any) -> npt.NDArray[Any]:
     Raises:
         As :func:`cast`.
 
+    Examples:
+        >>> from tensorcast import mdf
+        >>> mdf.castlike([1.5, -2.5], np.int8([0]))
+        array([ 1, -2], dtype=int8)
+
     Source: ONNX CastLike, version 15; modeci_mdf 0.4.15.
     """
     bound = _bind("CastLike", ("input", "target_type"), (), args, kwargs)
@@ -163,6 +173,14 @@ def install() -> None:
 
     Raises:
         ImportError: the package ``modeci_mdf`` is not installed.
+
+    Examples:
+        >>> import modeci_mdf.functions.onnx
+        >>> from tensorcast import mdf
+        >>> mdf.install()
+        >>> modeci_mdf.functions.onnx.cast is mdf.cast
+        True
+        >>> mdf.uninstall()
     """
     if _originals:
         return
@@ -179,6 +197,15 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Restores the original functions. Does nothing without an earlier install()."""
+    """Restores the original functions. Does nothing without an earlier install().
+
+    Examples:
+        >>> import modeci_mdf.functions.onnx
+        >>> from tensorcast import mdf
+        >>> mdf.install()
+        >>> mdf.uninstall()
+        >>> modeci_mdf.functions.onnx.cast is mdf.cast
+        False
+    """
     for name in list(_originals):
         _replace(_OURS[name], _originals.pop(name))

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs ONNX models that only convert, such as those of Cast, CastLike and If, as an ``onnx.backend.base.Backend``.
 
+>>> import onnx
 >>> from tensorcast import onnx_backend
->>> (half,) = onnx_backend.run_model(onnx.load("to_float16.onnx"), [numpy.float32([0.1])])
+>>> (half,) = onnx_backend.run_model(onnx.load("cast.onnx"), [np.float32([0.1])])
+>>> half.dtype
+dtype('float16')
 
 It is a shell over :func:`tensorcast.load_model`, for programs that know ONNX's interface. Needs the package ``onnx``.
 """
@@ -35,7 +38,14 @@ __all__ = [
 
 
 class TensorcastRep(BackendRep):
-    """A prepared model."""
+    """A prepared model.
+
+    Examples:
+        >>> import onnx
+        >>> rep = tc.onnx_backend.prepare(onnx.load("cast.onnx"))
+        >>> rep.run([np.float32([0.1])]).y
+        array([0.1], dtype=float16)
+    """
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._program: Program = load_model(model)
@@ -55,6 +65,12 @@ class TensorcastRep(BackendRep):
 
         Raises:
             CastError: with ``.index``; the message names the node that failed.
+
+        Examples:
+            >>> import onnx
+            >>> rep = tc.onnx_backend.prepare(onnx.load("cast.onnx"))
+            >>> rep.run({"x": np.float32([1.5])})[0]
+            array([1.5], dtype=float16)
         """
         if isinstance(inputs, np.ndarray):
             inputs = [inputs]
@@ -73,11 +89,24 @@ class TensorcastRep(BackendRep):
 
 
 class TensorcastBackend(Backend):
-    """The class that ``onnx.backend.test.BackendTest`` takes."""
+    """The class that ``onnx.backend.test.BackendTest`` takes.
+
+    Examples:
+        >>> import onnx
+        >>> from tensorcast.onnx_backend import TensorcastBackend
+        >>> TensorcastBackend.run_model(onnx.load("cast.onnx"), [np.float32([0.1])])[0]
+        array([0.1], dtype=float16)
+    """
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Reports whether :meth:`prepare` accepts the model: whether its nodes are all conversions."""
+        """Reports whether :meth:`prepare` accepts the model: whether its nodes are all conversions.
+
+        Examples:
+            >>> import onnx
+            >>> [tc.onnx_backend.is_compatible(onnx.load(path)) for path in ("cast.onnx", "model.onnx")]
+            [True, False]
+        """
         if not cls.supports_device(device):
             return False
         try:
@@ -92,6 +121,12 @@ class TensorcastBackend(Backend):
 
         Raises:
             UnsupportedError: nodes that are not conversions, another device than the CPU.
+
+        Examples:
+            >>> import onnx
+            >>> rep = tc.onnx_backend.prepare(onnx.load("cast.onnx"))
+            >>> rep.run(np.float32([2.5]))[0]
+            array([2.5], dtype=float16)
         """
         super().prepare(model, device, **kwargs)
         if not cls.supports_device(device):
@@ -102,7 +137,14 @@ class TensorcastBackend(Backend):
     def run_node(
         cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
-        """Runs one node. ``opset_version`` is the version of ONNX's operators, default the newest that is known."""
+        """Runs one node. ``opset_version`` is the version of ONNX's operators, default the newest that is known.
+
+        Examples:
+            >>> import onnx
+            >>> node = onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.INT8)
+            >>> tc.onnx_backend.run_node(node, [np.float32([1.5])])[0]
+            array([1], dtype=int8)
+        """
         super().run_node(node, inputs, device, outputs_info, **kwargs)
         newest = min(onnx.defs.onnx_opset_version(), _core.newest_opset)
         given = [inputs] if isinstance(inputs, np.ndarray) else inputs
@@ -112,7 +154,12 @@ class TensorcastBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Only ``"CPU"``."""
+        """Only ``"CPU"``.
+
+        Examples:
+            >>> tc.onnx_backend.supports_device("CUDA")
+            False
+        """
         try:
             return bool(Device(device).type == DeviceType.CPU)
         except AttributeError:

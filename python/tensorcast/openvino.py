@@ -4,9 +4,9 @@
 >>> import openvino
 >>> from tensorcast.openvino import extension_path, use_tensorcast
 >>> core = openvino.Core()
->>> model = core.read_model("model.xml")
+>>> model = core.read_model("cast.onnx")
 >>> use_tensorcast(model)
-3
+1
 >>> compiled = core.compile_model(model, "CPU")
 >>> openvino.save_model(model, "with_tensorcast.xml")
 >>> core.add_extension(str(extension_path()))  # to read that file
@@ -67,6 +67,11 @@ def extension_path() -> pathlib.Path:
 
     Raises:
         CastError: this build of the package lacks it.
+
+    Examples:
+        >>> import openvino
+        >>> from tensorcast.openvino import extension_path
+        >>> openvino.Core().add_extension(str(extension_path()))
     """
     return find_library("libtensorcast_openvino.so")
 
@@ -101,6 +106,15 @@ class Convert(_Op):  # type: ignore[misc,unused-ignore]
 
     An operation in Python, for builds of the package without the library. It is saved as that of the library, which reads
     it; ``core.add_extension(Convert)`` reads it in Python.
+
+    Examples:
+        >>> import openvino
+        >>> from openvino import opset14
+        >>> from tensorcast.openvino import Convert
+        >>> x = opset14.parameter([2], openvino.Type.f32)
+        >>> y = Convert([x.output(0)], openvino.Type.f8e4m3, saturate=False)
+        >>> y.get_output_element_type(0)
+        <Type: 'f8e4m3'>
     """
 
     class_type_info = openvino.DiscreteTypeInfo("Convert", "tensorcast") if _Op is not object else None
@@ -192,6 +206,15 @@ def use_tensorcast(
 
     Raises:
         CastError: ``by_text``, and the text forbids a promotion. The model is then unchanged.
+
+    Examples:
+        >>> import openvino
+        >>> from openvino import opset14
+        >>> from tensorcast.openvino import use_tensorcast
+        >>> x = opset14.parameter([2], openvino.Type.f32)
+        >>> model = openvino.Model([opset14.convert(x, "i8")], [x])
+        >>> use_tensorcast(model)
+        1
     """
     _core.check_options({**options})
     factory = _factory()

@@ -42,6 +42,12 @@ def library_path() -> pathlib.Path:
 
     Raises:
         CastError: this build of the package lacks it.
+
+    Examples:
+        >>> import onnxruntime
+        >>> from tensorcast import ort
+        >>> options = onnxruntime.SessionOptions()
+        >>> options.register_custom_ops_library(str(ort.library_path()))
     """
     return find_library("libtensorcast_onnxruntime.so")
 
@@ -52,12 +58,23 @@ def provider_library_path() -> pathlib.Path:
 
     Raises:
         CastError: this build of the package lacks it.
+
+    Examples:
+        >>> from tensorcast import ort
+        >>> ort.provider_library_path().name
+        'libtensorcast_onnxruntime_provider.so'
     """
     return find_library("libtensorcast_onnxruntime_provider.so")
 
 
 def provider_name() -> str:
-    """The name of the execution provider, as ``InferenceSession.get_providers`` and ``OrtEpDevice.ep_name`` give it."""
+    """The name of the execution provider, as ``InferenceSession.get_providers`` and ``OrtEpDevice.ep_name`` give it.
+
+    Examples:
+        >>> from tensorcast import ort
+        >>> ort.provider_name()
+        'TensorcastExecutionProvider'
+    """
     return "TensorcastExecutionProvider"
 
 
@@ -77,6 +94,15 @@ def register(session_options: onnxruntime.SessionOptions, override: bool = False
     Raises:
         CastError: the runtime is older than that, or than 1.21; both ``override`` and ``provider`` are set; or the options
             have the operators already, and ``override`` comes too late.
+
+    Examples:
+        >>> import onnxruntime
+        >>> from tensorcast import ort
+        >>> options = onnxruntime.SessionOptions()
+        >>> ort.register(options, override=True)
+        >>> session = onnxruntime.InferenceSession("cast.onnx", options, providers=["CPUExecutionProvider"])
+        >>> session.run(None, {"x": np.float32([0.1])})[0]
+        array([0.1], dtype=float16)
     """
     import onnxruntime
 
@@ -147,6 +173,11 @@ def use_tensorcast(
     Raises:
         UnsupportedError: the model is older. It is then unchanged.
         CastError: a path without ``output``. FileError: as ``builtins.open``.
+
+    Examples:
+        >>> from tensorcast import ort
+        >>> ort.use_tensorcast("cast.onnx", "new.onnx")
+        1
     """
     if isinstance(model, (str, os.PathLike)):
         if output is None:

@@ -117,6 +117,11 @@ def convert(
     Raises:
         CastError: the first error of a shard that trying again did not mend. Other shards stay converted.
         Cancelled, KeyboardInterrupt: the same.
+
+    Examples:
+        >>> import tensorcast.ray
+        >>> plan = tc.checkpoint.plan("model", "model-bf16", "bfloat16")
+        >>> done = tensorcast.ray.convert("model-bf16")
     """
     ray: Any = importlib.import_module("ray")
     name = os.fspath(output)

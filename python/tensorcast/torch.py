@@ -53,6 +53,11 @@ def cast(x: torch.Tensor, to: DTypeLike, **options: Unpack[CastOptions]) -> torc
     Raises:
         CastError: as :func:`tensorcast.cast`.
         TypeError: PyTorch or the operator lacks the type, or the tensor's class takes no operators of others.
+
+    Examples:
+        >>> import torch, tensorcast.torch
+        >>> tensorcast.torch.cast(torch.tensor([0.1, 465.0]), torch.float8_e4m3fn, saturate=False)
+        tensor([0.1016,    nan], dtype=torch.float8_e4m3fn)
     """
     if not isinstance(options.get("saturate", True), (bool, int)):  # PyTorch takes None for the default
         raise CastError(f"saturate must be True or False, not {options.get('saturate')!r}")
@@ -66,8 +71,6 @@ def cast_on_device(
 
     :func:`tensorcast.cast` and the operator do this for tensors that are not on the CPU. This function does it for
     tensors on the CPU, too, and takes and makes codes of types that PyTorch or the device lacks.
-
-    >>> codes = tensorcast.torch.cast_on_device(weight, "float6_e3m2fn", scale=scale[:, None])
 
     Args:
         x: a dense tensor.
@@ -83,6 +86,11 @@ def cast_on_device(
 
     Raises:
         CastError: as :func:`tensorcast.cast`.
+
+    Examples:
+        >>> import torch, tensorcast.torch
+        >>> tensorcast.torch.cast_on_device(torch.tensor([0.1, 465.0]), "float6_e3m2fn")
+        tensor([ 2, 31], dtype=torch.uint8)
     """
     scale = options.pop("scale", 1.0)
     scales = _entry.given_scales(scale, x.device)
@@ -289,9 +297,6 @@ def convert_module(
 ) -> _Module:
     """Casts parameters and buffers of ``model`` in place, by rules on their names. After an error nothing has changed.
 
-    >>> rules = {"norm": "float32", r"\\.weight$": "float8_e4m3fn", "": "bfloat16"}  # the last one: all others
-    >>> convert_module(model, rules, compute_dtype="bfloat16")
-
     Args:
         model: tensors that it shares stay shared: a rule for one of the names is one for all, and two names may not get
             two types.
@@ -310,6 +315,13 @@ def convert_module(
 
     Raises:
         CastError: a rule matches nothing, a shared tensor would get two types, or as :func:`tensorcast.cast`.
+
+    Examples:
+        >>> import torch, tensorcast.torch
+        >>> rules = {"bias": "float32", "weight": "float8_e4m3fn"}  # {"": "bfloat16"} would match all tensors
+        >>> model = tensorcast.torch.convert_module(torch.nn.Linear(4, 2), rules, compute_dtype="bfloat16")
+        >>> model(torch.ones(4, dtype=torch.bfloat16)).dtype
+        torch.bfloat16
     """
     if isinstance(rules, str):
         raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")

@@ -3,8 +3,9 @@
 
 Installing tensorcast is enough for zarr-python 3 to find the codec:
 
+>>> import zarr, tensorcast.zarr
 >>> codec = tensorcast.zarr.CastValue(data_type="int16", rounding="nearest-even")
->>> zarr.create_array(store, shape=x.shape, dtype="float32", filters=[codec])
+>>> array = zarr.create_array({}, shape=(64, 256), dtype="float32", filters=[codec])
 
 Where the package ``cast-value`` is installed, too, zarr's configuration chooses:
 ``zarr.config.set({"codecs.cast_value": "tensorcast.zarr.CastValue"})``.
@@ -124,7 +125,15 @@ def cast_array_into(
     out_of_range_mode: str | None = None,
     scalar_map_entries: Mapping[Any, Any] | Iterable[Any] | None = None,
 ) -> None:
-    """Writes ``arr`` as numbers of the type of ``out``, which has its shape. As :func:`cast_array`."""
+    """Writes ``arr`` as numbers of the type of ``out``, which has its shape. As :func:`cast_array`.
+
+    Examples:
+        >>> import tensorcast.zarr
+        >>> out = np.empty(2, np.int8)
+        >>> tensorcast.zarr.cast_array_into(np.float32([1.5, -2.5]), out, rounding_mode="towards-zero")
+        >>> out
+        array([ 1, -2], dtype=int8)
+    """
     _check_words(rounding_mode, out_of_range_mode)
     to = _name(out.dtype)
     if arr.shape != out.shape:
@@ -181,6 +190,13 @@ def cast_array(
             ``"wrap"``: the low bits, of integers. NaN and infinity to integers are errors unless they are mapped.
         scalar_map_entries: pairs of numbers, or a mapping, of which the first that is exactly equal gives the result,
             before all else.
+
+    Examples:
+        >>> import tensorcast.zarr
+        >>> tensorcast.zarr.cast_array(
+        ...     np.float32([1.5, 300]), target_dtype="int8", rounding_mode="nearest-even", out_of_range_mode="clamp"
+        ... )
+        array([  2, 127], dtype=int8)
     """
     dtype = np.dtype(target_dtype) if not isinstance(target_dtype, str) else _native(target_dtype)
     out = np.empty(np.shape(arr), dtype)

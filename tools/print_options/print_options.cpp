@@ -232,6 +232,11 @@ class CastOptions(CommonOptions, total=False):
     """The options of every conversion. :func:`tensorcast.cast` describes them.
 
     For a function of your own that hands them on: ``def f(x, **options: Unpack[tensorcast.CastOptions])``.
+
+    Examples:
+        >>> options: tc.CastOptions = {"rounding": "nearest_even", "out_of_range": "saturate"}
+        >>> tc.cast(np.float32([2.7, 300]), "uint8", **options)
+        array([  3, 255], dtype=uint8)
     """
 
 )");
@@ -292,7 +297,14 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
   });
   print(
       "\n\nclass ConvertOptions(PlanOptions, total=False):\n"
-      "    r\"\"\"The options of :func:`tensorcast.convert`, with those of :func:`tensorcast.cast`.\n\n    Args:\n");
+      "    r\"\"\"The options of :func:`tensorcast.convert`, with those of :func:`tensorcast.cast`.\n\n"
+      "    Examples:\n"
+      "        >>> options: tc.ConvertOptions = {\"exclude\": \"norm\", \"verify\": True}\n"
+      "        >>> done = tc.convert(\"model.safetensors\", \"half.safetensors\", \"float16\", **options)\n"
+      "        >>> done.tensors[2].reason, done.verified\n"
+      "        ('excluded', True)\n"
+      "\n"
+      "    Args:\n");
   print(argument_lines(request_options) + "    \"\"\"\n\n");
   print_members(request_options, [](const auto& option) { return option.in_python && option.of_one_run; });
   print("\n\nConvertOptions.__module__ = \"tensorcast\"\n");
@@ -320,7 +332,13 @@ from ._options import DTypeLike
   for_each(quantize_options, [](const auto& option) { print_words(type_name(option.name), option.words); });
   print(
       "\n\nclass QuantizeOptions(TypedDict, total=False):\n"
-      "    \"\"\"The options of :func:`tensorcast.quantize`.\n\n    Args:\n");
+      "    \"\"\"The options of :func:`tensorcast.quantize`.\n\n"
+      "    Examples:\n"
+      "        >>> options: tc.QuantizeOptions = {\"recipe\": \"even\"}\n"
+      "        >>> tc.quantize(weight, \"mxfp4\", **options).recipe\n"
+      "        'even'\n"
+      "\n"
+      "    Args:\n");
   print(argument_lines(quantize_options) + "    \"\"\"\n\n");
   print_members(quantize_options, [](const Facts&) { return true; });
   print("\n\nQuantizeOptions.__module__ = \"tensorcast\"\n");
@@ -355,7 +373,13 @@ class SearchOptions(TypedDict, total=False):
   print_members(model_options, [](const Facts& facts) { return !facts.of_one_run; });
   print(
       "\n\nclass ConvertOptions(SearchOptions, total=False):\n"
-      "    \"\"\"The options of :func:`tensorcast.onnx.convert`.\n\n    Args:\n");
+      "    \"\"\"The options of :func:`tensorcast.onnx.convert`.\n\n"
+      "    Examples:\n"
+      "        >>> options: tc.onnx.ConvertOptions = {\"keep_io_types\": True, \"dry_run\": True}\n"
+      "        >>> tc.onnx.convert(\"model.onnx\", to=\"float16\", **options).casts_added\n"
+      "        2\n"
+      "\n"
+      "    Args:\n");
   print(argument_lines(model_options) + "    \"\"\"\n\n");
   print_members(model_options, [](const Facts& facts) { return facts.of_one_run; });
   print("\n\nConvertOptions.__module__ = \"tensorcast.onnx\"\n");

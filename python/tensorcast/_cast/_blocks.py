@@ -33,8 +33,6 @@ def dequantize(
 
     Each step is one float32 operation in that tool's order, then comes one rounding to ``dtype``.
 
-    >>> weight = tc.dequantize(packed, scales, "nvfp4", global_scale=scale_2, dtype="bfloat16")
-
     Args:
         codes: as they are stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
             rows of bytes. A tensor on a device stays there, for float8, MX, NVFP4 and int8 in plain layouts. gpt-oss: (experts, N, K / 32, 16), or (experts, N, K / 2).
@@ -58,6 +56,12 @@ def dequantize(
     Raises:
         CastError: shapes, types or sizes that contradict each other.
         ValueError: no such scheme or spelling.
+
+    Examples:
+        >>> q = tc.quantize(weight, "nvfp4")
+        >>> back = tc.dequantize(q.codes, q.scales, "nvfp4", global_scale=q.global_scale, dtype="bfloat16")
+        >>> back.shape, back.dtype.name
+        ((64, 256), 'bfloat16')
 
     Formulas and sources: docs/blocks.md.
     """
@@ -93,5 +97,10 @@ def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> t
 
 
 def block_formats() -> list[dict[str, Any]]:
-    """The block formats that :func:`dequantize` reads: scheme, spelling, element, bits, block and order of operations."""
+    """The block formats that :func:`dequantize` reads: scheme, spelling, element, bits, block and order of operations.
+
+    Examples:
+        >>> sorted({row["spelling"] for row in tc.block_formats() if row["scheme"] == "nvfp4"})
+        ['comfyui', 'compressed-tensors', 'gguf', 'modelopt']
+    """
     return _core.block_formats()

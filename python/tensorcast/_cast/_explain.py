@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._options import CastOptions, DTypeLike, shows_options
-from .._results import Explained, Explanation
+from .._explained import Explained, Explanation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,6 +36,13 @@ def explain(
 
     Raises:
         CastError: a literal that is not a number, or a code that ``from_`` does not have.
+
+    Examples:
+        >>> tc.explain(0.1, to="float8_e4m3fn")
+        dtype          bits        code  value      error   what happened
+        float8_e4m3fn  0 0011 101  0x1D  0.1015625  0.0156  rounded
+        >>> tc.explain("0x7E", from_="float8_e4m3fn", to="float32")[0].exact_value
+        '448'
 
     Source: ONNX operator ``Cast``, versions 1 to 28; ``docs/semantics.md``.
     """

@@ -110,6 +110,12 @@ class _Node:
         Raises:
             CastError: no forward in training mode before; an integer, bool or string end; another shape or a type that
                 is not floating point.
+
+        Examples:
+            >>> node = tc.CastNode("float16", lda_coeff=0.5)
+            >>> y = node.forward(np.float64([1, 2]))
+            >>> node.backward(np.float16([4, 6]))
+            array([2., 3.])
         """
         return _backward(self._core, grad_output)
 
@@ -119,11 +125,6 @@ class _Node:
 
 class CastNode(_Node):
     """Cast as a layer, with the parameters of Graiphic's (HAIBAL's) Cast node.
-
-    >>> node = tc.CastNode("float16", lda_coeff=0.5)
-    >>> y = node.forward(np.float64([1, 2]))
-    >>> node.backward(np.float16([4, 6]))
-    array([2., 3.])
 
     Args:
         to: type of the output, as in :func:`cast`. It must be given.
@@ -136,6 +137,12 @@ class CastNode(_Node):
 
     Raises:
         CastError: no type, more names than outputs, a coefficient that is not finite, options of another version.
+
+    Examples:
+        >>> node = tc.CastNode("float16", lda_coeff=0.5)
+        >>> y = node.forward(np.float64([1, 2]))
+        >>> node.backward(np.float16([4, 6]))
+        array([2., 3.])
 
     Source: Graiphic's documentation of its Cast node; ONNX Cast 1 to 28.
     """
@@ -172,6 +179,10 @@ class CastNode(_Node):
 
         Raises:
             CastError: as :func:`cast`; the message names the node.
+
+        Examples:
+            >>> tc.CastNode("bfloat16").forward(np.float32([0.1]))
+            array([0.100098], dtype=bfloat16)
         """
         return self._forward(x)
 
@@ -179,7 +190,13 @@ class CastNode(_Node):
 
 
 class CastLikeNode(_Node):
-    """CastLike as a layer: as :class:`CastNode`, but the second input of :meth:`forward` gives the type."""
+    """CastLike as a layer: as :class:`CastNode`, but the second input of :meth:`forward` gives the type.
+
+    Examples:
+        >>> node = tc.CastLikeNode()
+        >>> node.forward(np.float32([1.5, 1e9]), np.empty(0, np.float16))
+        array([1.5, inf], dtype=float16)
+    """
 
     @shows_options
     @plain_errors
@@ -203,7 +220,12 @@ class CastLikeNode(_Node):
     @overload
     def forward(self, x: _Tensor, target_type: object) -> _Tensor: ...
     def forward(self, x: Any, target_type: Any) -> Any:
-        """Casts ``x`` to the dtype of ``target_type``, whose elements are ignored and which gets no gradient."""
+        """Casts ``x`` to the dtype of ``target_type``, whose elements are ignored and which gets no gradient.
+
+        Examples:
+            >>> tc.CastLikeNode().forward(np.float32([1.5]), np.empty(0, np.int32))
+            array([1], dtype=int32)
+        """
         return self._forward(x, target_type)
 
     __call__ = forward

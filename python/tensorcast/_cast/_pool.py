@@ -20,12 +20,13 @@ def set_result_pool(bytes: int, /) -> None:
     next result of at most its size. The system may take the pages at any time (``MADV_FREE``), but tools that show
     memory (RSS) count them until it does. After about 3 seconds without a large result, all of it is given back.
 
-    >>> tc.set_result_pool(0)
-
     The environment variable ``TENSORCAST_RESULT_POOL`` sets the bytes at the start of the process.
 
     Args:
         bytes: the most that waits in total; in addition, at most four times the size of the last result.
+
+    Examples:
+        >>> tc.set_result_pool(0)
     """
     try:
         most = operator.index(bytes)

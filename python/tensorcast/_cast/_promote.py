@@ -46,6 +46,12 @@ def promote_types(
     Raises:
         CastError: a refused promotion, with the reason.
 
+    Examples:
+        >>> tc.promote_types("int8", "float16")
+        'float16'
+        >>> tc.promote_types("bfloat16", "float16", rules="torch")
+        'float32'
+
     Source: OpenVINO operation set 14, ConvertPromoteTypes; ``docs/promotion.md`` for the others.
     """
     return _core.promote_types(
@@ -76,6 +82,11 @@ def promote(
 
     Raises:
         CastError: a refused promotion, with the reason; or as :func:`cast`.
+
+    Examples:
+        >>> x, y = tc.promote(np.int8([1, 2]), np.float16([0.5]))
+        >>> x, y
+        (array([1., 2.], dtype=float16), array([0.5], dtype=float16))
 
     Source: OpenVINO operation set 14, ConvertPromoteTypes.
     """

@@ -30,6 +30,11 @@ class QuantizedWeight:
         scales: a number for each block: uint8 codes of E8M0 and E4M3, else float32; ``None``: inside the codes.
         global_scale: of the whole tensor, as the recipe's tool stores it, or ``None``.
         zero_points: int8, one for each scale, or ``None``.
+
+    Examples:
+        >>> q = tc.quantize(weight, "mxfp4")
+        >>> q.recipe, q.codes.shape, q.scales.shape
+        ('rceil', (64, 128), (64, 8))
     """
 
     def __init__(self, core: _core.Quantized, shape: tuple[int, ...], as_torch: bool, weights: DTypeLike | None) -> None:
@@ -50,11 +55,21 @@ class QuantizedWeight:
         return None if tensor is None else _tensors.from_core(tensor, self._as_torch)
 
     def element_codes(self) -> Any:
-        """The codes one a byte, uint8 in the weight's shape: of numbers, or integers in two's complement in the low bits."""
+        """The codes one a byte, uint8 in the weight's shape: of numbers, or integers in two's complement in the low bits.
+
+        Examples:
+            >>> tc.quantize(weight, "mxfp4").element_codes().shape
+            (64, 256)
+        """
         return self._array(self._core.element_codes())
 
     def dequantize(self, dtype: DTypeLike = "float32") -> Any:
-        """The numbers that codes and scales mean, rounded once to ``dtype``; as :func:`tensorcast.dequantize`."""
+        """The numbers that codes and scales mean, rounded once to ``dtype``; as :func:`tensorcast.dequantize`.
+
+        Examples:
+            >>> tc.quantize(weight, "mxfp8").dequantize("bfloat16").dtype.name
+            'bfloat16'
+        """
         return self._array(self._core.dequantize(dtype))
 
     def spelled(self, spelling: str | None = None) -> dict[str, Any]:
@@ -64,6 +79,10 @@ class QuantizedWeight:
         ``"comfyui"``, ``"quark"`` or ``"gguf"``; default: as files of the scheme have it. A tensor scale becomes its reciprocal,
         rounded to float32, where the spelling stores the other one. ``"compressed-tensors"`` has scales in the type that the
         recipe computed in, if it rounded them to it.
+
+        Examples:
+            >>> {suffix: x.shape for suffix, x in tc.quantize(weight, "nvfp4").spelled("modelopt").items()}
+            {'weight': (64, 128), 'weight_scale': (64, 16), 'weight_scale_2': ()}
         """
         return {suffix: self._array(tensor) for suffix, tensor in self._core.spelled(spelling or "", self._weights)}
 
@@ -75,9 +94,6 @@ class QuantizedWeight:
 def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions]) -> QuantizedWeight:
     """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
 
-    >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")
-    >>> q.codes, q.scales, q.global_scale
-
     Args:
         x: float32, bfloat16 or float16: an array or PyTorch tensor. Its type matters: many tools compute in it. A tensor
             on a device stays there, for the default recipes of MX, ``"nvfp4"``, ``"fp8-channel"`` and ``"fp8-block"``.
@@ -88,6 +104,11 @@ def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions
         OutOfRangeError: NaN or infinity; the error names the element.
         CastError: a recipe, option or type that the scheme does not have.
         ValueError: no such scheme.
+
+    Examples:
+        >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")
+        >>> q.codes.shape, q.scales.shape, q.global_scale is None
+        ((64, 128), (64, 16), False)
 
     Formulas and tools: docs/blocks.md.
     """
@@ -116,8 +137,6 @@ def _importance(given: Any) -> list[float]:
 def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     """The blocks of a GGUF type, bit for bit those of ggml without fused multiply-add.
 
-    >>> rows = tc.gguf_quantize(weight, "q4_k")
-
     Args:
         x: float32, bfloat16 or float16, whose last dimension is whole blocks: of 256 for ``q4_k`` and ``q6_k``, 64 for
             ``nvfp4``, else 32.
@@ -127,6 +146,10 @@ def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
 
     Returns:
         uint8, with a row of bytes for each row of the weight.
+
+    Examples:
+        >>> tc.gguf_quantize(weight, "q4_k").shape
+        (64, 144)
     """
     core = _core.quantize(_tensors.to_core(x), type, True, {"importance": _importance(importance)})
     return _tensors.from_core(core.codes(), _tensors.is_torch(x))
@@ -136,10 +159,19 @@ def recipes() -> list[dict[str, Any]]:
     """The recipes of :func:`quantize`: scheme, recipe, whether it is the default, and how scales and elements are made.
 
     ``w`` in the formulas rounds to the weights' type. ``compared_with`` is ``"source"`` for what only a GPU runs.
+
+    Examples:
+        >>> "mlx" in {row["recipe"] for row in tc.recipes() if row["scheme"] == "mxfp4"}
+        True
     """
     return _core.recipes()
 
 
 def schemes() -> list[str]:
-    """The schemes of :func:`quantize`, in the order of :func:`recipes`."""
+    """The schemes of :func:`quantize`, in the order of :func:`recipes`.
+
+    Examples:
+        >>> "nvfp4" in tc.schemes()
+        True
+    """
     return list(dict.fromkeys(row["scheme"] for row in _core.recipes()))

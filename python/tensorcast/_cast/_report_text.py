@@ -41,7 +41,13 @@ def _repr_html(report: CastReport) -> str:
 
 
 def _to_json(report: CastReport, *, indent: int | None = None) -> str:
-    """The numbers as a JSON text; ``null`` for those that are not finite, such as ``snr_db`` without noise."""
+    """The numbers as a JSON text; ``null`` for those that are not finite, such as ``snr_db`` without noise.
+
+    Examples:
+        >>> half, report = tc.cast(np.float32([0.5, 1e9]), "float16", report=True)
+        >>> report.to_json()[:29]
+        '{"count": 2, "overflowed": 1,'
+    """
     import json  # here: importing the package does not wait for it
 
     finite = {name: value if math.isfinite(value) else None for name, value in report.as_dict().items()}

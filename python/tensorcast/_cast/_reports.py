@@ -63,6 +63,10 @@ def plot_report(
 
     Raises:
         CastError: arrays that are gone, or of different shapes.
+
+    Examples:
+        >>> half, report = tc.cast(weight, "float16", report=True)
+        >>> tc.plot_report(report).savefig("losses.png")
     """
     from matplotlib.figure import Figure
 

@@ -25,10 +25,6 @@ def absmax_scale(x: Any, to: DTypeLike, *, axis: int | Sequence[int]) -> npt.NDA
 def absmax_scale(x: Any, to: DTypeLike, *, axis: int | Sequence[int] | None = None) -> float | npt.NDArray[np.float64]:
     """The ``scale`` with which the largest magnitude of ``x`` becomes the largest number of ``to``.
 
-    >>> scale = tc.absmax_scale(weight, "float8_e4m3fn", axis=0)
-    >>> codes = tc.cast(weight, "float8_e4m3fn", scale=scale)  # one rounding, of the exact products
-    >>> back = tc.cast(codes, "float32", scale=1 / scale)
-
     Args:
         x: as of :func:`cast`, of numbers.
         to: a type with a largest number; its lowest number is not used where it is larger, as -128 of int8.
@@ -41,6 +37,13 @@ def absmax_scale(x: Any, to: DTypeLike, *, axis: int | Sequence[int] | None = No
 
     Raises:
         CastError: NaN or infinity in ``x``, negative numbers for an unsigned type, no such dimension.
+
+    Examples:
+        >>> scale = tc.absmax_scale(weight, "float8_e4m3fn", axis=0)
+        >>> codes = tc.cast(weight, "float8_e4m3fn", scale=scale)  # one rounding, of the exact products
+        >>> float(codes.max())
+        448.0
+        >>> back = tc.cast(codes, "float32", scale=1 / scale)
     """
     name = _core.dtype_name(to)
     row = next(row for row in _core.dtypes() if row["name"] == name)

@@ -14,19 +14,16 @@ import numpy.typing as npt
 
 from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
-from . import _inspected, _progress, _remote
+from . import _inspected, _remote
 from .._arguments import plain_errors
-from .._convert_options import REQUEST_DEFAULTS, ConvertOptions
 from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
-from .._option_list import DEFAULTS
-from .._options import CastOptions, DTypeLike, shows, shows_options
-from ._progress import Progress
+from .._options import CastOptions, DTypeLike, shows_options
+from .._request_types import SourceTypes
 from .._requests import Path
 from .._results import (
     CheckpointInfo,
     CheckpointTensor,
-    ConvertResult,
     DTypeInfo,
     FileInfo,
     TensorInfo,
@@ -47,76 +44,10 @@ if TYPE_CHECKING:
 else:
     _Kind = TypeVar("_Kind")
 
-SourceTypes: TypeAlias = "DTypeLike | Mapping[str, DTypeLike] | None"
 NumPyName: TypeAlias = Literal["np", "numpy"]
 TorchName: TypeAlias = Literal["pt", "torch"]
 Source: TypeAlias = "Path | bytes | bytearray | memoryview | BinaryIO"
 FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", "tensor_proto", "raw"]
-
-
-@shows(ConvertOptions, {**REQUEST_DEFAULTS, **DEFAULTS})
-@plain_errors
-def convert(
-    src: Path,
-    dst: Path,
-    to: DTypeLike | None = None,
-    *,
-    from_: SourceTypes = None,
-    raw: tuple[DTypeLike, Sequence[int]] | None = None,
-    strict_loss: bool = False,
-    progress: Progress = None,
-    **options: Unpack[ConvertOptions],
-) -> ConvertResult:
-    """Converts every tensor of a file, or of a checkpoint: a folder, or the index of one.
-
-    A file ``dst`` is complete or absent, also after an error. A folder ``dst`` has a hidden folder ``.tcast`` until it is
-    complete; the same call then goes on where the last one stopped (``docs/checkpoints.md``).
-
-    Args:
-        src, dst: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; ``src`` also checkpoints of PyTorch. A
-            folder, or ``NAME.safetensors.index.json``, is converted to a folder. Both may be URLs of fsspec, such as
-            ``s3://bucket/model`` and ``hf://org/model``; see :func:`set_storage_options`.
-        to: type of floating-point tensors that no rule names; or a scheme of :func:`recipes`, for matrices of layers.
-        from_: the ml_dtypes type of opaque npy descriptors; ``{tensor: dtype}`` names it for single arrays of an npz.
-        raw: type and shape of a ``src`` of raw elements.
-        strict_loss: fail if an element overflows, is clamped, wraps around, or loses a NaN or an infinity, or if more
-            than ``zero_limit`` of a tensor's nonzero elements become zero. Else a tensor that is destroyed is a
-            :class:`LossWarning`: more than half of its nonzero elements become zero, the signal to noise ratio is under
-            3 dB, an element overflows to infinity or wraps around, or more than 1 % are out of range.
-            Where a filter makes a LossWarning an error, it comes before the output; a folder is then converted with
-            ``strict_loss``.
-        progress: ``True`` for a line on standard error; or a function, called with bytes done, bytes in all, tensor
-            name, which cancels by returning ``False``.
-        **options: those of :class:`ConvertOptions`, which has those of :func:`cast`; ``scale`` is one number.
-
-    Raises:
-        CastError: with ``.tensor`` and ``.index`` where they apply; nothing is then left on disk, of a folder nothing
-            but what the next call goes on with.
-        FileError: it is also the ``OSError`` that one expects, such as ``FileNotFoundError`` and ``FileExistsError``.
-        Cancelled: ``progress`` returned ``False``. The same holds for it, and for ``KeyboardInterrupt`` after Ctrl-C.
-    """
-    of_cast: dict[str, Any] = {**options}
-    request = _requests.fields(of_cast) | {
-        "to": to,
-        "input": _remote.path_of(src),
-        "output": _remote.path_of(dst),
-        "from_": from_,
-        "raw": raw,
-        "strict_loss": strict_loss,
-    }
-    cuts = request["single_file"] or "max_shard_size" in request
-    if cuts and not _core.is_checkpoint(request["input"]):
-        raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
-    asking = ("budget", "rules", "include", "drop", "only", "rename", "respell")
-    asks = to is not None or cuts or any(request.get(name) for name in asking)
-    same_format = os.path.splitext(request["input"])[1] == os.path.splitext(request["output"])[1]
-    if not asks and (same_format or _core.is_checkpoint(request["input"])):
-        raise CastError("there is no type to convert to; name it with to=, or types for tensors with rules=")
-    with _progress.shown(progress) as tell, _remote.files_here(request), _remote.staged(request):
-        done = _core.convert(request, tell, of_cast)
-        if done["other_data"]:  # beside `dst`, also where that is written elsewhere first
-            done["other_data"] = os.path.join(os.path.dirname(dst), os.path.basename(done["other_data"]))
-        return _requests.convert_result(done, 3)
 
 
 @shows_options
@@ -145,6 +76,13 @@ def inspect(
 
     Raises:
         CastError: a file that cannot be read or breaks its format.
+
+    Examples:
+        >>> for tensor in tc.inspect("model.safetensors").tensors:
+        ...     print(tensor.name, tensor.dtype, tensor.shape)
+        embed.weight float32 (64, 256)
+        layers.0.mlp.up_proj.weight float32 (64, 256)
+        norm.weight float32 (256,)
     """
     _core.check_options({**options})
     if options and not stats:
@@ -178,6 +116,10 @@ def inspect(
 def dtypes() -> tuple[DTypeInfo, ...]:
     """All types that a cast knows.
 
+    Examples:
+        >>> [row.name for row in tc.dtypes() if row.bits == 4]
+        ['float4_e2m1fn', 'int4', 'uint4']
+
     Source: ONNX ``TensorProto.DataType`` and its texts on float8, float6, float4, int4 and int2; ``docs/types.md``.
     """
     return tuple(DTypeInfo(**row) for row in _core.dtypes())
@@ -192,6 +134,11 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
 
     The name of a quantized weight stands for a :class:`QuantizedLayer`, which type checkers do not know; ``get_tensor``
     reads what is stored. With ``dequantize=``, decoded weights are in the place of the tensors of their layers.
+
+    Examples:
+        >>> with tc.open("model.safetensors") as file:
+        ...     sorted(file), file["norm.weight"].shape
+        (['embed.weight', 'layers.0.mlp.up_proj.weight', 'norm.weight'], (256,))
     """
 
     __module__ = "tensorcast"
@@ -230,7 +177,13 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return Metadata(self.info.metadata)
 
     def keys(self) -> Names:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The names of the tensors: a view, which also has indices, as the list of ``safe_open``."""
+        """The names of the tensors: a view, which also has indices, as the list of ``safe_open``.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.keys()[0]
+            'embed.weight'
+        """
         return Names(self)
 
     @property
@@ -253,11 +206,24 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return self._made(self._core_tensor(name))
 
     def get_tensor(self, name: str) -> _Kind:
-        """Reads the tensor that is stored under a name; with ``dequantize=`` also a decoded weight."""
+        """Reads the tensor that is stored under a name; with ``dequantize=`` also a decoded weight.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.get_tensor("norm.weight").dtype.name
+            'float32'
+        """
         return self._made(self._core_tensor(name))
 
     def read(self, name: str, *, packed: bool = False) -> _Kind:
-        """Reads a tensor as ``get_tensor`` does; with ``packed``, types under 8 bits as flat uint8 storage."""
+        """Reads a tensor as ``get_tensor`` does; with ``packed``, types under 8 bits as flat uint8 storage.
+
+        Examples:
+            >>> tc.save("int4.npz", {"x": tc.cast(np.int8([1, 2, 3, 4]), "int4")})
+            >>> with tc.open("int4.npz") as file:
+            ...     file.read("x", packed=True).tolist()
+            [33, 67]
+        """
         tensor = self._core_tensor(name)
         if packed and tensor.dtype != "string" and _core.bit_width(tensor.dtype) < 8:
             return self._as_kind(tensor.storage(), "uint8")
@@ -268,11 +234,22 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
 
         Raises:
             KeyError: the file has no such tensor.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.get_slice("embed.weight")[10:20, :64].shape
+            (10, 64)
         """
         return TensorSlice(self, name)
 
     def slice(self, name: str) -> TensorSlice[_Kind]:
-        """The same; ``get_slice`` is the name that safetensors has for it."""
+        """The same; ``get_slice`` is the name that safetensors has for it.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.slice("embed.weight")[:2].shape
+            (2, 256)
+        """
         return TensorSlice(self, name)
 
     def _made(self, tensor: _core.Tensor) -> _Kind:
@@ -332,7 +309,14 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         return name in self._names() or name in self.layers
 
     def close(self) -> None:
-        """Closes the file. Harmless if it is closed."""
+        """Closes the file. Harmless if it is closed.
+
+        Examples:
+            >>> file = tc.open("model.safetensors")
+            >>> file.close()
+            >>> file
+            <TensorFile 'model.safetensors': closed, safetensors, 3 tensors>
+        """
         self._core = None
 
     def __enter__(self) -> Self:
@@ -358,6 +342,11 @@ class TensorFolder(TensorFile[_Kind]):
     Shards are opened when a tensor of theirs is read; few are open at a time. The names are those of the shards; a
     folder of several models, such as diffusers has them, puts the folder and variant of the model before them, as in
     ``"unet/conv_in.weight"`` and ``"fp16:conv_in.weight"``.
+
+    Examples:
+        >>> with tc.open("model") as folder:
+        ...     len(folder), folder["norm.weight"].shape
+        (3, (256,))
     """
 
     __module__ = "tensorcast"
@@ -430,7 +419,14 @@ class TensorFolder(TensorFile[_Kind]):
         return core, names[tensor]
 
     def close(self) -> None:
-        """Closes all files. Harmless if they are closed."""
+        """Closes all files. Harmless if they are closed.
+
+        Examples:
+            >>> folder = tc.open("model")
+            >>> folder.close()
+            >>> folder
+            <TensorFolder 'model': closed, 2 shards, 3 tensors>
+        """
         with self._lock:
             self._open = None
 
@@ -474,9 +470,6 @@ def open(
 ) -> TensorFile[Any]:
     """Opens a file or folder of tensors: a mapping of names to arrays, which are read when asked for.
 
-    >>> with tc.open("model.safetensors") as file:
-    ...     embedding = file["embed"]
-
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. The array of an npy
             file is named ``""``. A folder of safetensors files, or the index of one, is a :class:`TensorFolder`. A
@@ -494,6 +487,11 @@ def open(
     Raises:
         CastError: a file that cannot be read or breaks its format. FileError: as ``builtins.open``.
         UnsupportedError: ``dequantize`` of a model whose method is not decoded.
+
+    Examples:
+        >>> with tc.open("model.safetensors") as file:
+        ...     file["embed.weight"].shape
+        (64, 256)
     """
     as_torch = is_torch(framework)
     where = device_of(device, as_torch)
@@ -544,9 +542,12 @@ def load(
 ) -> dict[str, Any]:
     """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has.
 
-    >>> (array,) = tc.load("one.npy").values()
-    >>> model.load_state_dict(tc.load("model.safetensors", framework="pt"))
-    >>> tensors = tc.load(response.content)  # the bytes of a file, or an open one
+    Examples:
+        >>> sorted(tc.load("model.safetensors"))
+        ['embed.weight', 'layers.0.mlp.up_proj.weight', 'norm.weight']
+        >>> tc.save("one.npy", {"": weight})
+        >>> (array,) = tc.load("one.npy").values()
+        >>> tensors = tc.load("model.safetensors", framework="pt")  # tensors of PyTorch
     """
     whole: Any = framework
     with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize, device=device) as file:
@@ -575,6 +576,11 @@ def save(
     Raises:
         UnsupportedError: a type, or a number of tensors, that the format cannot hold.
         FileError: as ``builtins.open``; ``FileExistsError`` without ``overwrite``.
+
+    Examples:
+        >>> tc.save("new.safetensors", {"x": tc.cast(weight, "bfloat16")}, metadata={"made_by": "me"})
+        >>> tc.inspect("new.safetensors").metadata
+        {'made_by': 'me'}
     """
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors is a mapping of names to arrays, such as {{'weight': x}}, not {type(tensors).__name__}")

@@ -27,6 +27,12 @@ class QuantizedLayer:
         block: rows and columns that share a scale; 0: all.
         problem: why it cannot be decoded, or ``""``.
         tensors: the names of its stored tensors, the codes first.
+
+    Examples:
+        >>> with tc.open("quantized.safetensors") as file:
+        ...     layer = file.layers["layers.0.mlp.up_proj.weight"]
+        >>> layer.scheme, layer.codes.shape, layer.scales.shape
+        ('nvfp4', (64, 128), (64, 16))
     """
 
     __module__ = "tensorcast"
@@ -84,6 +90,11 @@ class QuantizedLayer:
 
         Raises:
             UnsupportedError: the layer has a problem.
+
+        Examples:
+            >>> with tc.open("quantized.safetensors") as file:
+            ...     file["layers.0.mlp.up_proj.weight"].dequantize("bfloat16").shape
+            (64, 256)
         """
         return _tensors.from_core(self._core.dequantize(self._index, dtype), self._as_torch)
 

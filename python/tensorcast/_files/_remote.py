@@ -397,7 +397,8 @@ def _sync_names(folder: str) -> None:
 def set_storage_options(protocol: str, **options: Any) -> None:
     """Sets the arguments of fsspec's file system of a protocol, for all URLs that follow.
 
-    >>> tc.set_storage_options("s3", endpoint_url="http://localhost:9000", anon=False)
+    Examples:
+        >>> tc.set_storage_options("s3", endpoint_url="http://localhost:9000", anon=False)
     """
     if not protocol or "://" in protocol:
         raise CastError(f'{protocol!r} is not a protocol; write "s3", not "s3://"')

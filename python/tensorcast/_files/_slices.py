@@ -26,6 +26,12 @@ class TensorSlice(Generic[_Kind]):
 
     Indices are NumPy's. What is between the first and the last index of each dimension is read, up to the first list or
     mask among the indices. Of a decoded weight, the codes and scales that this part needs are read, in whole blocks.
+
+    Examples:
+        >>> with tc.open("model.safetensors") as file:
+        ...     rows = file.slice("embed.weight")
+        ...     rows.shape, rows[:10, 64:].shape
+        ((64, 256), (10, 192))
     """
 
     __module__ = "tensorcast"
@@ -45,11 +51,23 @@ class TensorSlice(Generic[_Kind]):
         return self._shape
 
     def get_shape(self) -> list[int]:
-        """The shape, as safetensors gives it."""
+        """The shape, as safetensors gives it.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.get_slice("embed.weight").get_shape()
+            [64, 256]
+        """
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """The name of the type as safetensors has it, such as ``"BF16"``; ours where it has none."""
+        """The name of the type as safetensors has it, such as ``"BF16"``; ours where it has none.
+
+        Examples:
+            >>> with tc.open("model.safetensors") as file:
+            ...     file.get_slice("embed.weight").get_dtype()
+            'F32'
+        """
         return DTYPE_NAMES.get(self._dtype, self._dtype)
 
     def __len__(self) -> int:

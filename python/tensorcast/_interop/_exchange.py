@@ -146,6 +146,13 @@ class DLPackArray:
     """The memory of a NumPy array for ``from_dlpack`` of other libraries; :func:`tensorcast.dlpack` makes it.
 
     NumPy's own ``__dlpack__`` refuses the types of ml_dtypes, and this does not.
+
+    Examples:
+        >>> x = tc.cast(np.float32([1, 2]), "bfloat16")
+        >>> tc.dlpack(x)
+        <DLPackArray of bfloat16, shape (2,)>
+        >>> tc.from_dlpack(tc.dlpack(x)) is not x
+        True
     """
 
     __module__ = "tensorcast"
@@ -188,16 +195,17 @@ class DLPackArray:
 def dlpack(array: npt.NDArray[Any], /) -> DLPackArray:
     """Lends the memory of a NumPy array, ml_dtypes' types included, to a library that reads DLPack. Copies nothing.
 
-    >>> weights = tc.cast(x, "bfloat16")
-    >>> torch.from_dlpack(tc.dlpack(weights))
-    >>> jax.dlpack.from_dlpack(tc.dlpack(weights))
-
     Args:
         array: of any type but strings, of this machine's byte order, of any strides. It stays
             alive as long as the other library uses it; writes on either side show on the other.
 
     Raises:
         BufferError: a type or byte order that DLPack lacks; else when the other library asks.
+
+    Examples:
+        >>> import torch
+        >>> torch.from_dlpack(tc.dlpack(tc.cast(np.float32([1, 2]), "bfloat16")))
+        tensor([1., 2.], dtype=torch.bfloat16)
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"dlpack() takes a NumPy array, not {type(array).__name__}; tensors have __dlpack__ themselves")
@@ -218,6 +226,11 @@ def from_dlpack(x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool |
 
     Raises:
         CastError: a tensor on a device. BufferError: ``copy=False`` where a copy is due. TypeError: an unknown type.
+
+    Examples:
+        >>> import torch
+        >>> tc.from_dlpack(torch.tensor([1.0, 2.0], dtype=torch.bfloat16))
+        array([1, 2], dtype=bfloat16)
     """
     if not is_tensor(x):
         raise TypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 class QuantizedReader(StorageReader):
     """Reads a checkpoint of quantized weights for ``torch.distributed.checkpoint.load``, which then are decoded.
 
-    >>> dcp.load(state_dict, storage_reader=QuantizedReader("DeepSeek-V3"))
-
     State dicts may be plain, of FSDP2 or tensor-parallel: a rank reads and decodes the rows and columns that its shards
     have. All layouts that :func:`tensorcast.open` decodes are read, and tensors that are not quantized. A weight is
     decoded straight into a contiguous tensor of ``dtype`` on the CPU; another one gets it in one copy. What is missing,
@@ -50,6 +48,14 @@ class QuantizedReader(StorageReader):
             may be missing. Several names are one tensor under each of them, no name (``None``) leaves it out. If
             ``config.json`` says ``tie_word_embeddings``, embeddings and ``lm_head`` of which one is stored are both.
         threads: that decode a large tensor; 0: one for each core.
+
+    Examples:
+        >>> import torch, torch.distributed.checkpoint as dcp
+        >>> from tensorcast.torch import QuantizedReader
+        >>> state_dict = {"layers.0.mlp.up_proj.weight": torch.zeros(64, 256)}
+        >>> dcp.load(state_dict, storage_reader=QuantizedReader("quantized.safetensors"), no_dist=True)
+        >>> bool(state_dict["layers.0.mlp.up_proj.weight"].any())
+        True
     """
 
     __module__ = "tensorcast.torch"
@@ -64,7 +70,15 @@ class QuantizedReader(StorageReader):
         self.reset(path)
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Reads another checkpoint from now on. Files are opened by ``read_metadata``."""
+        """Reads another checkpoint from now on. Files are opened by ``read_metadata``.
+
+        Examples:
+            >>> from tensorcast.torch import QuantizedReader
+            >>> reader = QuantizedReader("quantized.safetensors")
+            >>> reader.reset("model")
+            >>> reader.path
+            'model'
+        """
         if checkpoint_id is not None:
             self.path = os.fspath(checkpoint_id)
         self._file: Any = None

@@ -108,6 +108,14 @@ class CastValue(ArrayArrayCodec):
         out_of_range: ``None`` is an error; ``"clamp"``; ``"wrap"``, of integers.
         scalar_map: ``{"encode": [[from, to], ...], "decode": [...]}``: numbers that become others, before all else. NaN
             and infinities are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, or their bits as ``"0x7fc00000"``.
+
+    Examples:
+        >>> import zarr, tensorcast.zarr
+        >>> codec = tensorcast.zarr.CastValue(data_type="int16", rounding="nearest-even")
+        >>> array = zarr.create_array({}, shape=2, dtype="float32", filters=[codec])
+        >>> array[:] = np.float32([1.5, 2.4])
+        >>> array[:]
+        array([2., 2.], dtype=float32)
     """
 
     __module__ = "tensorcast.zarr"

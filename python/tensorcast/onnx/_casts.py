@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
     """Lists the Casts and CastLikes of a model in the order of the file, and says why each is there.
 
-    >>> [(cast.name, cast.role) for cast in tc.onnx.casts("model.onnx") if not cast.removable]
-
     Args:
         model: a path, the bytes of a model, or an ``onnx.ModelProto``.
 
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
+
+    Examples:
+        >>> [(cast.name, cast.role) for cast in tc.onnx.casts("cast.onnx") if not cast.removable]
+        [('y', 'model_input')]
     """
     with as_file(model) as path:
         return tuple(CastInfo(**row) for row in _core.onnx_casts(path))
@@ -37,8 +39,6 @@ def casts(model: Path | bytes | ModelProto) -> tuple[CastInfo, ...]:
 def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
     """Lists the initializers of a model in the order of the file, without reading their elements.
 
-    >>> sum(tensor.bytes for tensor in tc.onnx.initializers("model.onnx"))
-
     Args:
         model: a path, the bytes of a model, or an ``onnx.ModelProto``. Names of initializers in subgraphs have the
             scope, as in :class:`CastInfo`, and a slash before them. ``problem`` says which are sparse, or have external
@@ -46,6 +46,10 @@ def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
 
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
+
+    Examples:
+        >>> sum(tensor.bytes for tensor in tc.onnx.initializers("model.onnx"))
+        65536
     """
     with as_file(model) as path:
         return tuple(TensorInfo(**row) for row in _core.onnx_initializers(path))
@@ -77,6 +81,10 @@ def clean(
 
     Raises:
         CastError: there is no ``output``. FileError: as ``builtins.open``. ParseError: a file that is no model.
+
+    Examples:
+        >>> tc.onnx.clean("model.onnx", "clean.onnx").nodes_removed
+        0
     """
     in_memory = not isinstance(model, (str, os.PathLike))
     if output is None and not in_memory and not dry_run:
@@ -101,14 +109,18 @@ def diff(
 ) -> DiffResult:
     """Compares opsets, types of values, Casts, operators and initializers of two models, by the names of values.
 
-    >>> worst = min(tc.onnx.diff("model.onnx", "model-f16.onnx").initializers, key=lambda row: row.snr_db)
-
     Args:
         a, b: paths, bytes of models, or ``onnx.ModelProto``.
         headers_only: elements of initializers are not compared.
 
     Raises:
         FileError: as ``builtins.open``. ParseError: a file that is no model.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16")
+        >>> worst = min(tc.onnx.diff("model.onnx", "model-f16.onnx").initializers, key=lambda row: row.snr_db)
+        >>> worst.name, worst.from_, worst.to
+        ('w', 'float32', 'float16')
     """
     with as_file(a) as path_a, as_file(b) as path_b:
         row: dict[str, Any] = _core.onnx_diff(path_a, path_b, headers_only)

@@ -48,6 +48,11 @@ class SearchOptions(TypedDict, total=False):
 class ConvertOptions(SearchOptions, total=False):
     """The options of :func:`tensorcast.onnx.convert`.
 
+    Examples:
+        >>> options: tc.onnx.ConvertOptions = {"keep_io_types": True, "dry_run": True}
+        >>> tc.onnx.convert("model.onnx", to="float16", **options).casts_added
+        2
+
     Args:
         from_: only values of these types become the new one (default: all floating-point types).
         keep_io_types: all inputs and outputs of the model keep their types, or only those in NAMES; x=float32 gives

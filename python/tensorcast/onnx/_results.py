@@ -12,7 +12,13 @@ from .._results import Result, TensorDifference
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class KeptNode(Result):
-    """A node that keeps its type, and why."""
+    """A node that keeps its type, and why.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_ops="Softmax")
+        >>> [(node.op_type, node.reason) for node in done.kept]
+        [('Softmax', 'the request keeps it')]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -27,6 +33,11 @@ class Validation:
 
     An output passes if every number is within ``atol + rtol * |expected|`` or, in relation to the largest number of the
     output, within ``rtol``; and if the cosine of the angle between both outputs is at least ``cosine``.
+
+    Examples:
+        >>> checks = tc.onnx.Validation(inputs={"x": np.ones((2, 64), np.float32)}, rtol=0.01)
+        >>> tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True, validate=checks).validated
+        True
     """
 
     __module__ = "tensorcast.onnx"
@@ -45,7 +56,14 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OutputDifference(Result):
-    """How an output of the new model differs from that of the old one."""
+    """How an output of the new model differs from that of the old one.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> (output,) = tc.onnx.validate("model.onnx", "model-f16.onnx", "float16")
+        >>> output.name, output.passed
+        ('y', True)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -58,7 +76,13 @@ class OutputDifference(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class KeptWeight(Result):
-    """An initializer or Constant of two or more dimensions that gets no scales although a scheme was asked for."""
+    """An initializer or Constant of two or more dimensions that gets no scales although a scheme was asked for.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-i4.onnx", weights_only="int4-group", group_size=128)
+        >>> [(weight.name, weight.reason) for weight in done.kept_weights]
+        [('w', 'it has fewer inputs than share a scale')]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -68,7 +92,13 @@ class KeptWeight(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class InitializerChange(Result):
-    """An initializer or constant that becomes another type."""
+    """An initializer or constant that becomes another type.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> [(row.name, row.to, row.overflowed) for row in done.initializers]
+        [('w', 'float16', 0)]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -86,7 +116,13 @@ class InitializerChange(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ValueDecision(Result):
-    """What becomes of one input or output of a node."""
+    """What becomes of one input or output of a node.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", to="float16", keep_io_types=True, explain="project", dry_run=True)
+        >>> [(row.value, row.to, row.cast) for row in done.explained[0].values]
+        [('x', 'float16', True), ('w', 'float16', False), ('m', 'float16', False)]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -100,7 +136,13 @@ class ValueDecision(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class NodeDecision(Result):
-    """What becomes of a node that ``explain=`` names."""
+    """What becomes of a node that ``explain=`` names.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", to="float16", explain="project", dry_run=True)
+        >>> [(node.name, node.op_type, len(node.values)) for node in done.explained]
+        [('project', 'MatMul', 3)]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -116,7 +158,12 @@ class _WithModel(Result):
     model: Any
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON has them, without the model."""
+        """The fields as JSON has them, without the model.
+
+        Examples:
+            >>> sorted(tc.onnx.clean("model.onnx", dry_run=True).as_dict())
+            ['casts_after', 'casts_before', 'nodes', 'nodes_removed', 'path', 'removed']
+        """
         # Not dataclasses.asdict(), which copies the model.
         shown: Any = self
         fields = Result.as_dict(self if self.model is None else dataclasses.replace(shown, model=None))
@@ -126,7 +173,13 @@ class _WithModel(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConvertResult(_WithModel):
-    """What :func:`tensorcast.onnx.convert` did, or with ``dry_run`` would do."""
+    """What :func:`tensorcast.onnx.convert` did, or with ``dry_run`` would do.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> done.nodes_by_type, done.casts_added
+        ({'float16': 3}, 2)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -159,7 +212,12 @@ class ConvertResult(_WithModel):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CastInfo(Result):
-    """A Cast or CastLike of a model, as :func:`tensorcast.onnx.casts` lists them."""
+    """A Cast or CastLike of a model, as :func:`tensorcast.onnx.casts` lists them.
+
+    Examples:
+        >>> [(cast.from_, cast.to, cast.consumers) for cast in tc.onnx.casts("cast.onnx")]
+        [('float32', 'float16', 1)]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -179,7 +237,16 @@ class CastInfo(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RemovedNode(Result):
-    """A node that :func:`tensorcast.onnx.clean` removes, and why."""
+    """A node that :func:`tensorcast.onnx.clean` removes, and why.
+
+    Examples:
+        >>> import onnx
+        >>> graph = "g (float[N] x) => (float[N] y) { c = Cast <to: int = 1> (x)  y = Relu(c) }"
+        >>> model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> ' + graph)
+        >>> done = tc.onnx.clean(model)
+        >>> [(node.op_type, node.reason) for node in done.removed]
+        [('Cast', 'its input has the type already')]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -191,7 +258,13 @@ class RemovedNode(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CleanResult(_WithModel):
-    """What :func:`tensorcast.onnx.clean` did, or with ``dry_run`` would do."""
+    """What :func:`tensorcast.onnx.clean` did, or with ``dry_run`` would do.
+
+    Examples:
+        >>> done = tc.onnx.clean("model.onnx", dry_run=True)
+        >>> done.nodes, done.nodes_removed
+        (3, 0)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -206,7 +279,15 @@ class CleanResult(_WithModel):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OpsetDifference(Result):
-    """An opset that two models import in different versions."""
+    """An opset that two models import in different versions.
+
+    Examples:
+        >>> import onnx
+        >>> model = onnx.load("cast.onnx")
+        >>> model.opset_import[0].version = 19
+        >>> tc.onnx.diff("cast.onnx", model).opsets
+        (OpsetDifference(domain='', a=21, b=19),)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -217,7 +298,13 @@ class OpsetDifference(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OperatorDifference(Result):
-    """An operator of which two models have different numbers of nodes."""
+    """An operator of which two models have different numbers of nodes.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> tc.onnx.diff("model.onnx", "model-f16.onnx").operators
+        (OperatorDifference(op_type='Cast', a=0, b=2),)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -228,7 +315,13 @@ class OperatorDifference(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ValueDifference(Result):
-    """A value whose type differs, or that one of two models lacks."""
+    """A value whose type differs, or that one of two models lacks.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> [(row.name, row.a, row.b) for row in tc.onnx.diff("model.onnx", "model-f16.onnx").values if row.a and row.b]
+        [('m', 'float32', 'float16'), ('r', 'float32', 'float16'), ('w', 'float32', 'float16')]
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -240,7 +333,14 @@ class ValueDifference(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DiffResult(Result):
-    """How two models differ, as :func:`tensorcast.onnx.diff` compares them."""
+    """How two models differ, as :func:`tensorcast.onnx.diff` compares them.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> difference = tc.onnx.diff("model.onnx", "model-f16.onnx")
+        >>> difference.equal, len(difference.casts_only_b)
+        (False, 2)
+    """
 
     __module__ = "tensorcast.onnx"
 
@@ -258,7 +358,13 @@ class DiffResult(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SearchResult(Result):
-    """What :func:`tensorcast.onnx.search` found."""
+    """What :func:`tensorcast.onnx.search` found.
+
+    Examples:
+        >>> found = tc.onnx.search("model.onnx", "model-f16.onnx", "float16", progress=None)
+        >>> found.kept, found.attempts
+        ((), 1)
+    """
 
     __module__ = "tensorcast.onnx"
 

@@ -64,6 +64,11 @@ def search(
     Raises:
         ValidationError: even with all nodes kept the metric is not satisfied.
         CastError: the model has no nodes, or the state file is of another search.
+
+    Examples:
+        >>> found = tc.onnx.search("model.onnx", "model-f16.onnx", "float16", progress=None)
+        >>> found.kept, len(found.converted)
+        ((), 3)
     """
     checks = checks or Validation()
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as scratch, RuntimeProcess() as runtime:

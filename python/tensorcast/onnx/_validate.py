@@ -31,6 +31,14 @@ class ValidationError(CastError):
 
     Attributes:
         outputs: how each output differs, if the model ran.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> try:
+        ...     tc.onnx.validate("model.onnx", "model-f16.onnx", "float16", tc.onnx.Validation(rtol=1e-9))
+        ... except tc.onnx.ValidationError as error:
+        ...     [output.name for output in error.outputs]
+        ['y']
     """
 
     __module__ = "tensorcast.onnx"
@@ -47,8 +55,6 @@ def validate(
     """Checks a model with ONNX's checker and strict type inference, and compares it with the one it was made from in
     ONNX Runtime, as :func:`convert` does with ``validate=``.
 
-    >>> [output.max_rel_error for output in tc.onnx.validate("model.onnx", "model-f16.onnx", "float16")]
-
     Args:
         old, new: paths, bytes or ``onnx.ModelProto``.
         to: the type that the new model has; tolerances follow from it unless given.
@@ -57,6 +63,11 @@ def validate(
     Raises:
         ValidationError: the new model is invalid, does not run, or differs too much.
         CastError: the old model does not run, so that there is nothing to compare.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "model-f16.onnx", "float16", keep_io_types=True)
+        >>> [output.passed for output in tc.onnx.validate("model.onnx", "model-f16.onnx", "float16")]
+        [True]
     """
     with as_file(old) as source, as_file(new) as made:
         return compare_models(source, made, _core.dtype_name(to), checks or Validation())

@@ -37,6 +37,15 @@ def auto_convert_mixed_precision(
         validate_fn: called with the outputs of the old and of the new model; ``True`` accepts the new one.
         rtol, atol: as in ``numpy.allclose``; alone, or besides ``validate_fn``. At least one of the three is needed.
         keep_io_types: inputs and outputs keep their types.
+
+    Examples:
+        >>> import onnx
+        >>> from tensorcast.onnx import auto_mixed_precision
+        >>> x = {"x": np.ones((2, 64), np.float32)}
+        >>> model = auto_mixed_precision.auto_convert_mixed_precision(onnx.load("model.onnx"), x, rtol=0.01)
+        attempt 1: 3 of 3 nodes converted: passes
+        >>> model.graph.initializer[0].data_type
+        10
     """
     if rtol is None and atol is None and validate_fn is None:
         raise ValueError("Argument `validate_fn` and `rtol` cannot both be `None`.")

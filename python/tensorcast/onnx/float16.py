@@ -53,6 +53,13 @@ def convert_float_to_float16(
         op_block_list, node_block_list: operators and names of nodes that stay float32.
         disable_shape_infer, check_fp16_ready, force_fp16_initializers, force_fp16_inputs: not needed, ignored.
         use_bfloat16_as_blocked_nodes_dtype: not offered: blocked nodes keep the type that they had.
+
+    Examples:
+        >>> import onnx
+        >>> from tensorcast.onnx import float16
+        >>> half = float16.convert_float_to_float16(onnx.load("model.onnx"), keep_io_types=True)
+        >>> [node.op_type for node in half.graph.node]
+        ['Cast', 'MatMul', 'Relu', 'Softmax', 'Cast']
     """
     refuse_bfloat16(use_bfloat16_as_blocked_nodes_dtype)
     return convert_model(model, min_positive_val, max_finite_val, keep_io_types, op_block_list, node_block_list)
@@ -64,5 +71,12 @@ def convert_float_to_float16_model_path(
     max_finite_val: float = 1e4,
     keep_io_types: bool | Sequence[str] = False,
 ) -> Any:
-    """:func:`convert_float_to_float16` of a file, of any size."""
+    """:func:`convert_float_to_float16` of a file, of any size.
+
+    Examples:
+        >>> from tensorcast.onnx import float16
+        >>> half = float16.convert_float_to_float16_model_path("model.onnx")
+        >>> half.graph.initializer[0].data_type
+        10
+    """
     return convert_model(os.fspath(model_path), min_positive_val, max_finite_val, keep_io_types, None, None)

@@ -47,6 +47,13 @@ def convert_float_to_float16(
         op_block_list, node_block_list: operators and names of nodes that stay float32.
         disable_shape_infer, force_fp16_initializers, force_fp16_inputs: not needed, ignored.
         use_bfloat16_as_blocked_nodes_dtype: not offered: blocked nodes keep the type that they had.
+
+    Examples:
+        >>> import onnx
+        >>> from tensorcast.onnx.transformers import float16
+        >>> half = float16.convert_float_to_float16(onnx.load("model.onnx"), op_block_list=["Softmax"])
+        >>> [node.op_type for node in half.graph.node]
+        ['MatMul', 'Relu', 'Cast', 'Softmax']
     """
     refuse_bfloat16(use_bfloat16_as_blocked_nodes_dtype)
     return convert_model(model, min_positive_val, max_finite_val, keep_io_types, op_block_list, node_block_list)
