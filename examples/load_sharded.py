@@ -13,6 +13,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 
 import tensorcast.torch
 
@@ -25,7 +26,8 @@ class Layer(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.down_proj(self.up_proj(self.input_layernorm(x)).relu())
+        change: torch.Tensor = self.down_proj(self.up_proj(self.input_layernorm(x)).relu())
+        return x + change
 
 
 class Model(nn.Module):
@@ -35,7 +37,7 @@ class Model(nn.Module):
         self.layers = nn.ModuleList(Layer(hidden_size, intermediate_size) for _ in range(num_hidden_layers))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.embed_tokens(tokens)
+        x: torch.Tensor = self.embed_tokens(tokens)
         for layer in self.layers:
             x = layer(x)
         return x @ self.embed_tokens.weight.T
@@ -51,14 +53,15 @@ def load(folder: str) -> Model:
     fully_shard(model)
     model.to_empty(device="cpu")
     state = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}  # names as the checkpoint has them
-    dcp.load(state, storage_reader=tensorcast.torch.QuantizedReader(folder))  # into the model's own memory
+    # Into the model's own memory.
+    dcp.load(state, storage_reader=tensorcast.torch.QuantizedReader(folder))  # type: ignore[attr-defined]
     return model
 
 
 def main() -> int:
     dist.init_process_group("gloo")
     model = load(sys.argv[1])
-    own = sum(parameter.to_local().numel() for parameter in model.parameters())
+    own = sum(parameter.to_local().numel() for parameter in model.parameters() if isinstance(parameter, DTensor))
     total = sum(parameter.numel() for parameter in model.parameters())
     logits = model(torch.arange(4))
     print(f"rank {dist.get_rank()} has {own} of {total} numbers, logits {tuple(logits.shape)}\n", end="", flush=True)

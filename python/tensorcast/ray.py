@@ -77,12 +77,12 @@ def _run(output: str, shard: int, threads: int, stop: str) -> dict[str, Any]:
 
     Ray sends this function by value when this module is the program, so it imports all that it uses.
     """
-    from tensorcast import checkpoint
+    from tensorcast import Cancelled, checkpoint
     from tensorcast import ray as here
 
     mark = here._StopMark(stop)
     if mark.is_set():
-        raise here.Cancelled("the driver of this task ended")
+        raise Cancelled("the driver of this task ended")
     done = checkpoint.run_shard(output, shard, threads=threads, progress=lambda *_: not mark.is_set())
     return done.shards[0].as_dict()
 

@@ -53,8 +53,8 @@ def to_float(
 ) -> tuple[Bits, Flags, Flags | None]:
     """Codes, where finite numbers are out of range, and where finite numbers are not the codes' (``finds_lost``)."""
     if to.is_power_of_two and isinstance(number, Number):
-        code, beyond, lost = _to_power_of_two(number, rounding, limits, to)
-        return code, beyond, lost if finds_lost else None
+        code, beyond, changed = _to_power_of_two(number, rounding, limits, to)
+        return code, beyond, changed if finds_lost else None
     mantissa = to.mantissa_bits
     field = number.exponent + (number.top + to.bias)
     normal = field.clamp(1, (to.largest_code >> mantissa) + 1)  # 1: subnormal numbers, too
