@@ -354,7 +354,10 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   // A link to a file is the user's own; its name counts, and its folder.
   const std::string name = last_component(path);
   Reading reading(TRY(real_path(source_folder(path))), std::move(skip));
-  return stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
+  Result<SourceCheckpoint> checkpoint =
+      stem_of_any_index(name).empty() ? reading.read_file(name) : reading.read_index(name);
+  if (!checkpoint) return with_given_path(with_given_path(std::move(checkpoint).error(), path), source_folder(path));
+  return checkpoint;
 }
 
 Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,

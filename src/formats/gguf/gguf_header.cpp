@@ -45,7 +45,7 @@ Result<void> check_version(std::uint32_t version) {
 // Reads what the header says about one tensor; `begin` is the offset in the data.
 Result<TensorInfo> read_tensor(WindowReader& reader, std::uint64_t& begin) {
   std::string name = TRY(read_text(reader));
-  if (!npy::is_utf8(name)) return malformed("a name of a tensor that is not UTF-8");
+  if (!npy::is_utf8(name)) return malformed("the name is not UTF-8", name);
   TensorInfo tensor{.name = std::move(name), .shape = {}};
   const auto fail = [&](std::string what) { return malformed(std::move(what), tensor.name); };
   const std::uint32_t rank = TRY(reader.get<std::uint32_t>());
