@@ -4,6 +4,7 @@
 import argparse
 import pickle
 import re
+import struct
 
 import ml_dtypes
 import numpy as np
@@ -196,3 +197,11 @@ def test_no_message_speaks_of_the_command(tmp_path):
         with pytest.raises(CastError) as caught:
             tc.inspect(tmp_path / name)
         assert not re.search(r"(^|\s)--\w|`", str(caught.value)) or "`tcast" in str(caught.value), caught.value
+
+
+def test_a_name_that_is_no_text_is_an_error_of_its_file(tmp_path):
+    path = tmp_path / "a.gguf"
+    name = b"a\xff"
+    path.write_bytes(struct.pack(f"<4sIQQQ{len(name)}sIQIQ", b"GGUF", 3, 1, 0, len(name), name, 1, 4, 0, 0).ljust(128, b"\0"))
+    with pytest.raises(CastError, match="not UTF-8"):
+        tc.inspect(path)
