@@ -13,9 +13,10 @@
 
 namespace tensorcast::c_api {
 
-// Errors: invalid_argument: null pointers.
+// Errors: invalid_argument: null pointers; more ranges than `dimensions`, of which none is read.
 [[nodiscard]] inline Result<std::vector<IndexRange>> callers_ranges(const uint64_t* begin, const uint64_t* end,
-                                                                    size_t ranges) {
+                                                                    size_t ranges, size_t dimensions) {
+  TRY(formats::check_range_count(ranges, dimensions));
   if (ranges != 0 && (begin == nullptr || end == nullptr)) return invalid("the ranges are null");
   std::vector<IndexRange> slice;
   for (size_t i = 0; i < ranges; ++i) slice.push_back({begin[i], end[i]});

@@ -147,8 +147,9 @@ tc_status tc_quantized_file_dequantize_slice(tc_quantized_file* file, size_t lay
   return run([&]() -> Result<void> {
     TRY(check_layer(file, layer));
     const tc_cast_options given = TRY(read_options(options));
-    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges));
-    const auto part = TRY(tensorcast::formats::ArrayPart::create(file->file.layers()[layer].shape, slice));
+    const std::vector<int64_t>& shape = file->file.layers()[layer].shape;
+    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges, shape.size()));
+    const auto part = TRY(tensorcast::formats::ArrayPart::create(shape, slice));
     const auto out = TRY(callers_view(part, static_cast<DType>(to), dst, dst_bytes));
     CallersPool pool(given);
     return file->file.dequantize_slice(layer, slice, out, options_of(given), pool.execution());

@@ -178,7 +178,7 @@ tc_status tc_file_read_slice(tc_file* file, size_t index, const uint64_t* begin,
   return run([&]() -> Result<void> {
     const TensorSummary& tensor = *TRY(tensor_of(file, index));
     const tc_cast_options given = TRY(read_options(options));
-    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges));
+    const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges, tensor.shape.size()));
     if (to == TC_UNDEFINED) {
       const Tensor read = TRY(file->file.read_slice(index, slice));
       if (read.bytes().size() > dst_bytes) {

@@ -9,10 +9,13 @@
 
 namespace tensorcast::formats {
 
+Result<void> check_range_count(std::size_t ranges, std::size_t dimensions) {
+  if (ranges <= dimensions) return {};
+  return invalid(fmt::format("{} ranges do not fit a tensor of {} dimensions", ranges, dimensions));
+}
+
 Result<ArrayPart> ArrayPart::create(std::span<const std::int64_t> shape, std::span<const IndexRange> ranges) {
-  if (ranges.size() > shape.size()) {
-    return invalid(fmt::format("{} ranges do not fit a tensor of {} dimensions", ranges.size(), shape.size()));
-  }
+  TRY(check_range_count(ranges.size(), shape.size()));
   std::vector<IndexRange> all(ranges.begin(), ranges.end());
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto size = static_cast<std::uint64_t>(shape[i]);

@@ -13,6 +13,9 @@
 
 namespace tensorcast::formats {
 
+// Errors: invalid_argument: more ranges than dimensions.
+[[nodiscard]] Result<void> check_range_count(std::size_t ranges, std::size_t dimensions);
+
 class ArrayPart {
  public:
   // `ranges` are those of the first dimensions; the others are whole. Errors: invalid_argument: more ranges than
