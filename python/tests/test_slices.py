@@ -121,8 +121,7 @@ def test_only_the_part_is_read(rows, columns, tmp_path):
     assert needed <= read <= needed + 128 * 128 + 4096
 
 
-def test_stochastic_bits_are_those_of_the_whole(tmp_path):
-    """Also of more elements than are rounded at once."""
+def test_a_weight_of_several_pieces_is_rounded_as_the_whole(tmp_path):
     MODELS["deepseek"][0]().write(tmp_path / "model")
     with tc.open(tmp_path / "model") as file:
         layer = next(iter(file.layers.values()))

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/quantized_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "convert/plan/tensor_seed.hpp"
 #include "io/test_folder.hpp"
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast {
 namespace {
@@ -65,6 +68,22 @@ TEST_F(QuantizedFileTest, DecodesAWeightAndReadsItsParts) {
   const Result<Tensor> scales = file->read_part(0, 1);
   ASSERT_TRUE(scales) << scales.error().describe();
   EXPECT_EQ(scales->as<float>().value()[1], 3.0f);
+}
+
+TEST_F(QuantizedFileTest, RandomWordsAreThoseOfTheTensorsNameAndPlaces) {
+  std::string codes(512 * 512, '\0');  // more than are decoded at once
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<char>(0x20 + i % 0x40);
+  put("a.safetensors", one_tensor("m.weight", "F8_E4M3", "[512,512]", codes));
+  const float scale = 1.1f;
+  put("b.safetensors", one_tensor("m.weight_scale_inv", "F32", "[1,1]",
+                                  std::string(reinterpret_cast<const char*>(&scale), sizeof scale)));
+  put("config.json", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [512, 512]}})");
+  const CastOptions options{.rounding = Rounding::stochastic, .seed = 7};
+  QuantizedFile file = QuantizedFile::open(path()).value();
+  const Tensor numbers = file.dequantize(0, DType::float32).value();
+  const Tensor rounded = file.dequantize(0, DType::bfloat16, options).value();
+  const Tensor expected = cast(numbers, DType::bfloat16, file_conversion::with_seed_of(options, "m.weight")).value();
+  EXPECT_TRUE(std::ranges::equal(rounded.bytes(), expected.bytes()));
 }
 
 TEST_F(QuantizedFileTest, MistakesAreErrors) {
