@@ -10,12 +10,12 @@
 #include "block/description.hpp"
 #include "block/row_reader.hpp"
 #include "block/scale_grid.hpp"
-#include "block/transpose.hpp"
 #include "block/transposed_experts.hpp"
 #include "block/transposed_tile.hpp"
 #include "block/tuning.hpp"
 #include "cast/conversion.hpp"
 #include "cast/parallel.hpp"
+#include "cast/transpose.hpp"
 #include "cast/tuning.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -366,8 +366,8 @@ class Writer {
         }
         for (std::size_t done = 0; done < n; done += line) {
           const std::size_t rows = std::min(line, n - done);
-          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride, depth, rows, to,
-                                   transposed_stride);
+          Transposer<Element>::run(from + (skipped + done) * sizeof(Element), stride * sizeof(Element), depth, rows, to,
+                                   transposed_stride * sizeof(Element));
           for (std::size_t j = 0; j < rows; ++j) {
             const std::byte* const transposed_row = to + j * transposed_stride * sizeof(Element);
             if (Result<void> put = this->put(transposed_row, depth, row + done + j, k, made); !put) return put;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "block/convert_numbers.hpp"
-#include "block/transpose.hpp"
+#include "cast/transpose.hpp"
 
 namespace tensorcast::block {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "block/transpose.hpp"
+#include "cast/transpose.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -66,7 +66,7 @@ std::size_t TransposedTile::load(std::size_t matrix, std::size_t row, std::size_
     const auto width = static_cast<std::size_t>(codes.bits);
     const std::size_t words = (depth * width + word_bits - 1) / word_bits;
     Transposer<std::uint32_t>::run(matrix_codes + column * width / word_bits * codes.row_bytes + row * word,
-                                   codes.row_bytes / word, words, count, codes_.data(), code_stride / word);
+                                   codes.row_bytes, words, count, codes_.data(), code_stride);
   }
   const std::size_t first = column / group, blocks = (depth - 1) / group + 1;
   const auto transposed = [&](const ScaleGrid& grid, std::vector<float>& numbers) {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
+#include "cast/transpose.hpp"
 #include "tensorcast/export.hpp"
 
 namespace tensorcast {
@@ -64,71 +64,19 @@ inline void gather_tile(const std::byte* src, std::int64_t row_stride, std::int6
   }
 }
 
-// As many elements as fill 16 bytes, of as many rows, are transposed in registers.
-template <class Item>
-struct Square {
-  static constexpr std::size_t edge = 16 / sizeof(Item);
-  using Row [[gnu::vector_size(16)]] = Item;
-
-  template <std::size_t... lane>
-  static Row low(Row a, Row b, std::index_sequence<lane...>) {
-    return __builtin_shufflevector(a, b, (lane % 2 == 0 ? lane / 2 : edge + lane / 2)...);
-  }
-  template <std::size_t... lane>
-  static Row high(Row a, Row b, std::index_sequence<lane...>) {
-    return __builtin_shufflevector(a, b, (edge / 2 + (lane % 2 == 0 ? lane / 2 : edge + lane / 2))...);
-  }
-
-  static void transpose(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch) {
-    constexpr std::make_index_sequence<edge> lanes{};
-    Row rows[edge], mixed[edge];
-    for (std::size_t i = 0; i < edge; ++i) std::memcpy(&rows[i], src + i * src_pitch, sizeof(Row));
-    for (std::size_t round = edge; round > 1; round /= 2) {
-      for (std::size_t i = 0; i < edge / 2; ++i) {
-        mixed[2 * i] = low(rows[i], rows[i + edge / 2], lanes);
-        mixed[2 * i + 1] = high(rows[i], rows[i + edge / 2], lanes);
-      }
-      std::copy(mixed, mixed + edge, rows);
-    }
-    for (std::size_t i = 0; i < edge; ++i) {
-      std::memcpy(dst + static_cast<std::int64_t>(i) * dst_pitch, &rows[i], sizeof(Row));
-    }
-  }
-};
-
-template <class Item>
-void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
-                    std::size_t rows, std::size_t columns) {
-  constexpr std::size_t edge = Square<Item>::edge;
-  const std::size_t whole_rows = rows / edge * edge, whole_columns = columns / edge * edge;
-  const auto at = [&](std::size_t row, std::size_t column) {
-    return dst + static_cast<std::int64_t>(column) * dst_pitch + static_cast<std::int64_t>(row * sizeof(Item));
-  };
-  for (std::size_t column = 0; column < whole_columns; column += edge) {
-    for (std::size_t row = 0; row < whole_rows; row += edge) {
-      Square<Item>::transpose(src + row * src_pitch + column * sizeof(Item), src_pitch, at(row, column), dst_pitch);
-    }
-  }
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column) {
-      std::memcpy(at(row, column), src + row * src_pitch + column * sizeof(Item), sizeof(Item));
-    }
-  }
-}
-
 // Transposes `rows` x `columns` elements, each row dense: element [row][column] of `src` becomes [column][row] of
 // `dst`.
 inline void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
                            std::size_t rows, std::size_t columns, std::size_t item_bytes) {
   switch (item_bytes) {
     case 1:
-      return transpose_tile<std::uint8_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+      return Transposer<std::uint8_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
     case 2:
-      return transpose_tile<std::uint16_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+      return Transposer<std::uint16_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
     case 4:
-      return transpose_tile<std::uint32_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+      return Transposer<std::uint32_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
     default:
-      return transpose_tile<std::uint64_t>(src, src_pitch, dst, dst_pitch, rows, columns);
+      return Transposer<std::uint64_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes tiles of elements of 1, 2 or 4 bytes: as many rows of 16 bytes as these have elements at once.
+// Transposes tiles of elements of 1, 2, 4 or 8 bytes: as many rows of 16 bytes as these have elements at once.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,13 @@
 #include <utility>
 
 #include "dtype/prefetch.hpp"
+#include "tensorcast/export.hpp"
 
-namespace tensorcast::block {
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
 
-template <class Element>
+// `rows_are_far`: those of the source are on pages of their own, and fetched ahead.
+template <class Element, bool rows_are_far = true>
 class Transposer {
   static constexpr std::size_t edge = 16 / sizeof(Element);
   static constexpr std::size_t ahead = 4 * edge;  // rows; no CPU foresees those that are on other pages
@@ -55,40 +58,41 @@ class Transposer {
   }
 
  public:
-  // dst[j][i] = src[i][j] for `rows` x `columns` elements; strides in elements. Any alignment.
-  static void run(const std::byte* src, std::size_t src_stride, std::size_t rows, std::size_t columns, std::byte* dst,
-                  std::size_t dst_stride) noexcept {
+  // dst[j][i] = src[i][j] for `rows` x `columns` elements, neighbours in a row; from row to row it is so many bytes.
+  // Any alignment.
+  static void run(const std::byte* src, std::size_t src_pitch, std::size_t rows, std::size_t columns, std::byte* dst,
+                  std::int64_t dst_pitch) noexcept {
+    const auto to = [&](std::size_t i, std::size_t j) {
+      return dst + static_cast<std::int64_t>(j) * dst_pitch + static_cast<std::int64_t>(i * sizeof(Element));
+    };
     const std::size_t whole_rows = rows / edge * edge, whole_columns = columns / edge * edge;
     // Along the rows of the source, of which each may be on a page of its own.
     for (std::size_t i = 0; i < whole_rows; i += edge) {
-      for (std::size_t row = i + ahead; row < std::min(i + ahead + edge, rows); ++row) {
-        prefetch(src + row * src_stride * sizeof(Element), columns * sizeof(Element));
+      for (std::size_t row = i + ahead; rows_are_far && row < std::min(i + ahead + edge, rows); ++row) {
+        prefetch(src + row * src_pitch, columns * sizeof(Element));
       }
       for (std::size_t j = 0; j < whole_columns; j += edge) {
-        turn(src + (i * src_stride + j) * sizeof(Element), src_stride, dst + (j * dst_stride + i) * sizeof(Element),
-             dst_stride);
+        transpose(src + i * src_pitch + j * sizeof(Element), src_pitch, to(i, j), dst_pitch);
       }
     }
     for (std::size_t j = 0; j < columns; ++j) {
       const std::size_t first = j < whole_columns ? whole_rows : 0;
       for (std::size_t i = first; i < rows; ++i) {
-        std::memcpy(dst + (j * dst_stride + i) * sizeof(Element), src + (i * src_stride + j) * sizeof(Element),
-                    sizeof(Element));
+        std::memcpy(to(i, j), src + i * src_pitch + j * sizeof(Element), sizeof(Element));
       }
     }
   }
 
  private:
-  static void turn(const std::byte* src, std::size_t src_stride, std::byte* dst, std::size_t dst_stride) noexcept {
+  static void transpose(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch) noexcept {
     Row rows[edge];
-    for (std::size_t i = 0; i < edge; ++i) {
-      std::memcpy(&rows[i], src + i * src_stride * sizeof(Element), sizeof(Row));
-    }
+    for (std::size_t i = 0; i < edge; ++i) std::memcpy(&rows[i], src + i * src_pitch, sizeof(Row));
     merge_groups<1>(rows);
     for (std::size_t i = 0; i < edge; ++i) {
-      std::memcpy(dst + i * dst_stride * sizeof(Element), &rows[i], sizeof(Row));
+      std::memcpy(dst + static_cast<std::int64_t>(i) * dst_pitch, &rows[i], sizeof(Row));
     }
   }
 };
 
-}  // namespace tensorcast::block
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
