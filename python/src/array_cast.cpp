@@ -44,10 +44,14 @@ struct Extras {
   bool take(PyObject* keyword, PyObject* value) {
     const auto is = [&](const char* name) { return PyUnicode_CompareWithASCIIString(keyword, name) == 0; };
     if (PyArray_CheckExact(value)) {
-      PyArrayObject*& taken = is("out") ? out : scales;
-      if (&taken == &scales && !is("scale")) return false;
-      taken = reinterpret_cast<PyArrayObject*>(value);
-      if (&taken == &scales) scale = value;
+      auto* const array = reinterpret_cast<PyArrayObject*>(value);
+      if (is("out")) {
+        out = array;
+        return true;
+      }
+      if (!is("scale")) return false;
+      scales = array;
+      scale = value;
       return true;
     }
     if (!PyBool_Check(value) || !is("report")) return false;

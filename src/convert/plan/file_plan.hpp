@@ -77,6 +77,8 @@ struct PlannedTensor {
     return rewritten() ? rewritten()->weight.get() : nullptr;
   }
   [[nodiscard]] bool decodes() const noexcept { return decoded() != nullptr; }
+  // Reports whether a layer is read for it, and not a tensor of the input.
+  [[nodiscard]] bool is_made_of_layer() const noexcept { return decodes() || rewritten() != nullptr; }
   // Reports whether its numbers are cast; else bytes are copied.
   [[nodiscard]] bool casts() const noexcept { return decodes() || std::holds_alternative<Converted>(fate); }
   [[nodiscard]] double scale() const noexcept;

@@ -11,15 +11,19 @@
 namespace tensorcast::formats::pytorch {
 namespace {
 
-// Returns the plain data of a pickle as JSON, or the message of its error.
-std::string plain(const std::string& pickle) {
+Result<CheckpointTree> tree_of(const std::string& pickle) {
   io::MemoryBudget budget(pickle.size());
   const std::shared_ptr<ByteSource> source = memory_source(std::as_bytes(std::span(pickle)));
   Objects objects(budget);
   WindowReader input(*source, 0, budget, malformed_pickle);
   const Result<Ref> root = unpickle(input, objects);
-  if (!root) return root.error().message;
-  const Result<CheckpointTree> tree = sort_checkpoint(objects, *root);
+  if (!root) return root.error();
+  return sort_checkpoint(objects, *root);
+}
+
+// Returns the plain data of a pickle as JSON, or the message of its error.
+std::string plain(const std::string& pickle) {
+  const Result<CheckpointTree> tree = tree_of(pickle);
   return tree ? tree->other_data : tree.error().message;
 }
 
@@ -141,14 +145,7 @@ TEST(Unpickler, HalfSurrogatesAreReplaced) {
 // Sparse and quantized tensors, and tensors inside of objects, are one tensor each that cannot be read.
 TEST(Unpickler, WhatCannotBeReadIsOneTensorOfMany) {
   const auto problem = [](const std::string& value) {
-    const std::string pickle = "}(S'w'\n" + value + "S'b'\nI1\nu.";
-    io::MemoryBudget budget(pickle.size());
-    const std::shared_ptr<ByteSource> source = memory_source(std::as_bytes(std::span(pickle)));
-    Objects objects(budget);
-    WindowReader input(*source, 0, budget, malformed_pickle);
-    const Result<Ref> root = unpickle(input, objects);
-    if (!root) return root.error().message;
-    const Result<CheckpointTree> tree = sort_checkpoint(objects, *root);
+    const Result<CheckpointTree> tree = tree_of("}(S'w'\n" + value + "S'b'\nI1\nu.");
     if (!tree) return tree.error().message;
     if (tree->other_data != "{\n  \"b\": 1\n}\n") return "other data: " + tree->other_data;
     if (tree->tensors.size() != 1 || tree->tensors[0].name != "w") return std::string("no tensor w");

@@ -91,12 +91,18 @@ struct Layer {
 
   [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
-  // Returns the tensor of a role, if there is one.
-  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept {
-    for (const Part& part : parts) {
-      if (part.role == role) return part.tensor;
+  // Returns the place of a role in `parts`, if there is one.
+  [[nodiscard]] std::optional<std::size_t> place_of(PartRole role) const noexcept {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].role == role) return i;
     }
     return std::nullopt;
+  }
+  // The same of its tensor.
+  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept {
+    const std::optional<std::size_t> place = place_of(role);
+    if (!place) return std::nullopt;
+    return parts[*place].tensor;
   }
 };
 

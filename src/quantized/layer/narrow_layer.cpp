@@ -45,12 +45,7 @@ class Narrowing {
 
  private:
   [[nodiscard]] const Coding& coding() const noexcept { return made_.layer.coding; }
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept {
-    for (std::size_t i = 0; i < made_.layer.parts.size(); ++i) {
-      if (made_.layer.parts[i].role == role) return i;
-    }
-    return no_part;
-  }
+  [[nodiscard]] std::size_t find(PartRole role) const noexcept { return made_.layer.place_of(role).value_or(no_part); }
   [[nodiscard]] std::uint64_t item(std::size_t part) const noexcept {
     return static_cast<std::uint64_t>(bit_width(made_.parts.infos[part].dtype)) / 8;
   }

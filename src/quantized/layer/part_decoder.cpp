@@ -20,7 +20,7 @@ using formats::ArrayPart;
 
 constexpr std::uint64_t task_elements = std::uint64_t{1} << 20;
 constexpr std::uint64_t piece_elements = std::uint64_t{1} << 16;  // decoded and rounded while they are in the cache
-constexpr std::uint64_t rows_together = 256;                      // that decoders of transposed codes turn at once
+constexpr std::uint64_t rows_together = 256;                      // that decoders of transposed codes read at once
 
 // Some indices of the first dimension that has several, so that what is decoded is one range of the result.
 struct Strips {

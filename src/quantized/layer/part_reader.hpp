@@ -22,12 +22,7 @@ class PartReader {
   [[nodiscard]] const Layer& layer() const noexcept { return layer_; }
   [[nodiscard]] const formats::TensorInfo& info(std::size_t part) const noexcept { return parts_[part]; }
   // Returns the place of a role among the parts; no_part: none.
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept {
-    for (std::size_t i = 0; i < layer_.parts.size(); ++i) {
-      if (layer_.parts[i].role == role) return i;
-    }
-    return no_part;
-  }
+  [[nodiscard]] std::size_t find(PartRole role) const noexcept { return layer_.place_of(role).value_or(no_part); }
 
   [[nodiscard]] Result<void> bytes(std::size_t part, std::uint64_t offset, std::span<std::byte> out) const {
     return read_(part, offset, out);
