@@ -126,16 +126,7 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
     std::memcpy(dst, src, count * item_bytes);
     return;
   }
-  switch (item_bytes) {
-    case 1:
-      return copy_items<std::uint8_t>(src, src_stride, dst, dst_stride, count, swapped);
-    case 2:
-      return copy_items<std::uint16_t>(src, src_stride, dst, dst_stride, count, swapped);
-    case 4:
-      return copy_items<std::uint32_t>(src, src_stride, dst, dst_stride, count, swapped);
-    default:
-      return copy_items<std::uint64_t>(src, src_stride, dst, dst_stride, count, swapped);
-  }
+  with_item(item_bytes, [&](auto one) { copy_items<decltype(one)>(src, src_stride, dst, dst_stride, count, swapped); });
 }
 
 // Packs elements of one byte each, low bits first. `unit` elements are whole bytes.

@@ -18,6 +18,21 @@ inline std::uint16_t swap_bytes(std::uint16_t item) { return __builtin_bswap16(i
 inline std::uint32_t swap_bytes(std::uint32_t item) { return __builtin_bswap32(item); }
 inline std::uint64_t swap_bytes(std::uint64_t item) { return __builtin_bswap64(item); }
 
+// Calls `function` with an unsigned integer of so many bytes: 1, 2, 4 or 8.
+template <class Function>
+void with_item(std::size_t bytes, Function function) {
+  switch (bytes) {
+    case 1:
+      return function(std::uint8_t{});
+    case 2:
+      return function(std::uint16_t{});
+    case 4:
+      return function(std::uint32_t{});
+    default:
+      return function(std::uint64_t{});
+  }
+}
+
 // Copies the tile `rows` x `columns` of an array to dense memory, rows first. The array is (nearly) dense along rows,
 // so each of its cache lines is read once.
 template <class Item, bool swapped>
@@ -52,32 +67,17 @@ void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t col
 
 inline void gather_tile(const std::byte* src, std::int64_t row_stride, std::int64_t column_stride, std::byte* dst,
                         std::size_t rows, std::size_t columns, std::size_t item_bytes, bool swapped) {
-  switch (item_bytes) {
-    case 1:
-      return gather_tile<std::uint8_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    case 2:
-      return gather_tile<std::uint16_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    case 4:
-      return gather_tile<std::uint32_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-    default:
-      return gather_tile<std::uint64_t>(src, row_stride, column_stride, dst, rows, columns, swapped);
-  }
+  with_item(item_bytes, [&](auto item) {
+    gather_tile<decltype(item)>(src, row_stride, column_stride, dst, rows, columns, swapped);
+  });
 }
 
 // Transposes `rows` x `columns` elements, each row dense: element [row][column] of `src` becomes [column][row] of
 // `dst`.
 inline void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
                            std::size_t rows, std::size_t columns, std::size_t item_bytes) {
-  switch (item_bytes) {
-    case 1:
-      return Transposer<std::uint8_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
-    case 2:
-      return Transposer<std::uint16_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
-    case 4:
-      return Transposer<std::uint32_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
-    default:
-      return Transposer<std::uint64_t, false>::run(src, src_pitch, rows, columns, dst, dst_pitch);
-  }
+  with_item(item_bytes,
+            [&](auto item) { Transposer<decltype(item), false>::run(src, src_pitch, rows, columns, dst, dst_pitch); });
 }
 
 }  // namespace TENSORCAST_ABI
