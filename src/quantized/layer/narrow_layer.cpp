@@ -164,6 +164,8 @@ class Narrowing {
         const std::uint64_t tile = block::tile_scales * item(part);
         box(part, ceil_div(grid, block::tile_columns) * tile,
             {scales.begin / block::tile_columns * tile, ceil_div(scales.end, block::tile_columns) * tile});
+      } else if (coding().scales_down) {
+        box(part, grid, rows_ * item(part), scales, {0, rows_ * item(part)});
       } else {
         box(part, grid * item(part), {scales.begin * item(part), scales.end * item(part)});
       }

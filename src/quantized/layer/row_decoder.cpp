@@ -168,6 +168,9 @@ class RowDecoder final : public PieceDecoder {
       return reader_.wrong(biases_, "its elements are not one for each scale");
     }
     const bool has_more = zeros_ != no_part || biases_ != no_part;
+    if (coding_.scales_down && (coding_.swizzled || zeros_ != no_part || flat())) {
+      return reader_.wrong(scales_, "a transposed grid with tiles or zero points is not known");
+    }
     if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
     if (flat() && (has_more || reader_.find(PartRole::group_index) != no_part)) {
       return reader_.wrong(scales_, "blocks over the whole tensor have scales alone");
@@ -342,16 +345,27 @@ class RowDecoder final : public PieceDecoder {
     loaded_first_ = first;
     loaded_end_ = last + 1;
     scale_values_.resize((last + 1 - first) * grid_columns_);
-    const std::uint64_t begin = first * grid_columns_;
-    TRY(reader_.numbers(scales_, reader_.scale_type(scales_), begin, scale_values_));
+    TRY(load_grid(scales_, reader_.scale_type(scales_), first, scale_values_));
     apply_global(first);
     if (biases_ != no_part) {
       bias_values_.resize(scale_values_.size());
-      TRY(reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_));
+      TRY(load_grid(biases_, reader_.info(biases_).dtype, first, bias_values_));
       bounds_.add_biases(bias_values_);
     }
     bounds_.add_scales(scale_values_);
     return load_zeros(first, last);
+  }
+
+  // Loads the numbers of a grid from its row `first` on, which are rows of one expert where the grid is transposed.
+  Result<void> load_grid(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
+    if (!coding_.scales_down) return reader_.numbers(part, type, first * grid_columns_, out);
+    const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
+    column_values_.resize(rows);
+    for (std::uint64_t column = 0; column < grid_columns_; ++column) {
+      TRY(reader_.numbers(part, type, before + column * grid_rows_ + first % grid_rows_, column_values_));
+      for (std::uint64_t row = 0; row < rows; ++row) out[row * grid_columns_ + column] = column_values_[row];
+    }
+    return {};
   }
 
   void apply_global(std::uint64_t first_row) {
@@ -445,7 +459,7 @@ class RowDecoder final : public PieceDecoder {
   std::vector<float> globals_, nested_table_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
   std::vector<float> rotated_;
-  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, nested_values_, each_scale_, each_zero_;
+  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, column_values_, nested_values_, each_scale_, each_zero_;
   std::vector<std::uint32_t> words_;
   std::vector<std::byte> codes_, nested_codes_;
 };

@@ -35,7 +35,6 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"higgs", "its codes are those of a grid, and its weights are rotated"},
     {"hqq", "its zero points are fractions"},
     {"fbgemm_fp8", "its codes are laid out by FBGEMM"},
-    {"torchao", "its tensors are subclasses of PyTorch's"},
     {"bitnet", "its codes have three values"},
     {"spqr", "its outliers are in a sparse matrix"},
     {"nvfp4", "transformers quantizes while it loads, and writes no such folder"},
@@ -239,6 +238,7 @@ std::span<const Spelling> all_spellings() {
       {.name = "quark", .methods = {"quark"}, .keys = quark_keys, .describes_itself = false, .find = find_quark},
       {.name = "mlx", .methods = {"mlx", "metal"}, .keys = mlx_keys, .describes_itself = false, .find = find_mlx},
       {.name = "mistral", .methods = {"mistral"}, .keys = mistral_keys, .find = find_mistral},
+      {.name = "torchao", .methods = {"torchao"}, .keys = torchao_keys, .find = find_torchao},
       {.name = "gguf", .methods = {}, .describes_itself = true, .find = find_gguf},
       {.name = "comfyui", .methods = {"comfyui"}, .keys = comfyui_keys, .describes_itself = true, .find = find_comfyui},
   };

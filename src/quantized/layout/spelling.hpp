@@ -67,6 +67,7 @@ void add_activations(LayerBuilder& builder, const std::string& module);
 [[nodiscard]] std::span<const KnownKey> quark_keys();
 [[nodiscard]] std::span<const KnownKey> mlx_keys();
 [[nodiscard]] std::span<const KnownKey> mistral_keys();
+[[nodiscard]] std::span<const KnownKey> torchao_keys();
 
 // The spellings. Each is in the file of its name.
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
@@ -82,6 +83,7 @@ void find_bitsandbytes(const ModelTensors& tensors, const Description* descripti
 void find_gguf(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
+void find_torchao(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
 
 }  // namespace tensorcast::quantized
