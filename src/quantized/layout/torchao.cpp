@@ -292,10 +292,6 @@ class TorchaoLayer {
   const std::string prefix_;
 };
 
-}  // namespace
-
-std::span<const KnownKey> torchao_keys() { return keys_of_torchao; }
-
 void find_torchao(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (const auto& [name, value] : description->section.items()) {
     const std::size_t dot = name.rfind('.');
@@ -309,5 +305,10 @@ void find_torchao(const ModelTensors& tensors, const Description* description, s
     layers.push_back(TorchaoLayer(tensors, name, std::move(prefix), *codes).made(value));
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::torchao = {
+    .name = "torchao", .methods = {"torchao"}, .keys = keys_of_torchao, .find = find_torchao};
 
 }  // namespace tensorcast::quantized
