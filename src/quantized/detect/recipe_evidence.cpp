@@ -218,7 +218,7 @@ class Evidence {
                       scheme, seen.blocks));
     } else if (!gone.empty()) {
       remarks.notes.push_back(fmt::format("{}: codes and scales of {} blocks exclude the recipes {}; left: {}", scheme,
-                                      seen.blocks, fmt::join(gone, ", "), fmt::join(left, ", ")));
+                                          seen.blocks, fmt::join(gone, ", "), fmt::join(left, ", ")));
     }
     if (seen.zeroed != 0) {
       remarks.warnings.push_back(
@@ -226,8 +226,9 @@ class Evidence {
                       seen.zeroed_layer, seen.zeroed));
     }
     if (seen.wrapped != 0) {
-      remarks.warnings.push_back(fmt::format("\"{}\" has scales of 2^113 and more ({} in all layers), as bytes that wrapped",
-                                      seen.wrapped_layer, seen.wrapped));
+      remarks.warnings.push_back(
+          fmt::format("\"{}\" has scales of 2^113 and more ({} in all layers), as bytes that wrapped",
+                      seen.wrapped_layer, seen.wrapped));
     }
   }
 
