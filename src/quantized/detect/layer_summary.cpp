@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "quantized/detect/loader_summary.hpp"
 #include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -174,6 +175,7 @@ std::string problem_warning(const FoundLayers& found) {
 std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader) {
   std::vector<std::string> warnings = Warnings(found, reader).run();
   for (std::string& warning : recipe_warnings(found, reader)) warnings.push_back(std::move(warning));
+  for (std::string& warning : loader_warnings(found)) warnings.push_back(std::move(warning));
   return warnings;
 }
 
