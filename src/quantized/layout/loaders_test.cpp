@@ -71,7 +71,7 @@ TEST(Loaders, OfGptOssReadFusedExperts) {
 
 TEST(Loaders, AreOfLayoutsAndSchemesThatExist) {
   for (const Loader& loader : all_loaders()) {
-    EXPECT_TRUE(std::ranges::any_of(all_spellings(), [&](const auto& each) { return each.name == loader.layout; }));
+    EXPECT_TRUE(std::ranges::any_of(all_spellings(), [&](const auto& each) { return each->name == loader.layout; }));
     for (const std::string_view scheme : list_words(loader.schemes)) {
       EXPECT_NE(find_quantize_recipe(scheme), nullptr) << scheme;
     }
