@@ -25,7 +25,7 @@ Result<void> LoaderLimits::apply(const formats::TensorInfo& tensor, quantized::L
       Error error = of_tensor(
           tensor.name,
           unsupported(fmt::format("loaders of {} do not take it: {}", layout_, text_of(*limit)),
-                      is_float8 ? "another type for it; `force_layout` writes it all the same"
+                      is_float8 ? "a rule can give it another type; `force_layout` writes it all the same"
                                 : "`exclude` leaves it, another `spelling` may take it, and `force_layout` writes it"));
       if (decision.reason.why == TypeReason::rule) return error;
       if (first_left_.message.empty()) first_left_ = std::move(error);
