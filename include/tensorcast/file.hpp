@@ -194,7 +194,7 @@ struct QuantizeTargets {
   std::uint64_t convrot = 0;
   // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
   // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
-  // `budget`, `clip`, q4_k and q6_k. Weights that the file lacks count alike. Empty: none.
+  // `budget`, `clip`, q2_k to q6_k, iq4_nl and iq4_xs. Weights that the file lacks count alike. Empty: none.
   std::string importance = {};
 };
 
