@@ -254,6 +254,9 @@ struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, Conversio
   // "modelopt", "gpt-oss", "deepseek", "comfyui", "quark", "transformers-mxfp8" or "gguf"; no type is then converted.
   // What the spelling cannot hold is an error before anything is written.
   std::string respell = {};
+  // A mixture of llama-quantize, such as "q4_k_m": from one GGUF file to another, the types that it chooses for the
+  // tensors that no rule names; general.file_type is the mixture's. Empty: none.
+  std::string mix = {};
   bool exact = false;  // with `respell`: also a scale whose reciprocal is rounded is an error
 
   ConvertRequest() = default;

@@ -383,6 +383,33 @@ class QuantizeTest(running.CommandTest):
         self.assertRegex(self.refused("convert", "odd.gguf", "-o", "x.gguf", "--to", "q4_k"),
                          "blk.0.attn_q.weight.*96 columns.*256\ntcast: hint: --exclude leaves the tensor")
 
+    def test_mixtures_of_gguf(self):
+        numbers = random.Random(3)
+        data = struct.pack("<1024f", *(numbers.gauss(0, 1) for _ in range(1024)))
+        tensors = [(f"blk.{i}.{name}.weight", [256, 2], 0, data[:2048]) for i in range(2) for name in ("attn_q", "attn_v")]
+        tensors += [("blk.0.ffn_down.weight", [96, 2], 0, data[:768]), ("blk.1.ffn_up.weight", [50, 2], 0, data[:400]),
+                    ("blk.0.attn_norm.weight", [256], 0, data[:1024]), ("token_embd.weight", [256, 4], 0, data)]
+        sizes = {"llama.block_count": 2, "llama.attention.head_count": 4}
+        (self.folder / "mixed.gguf").write_bytes(fixtures.gguf(tensors, file_type=0, numbers=sizes))
+        self.done("convert", "mixed.gguf", "-o", "out.gguf", "--mix", "Q4_K_M", "--rule", "ffn_up=float16")
+        listed = json.loads(self.done("inspect", "out.gguf", "--json"))
+        self.assertEqual(listed["metadata"]["general.file_type"], "15")
+        found = {tensor["name"]: tensor["dtype"].lower() for tensor in listed["tensors"]}
+        self.assertEqual(found, {
+            "blk.0.attn_q.weight": "q4_k", "blk.1.attn_q.weight": "q4_k", "blk.0.attn_v.weight": "q4_k",
+            "blk.1.attn_v.weight": "q6_k", "blk.0.ffn_down.weight": "q5_0", "blk.1.ffn_up.weight": "float16",
+            "blk.0.attn_norm.weight": "float32", "token_embd.weight": "q6_k"})
+        for more, words in (
+            (["mixed.gguf", "-o", "x.gguf", "--mix", "q4_k_x"], "q4_k_s, q4_k_m"),
+            (["mixed.gguf", "-o", "x.safetensors", "--mix", "q4_k_m"], "from GGUF to GGUF"),
+            (["mixed.gguf", "-o", "x.gguf", "--mix", "q4_k_m", "--to", "q8_0"], "chooses the type of each tensor"),
+            (["in", "-o", "x", "--mix", "q4_k_m"], "the input is a checkpoint"),
+        ):
+            with self.subTest(more):
+                self.assertIn(words, self.refused("convert", *more))
+        (self.folder / "bare.gguf").write_bytes(fixtures.gguf(tensors, file_type=0))
+        self.assertIn("how many layers", self.refused("convert", "bare.gguf", "-o", "x.gguf", "--mix", "q4_k_m"))
+
     def write_tensors(self, folder, tensors, config=None):
         written = quantized_models.Model(1, config or {})
         written.tensors.update(tensors)
