@@ -43,6 +43,9 @@ struct ConvertRule {
   std::vector<TensorKind> kinds = {};    // if not empty: only tensors of one of these kinds
 };
 
+// The mixtures that ConvertRequest::mix takes.
+[[nodiscard]] TENSORCAST_API std::vector<std::string_view> mix_names();
+
 // A type or a scheme, as `--to` and rules name them.
 struct ConvertTarget {
   DType to = DType::undefined;  // undefined: a scheme

@@ -346,6 +346,29 @@ class QuantizeTest(running.CommandTest):
                 self.assertFalse((self.folder / "out").exists())
 
         self.assertIn("schemes: nvfp4", self.exits(2, "convert", "in", "-o", "out", "--to", "nvfp5").stderr)
+        for text, words in (("w4a16", "write int4-group"), ("FP8_DYNAMIC", "write fp8-channel"), ("W8A8", "write int8-channel"),
+                            ("q4_k_m", "--mix"), ("nvfp4a16", "write nvfp4")):
+            with self.subTest(text):
+                self.assertIn(words, self.exits(2, "convert", "in", "-o", "out", "--to", text).stderr)
+        self.assertNotIn("schemes:", self.exits(2, "convert", "in", "-o", "out", "--to", "infinite").stderr)
+
+    def test_the_command_knows_its_words(self):
+        listed = {row["scheme"]: row for row in json.loads(self.done("schemes", "--json"))}
+        self.assertEqual(listed["nvfp4"]["default_recipe"], "modelopt")
+        self.assertEqual(listed["nvfp4"]["layouts"][0]["layout"], "modelopt")
+        self.assertEqual(listed["q4_k"]["layouts"], [{"layout": "gguf", "loaders": "llama.cpp, ComfyUI-GGUF"}])
+        self.assertEqual((listed["q4_k"]["bits"], listed["nvfp4"]["bits"]), (4.5, 4.5))
+        for row in listed.values():
+            self.assertTrue(row["recipes"] and (row["layouts"] or row["scheme"] == "mxfp8-e5m2"), row)
+            self.assertTrue(all(layout["loaders"] for layout in row["layouts"]), row)
+        recipes = json.loads(self.done("recipes", "NVFP4", "--json"))["recipes"]
+        self.assertEqual([row["recipe"] for row in recipes if row["default"]], ["modelopt"])
+        self.assertIn("compressed-tensors", self.done("recipes", "nvfp4"))
+        self.assertIn("write int4-group", self.exits(2, "recipes", "w4a16").stderr)
+        for before, words in ((["convert", "--to"], {"nvfp4", "float16"}), (["convert", "--recipe"], {"modelopt"}),
+                              (["convert", "--spelling"], {"compressed-tensors"}), (["convert", "--mix"], {"q4_k_m"}),
+                              (["recipes"], {"q5_k"})):
+            self.assertLessEqual(words, set(self.done("__complete", *before, "").split()), before)
 
     def test_layers_that_would_stay_in_another_spelling_are_refused(self):
         self.done("convert", "in", "-o", "fp8", "--to", "fp8-block")

@@ -16,6 +16,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -341,12 +342,6 @@ class MixTypes {
 
 }  // namespace
 
-std::vector<std::string_view> mix_names() {
-  std::vector<std::string_view> names;
-  for (const GgufMix& mix : mixes) names.push_back(mix.name);
-  return names;
-}
-
 Result<const GgufMix*> find_mix(std::string_view name) {
   const auto* const alias =
       std::ranges::find_if(mix_aliases, [&](const MixAlias& each) { return is_same_name(each.name, name); });
@@ -396,3 +391,15 @@ std::vector<std::string_view> types_in_mix(const GgufMix& mix, const MixModel& m
 }
 
 }  // namespace tensorcast::quantized
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+std::vector<std::string_view> mix_names() {
+  std::vector<std::string_view> names;
+  for (const quantized::GgufMix& mix : quantized::mixes) names.push_back(mix.name);
+  return names;
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

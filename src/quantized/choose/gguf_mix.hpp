@@ -18,7 +18,6 @@ struct GgufMix;
 
 // Names are the same in any case, and with `-` as with `_`. Errors: invalid_argument, which lists the names.
 [[nodiscard]] Result<const GgufMix*> find_mix(std::string_view name);
-[[nodiscard]] std::vector<std::string_view> mix_names();
 // ggml's number for files of the mixture: general.file_type.
 [[nodiscard]] std::uint32_t file_type_of(const GgufMix& mix) noexcept;
 
