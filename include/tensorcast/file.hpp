@@ -407,6 +407,7 @@ struct FileSummary {
   std::vector<std::pair<std::string, std::string>> metadata = {};
   std::vector<QuantizedLayer> layers = {};
   std::vector<std::string> warnings = {};  // of what is left out, and of the scales of layers, as sentences
+  std::vector<std::string> notes = {};     // of layers, as sentences: negative scales, recipes that are excluded
 };
 
 struct InspectRequest {

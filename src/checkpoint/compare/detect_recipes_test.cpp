@@ -199,9 +199,9 @@ TEST_F(DetectRecipesTest, SlowFindsEveryRecipeAndAllThatMakeTheSameBytes) {
 std::string excluded_of(const std::string& path) {
   const Result<FileSummary> summary = inspect({.input = path});
   EXPECT_TRUE(summary) << (summary ? "" : summary.error().describe());
-  for (const std::string& warning : summary ? summary->warnings : std::vector<std::string>()) {
-    const std::size_t begin = warning.find("exclude ");
-    if (begin != std::string::npos) return warning.substr(begin);
+  for (const std::string& note : summary ? summary->notes : std::vector<std::string>()) {
+    const std::size_t begin = note.find("exclude ");
+    if (begin != std::string::npos) return note.substr(begin);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
+namespace {
 
 std::span<const KnownKey> gpt_oss_keys() { return {}; }
 
@@ -41,5 +42,10 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::gpt_oss = {
+    .name = "gpt-oss", .methods = {"mxfp4"}, .describes_itself = true, .find = find_gpt_oss};
 
 }  // namespace tensorcast::quantized

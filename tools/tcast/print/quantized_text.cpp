@@ -46,7 +46,8 @@ std::string all_layers(std::span<const QuantizedLayer> layers) {
 
 }  // namespace
 
-std::string layers_text(std::span<const QuantizedLayer> layers, std::span<const std::string> warnings, bool listed) {
+std::string layers_text(const tensorcast::FileSummary& file, bool listed) {
+  const std::span<const QuantizedLayer> layers = file.layers;
   constexpr std::size_t most_problems = 5;
   std::string text;
   if (!layers.empty()) text += "\n" + (listed ? all_layers(layers) : kinds_of_layers(layers));
@@ -59,14 +60,15 @@ std::string layers_text(std::span<const QuantizedLayer> layers, std::span<const 
   if (count > most_problems && !listed) {
     problems += fmt::format("not decoded: {} more; --tensors lists them\n", count - most_problems);
   }
-  for (const std::string& warning : warnings) problems += fmt::format("warning: {}\n", printable(warning));
+  for (const std::string& warning : file.warnings) problems += fmt::format("warning: {}\n", printable(warning));
+  for (const std::string& note : file.notes) problems += fmt::format("note: {}\n", printable(note));
   return problems.empty() ? text : text + "\n" + problems;
 }
 
-void add_layers_json(Json& json, std::span<const QuantizedLayer> layers, std::span<const std::string> warnings) {
-  if (layers.empty() && warnings.empty()) return;
+void add_layers_json(Json& json, const tensorcast::FileSummary& file) {
+  if (file.layers.empty() && file.warnings.empty() && file.notes.empty()) return;
   Json list = Json::array();
-  for (const QuantizedLayer& layer : layers) {
+  for (const QuantizedLayer& layer : file.layers) {
     Json entry = {{"name", layer.name}, {"spelling", layer.spelling}, {"scheme", layer.scheme}};
     entry["shape"] = layer.shape;
     entry["block"] = {layer.block_rows, layer.block_columns};
@@ -78,7 +80,8 @@ void add_layers_json(Json& json, std::span<const QuantizedLayer> layers, std::sp
     list.push_back(std::move(entry));
   }
   json["layers"] = std::move(list);
-  json["warnings"] = std::vector<std::string>(warnings.begin(), warnings.end());
+  json["warnings"] = file.warnings;
+  json["notes"] = file.notes;
 }
 
 }  // namespace tcast
