@@ -43,6 +43,9 @@ struct ConvertRule {
   std::vector<TensorKind> kinds = {};    // if not empty: only tensors of one of these kinds
 };
 
+// The mixtures that ConvertRequest::mix takes.
+[[nodiscard]] TENSORCAST_API std::vector<std::string_view> mix_names();
+
 // A type or a scheme, as `--to` and rules name them.
 struct ConvertTarget {
   DType to = DType::undefined;  // undefined: a scheme
@@ -197,7 +200,7 @@ struct QuantizeTargets {
   std::uint64_t convrot = 0;
   // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
   // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
-  // `budget`, `clip`, q4_k and q6_k. Weights that the file lacks count alike. Empty: none.
+  // `budget`, `clip`, q2_k to q6_k, iq4_nl and iq4_xs. Weights that the file lacks count alike. Empty: none.
   std::string importance = {};
 };
 
@@ -257,6 +260,9 @@ struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, Conversio
   // "modelopt", "gpt-oss", "deepseek", "comfyui", "quark", "transformers-mxfp8" or "gguf"; no type is then converted.
   // What the spelling cannot hold is an error before anything is written.
   std::string respell = {};
+  // A mixture of llama-quantize, such as "q4_k_m": from one GGUF file to another, the types that it chooses for the
+  // tensors that no rule names; general.file_type is the mixture's. Empty: none.
+  std::string mix = {};
   bool exact = false;  // with `respell`: also a scale whose reciprocal is rounded is an error
 
   ConvertRequest() = default;

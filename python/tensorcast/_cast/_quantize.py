@@ -54,11 +54,12 @@ def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     """The blocks of a GGUF type, bit for bit those of ggml without fused multiply-add.
 
     Args:
-        x: float32, bfloat16 or float16, whose last dimension is whole blocks: of 256 for ``q4_k`` and ``q6_k``, 64 for
-            ``nvfp4``, else 32.
-        type: ``q8_0``, ``q4_0``, ``q4_1``, ``q5_0``, ``q5_1``, ``q4_k``, ``q6_k``, ``mxfp4`` or ``nvfp4``.
-        importance: of ``q4_k`` and ``q6_k``: how much squared errors of each column count, as in an importance matrix.
-            Other types ignore it.
+        x: float32, bfloat16 or float16, whose last dimension is whole blocks: of 256 for ``q2_k`` to ``q6_k`` and
+            ``iq4_xs``, 64 for ``nvfp4``, else 32.
+        type: ``q8_0``, ``q4_0``, ``q4_1``, ``q5_0``, ``q5_1``, ``q2_k``, ``q3_k``, ``q4_k``, ``q5_k``, ``q6_k``,
+            ``iq4_nl``, ``iq4_xs``, ``mxfp4`` or ``nvfp4``.
+        importance: of ``q2_k`` to ``q6_k`` and ``iq4_*``: how much squared errors of each column count, as in an
+            importance matrix. Other types ignore it.
 
     Returns:
         uint8, with a row of bytes for each row of the weight.

@@ -268,7 +268,7 @@ class Trials {
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return is_searched() || (is_raw_ && (found_.scheme == "q4_k" || found_.scheme == "q6_k"));
+    return is_searched() || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
   }
 
   // Returns the options of a trial, but for its recipe.
