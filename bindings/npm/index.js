@@ -41,35 +41,41 @@ class Tensorcast {
   #source(source, { from, count }) {
     const own = names.get(source?.constructor);
     if (own === undefined) throw new TypeError("the source must be a typed array");
-    const type = from ?? own;
-    const facts = this.types.find(each => each.number === this.#words.number(type));
-    if (!facts.bits) throw new TypeError(`${facts.name} has no elements of one size`);
-    const bits = facts.bits;
+    const { name, bits } = this.#type(from ?? own);
     const bytes = bytesOf(source);
     const elements = count ?? Math.floor(bytes.length * 8 / bits);
-    const needs = this.#words.storageBytes(type, elements);
+    const needs = this.#words.storageBytes(name, elements);
     if (needs !== bytes.length) {
-      throw new RangeError(`${elements} elements of ${facts.name} take ${needs} bytes, and the source has ${bytes.length}`);
+      throw new RangeError(`${elements} elements of ${name} take ${needs} bytes, and the source has ${bytes.length}`);
     }
-    return { bytes, type, elements };
+    return { bytes, type: name, elements };
   }
 
-  #typed(bytes, to) {
-    const array = arrays.get(this.types.find(each => each.number === this.#words.number(to)).name);
+  // The facts of a type in any spelling.
+  #type(spelling) {
+    const facts = this.types.find(each => each.number === this.#words.number(spelling));
+    if (!facts.bits) throw new TypeError(`${facts.name} has no elements of one size`);
+    return facts;
+  }
+
+  #typed(bytes, name) {
+    const array = arrays.get(name);
     return array === undefined ? bytes : new array(bytes.buffer, bytes.byteOffset, bytes.byteLength / array.BYTES_PER_ELEMENT);
   }
 
   cast(source, to, { from, count, ...options } = {}) {
     const { bytes, type, elements } = this.#source(source, { from, count });
+    const target = this.#type(to).name;
     this.#check(options);
-    return this.#typed(this.#kernels.cast(bytes, type, to, elements, options), to);
+    return this.#typed(this.#kernels.cast(bytes, type, target, elements, options), target);
   }
 
   castWithReport(source, to, { from, count, ...options } = {}) {
     const { bytes, type, elements } = this.#source(source, { from, count });
+    const target = this.#type(to).name;
     this.#check(options);
-    const done = this.#kernels.report(bytes, type, to, elements, { options, keep: true });
-    return { result: this.#typed(done.bytes, to), report: done.report };
+    const done = this.#kernels.report(bytes, type, target, elements, { options, keep: true });
+    return { result: this.#typed(done.bytes, target), report: done.report };
   }
 
   #check(options) {
@@ -88,7 +94,12 @@ class Tensorcast {
   }
 
   promote(a, b, options = {}) { return this.#words.promote(a, b, options); }
-  dequantizeGguf(blocks, scheme, to = "float32") { return this.#typed(this.#kernels.dequantize(scheme, blocks, to), to); }
+
+  dequantizeGguf(blocks, scheme, to = "float32") {
+    const target = this.#type(to).name;
+    return this.#typed(this.#kernels.dequantize(scheme, blocks, target), target);
+  }
+
   recipes() { return this.#kernels.recipes(); }
 
   quantize(weight, columns, scheme, recipe = "") {

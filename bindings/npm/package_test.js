@@ -49,7 +49,7 @@ test("reports, explanations, promotions, blocks", () => {
   assert.equal(result.byteLength, 4);
   assert.equal(report.overflowed, 1);
   assert.equal(tc.explain("0.1", { to: "float16" })[0].results[0].code, "0x2E66");
-  assert.deepEqual(tc.promote("int64", "float16"), { type: "float16" });
+  assert.deepEqual(tc.promote("int8", "float16"), { type: "float16" });
   assert.ok(tc.promote("int64", "uint64").reason);
   const made = tc.quantize(Float32Array.from({ length: 64 }, (_, i) => i / 64), 32, "mxfp8");
   assert.deepEqual([made.codes.length, made.decoded.length], [64, 64]);
