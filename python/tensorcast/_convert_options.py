@@ -118,8 +118,8 @@ class ConvertOptions(PlanOptions, total=False):
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
             gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
-        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default: they
-            are left, or an error).
+        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default:
+            they are left, or an error).
         compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
             quantized layers bfloat16).
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).

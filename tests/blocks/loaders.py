@@ -35,9 +35,10 @@ CASES = [
 ]  # fmt: skip
 # On a CPU transformers decodes these layouts while it loads, whatever the module; on a GPU only its linear layers.
 DECODED_ON_CPU = ("deepseek", "transformers-mxfp8")
-SAMPLE = ("whisper", "mixtral", "gpt2")
+NEAR = "less than 0.02 of the norm differs"
 MARKS = {
     "=": "loads, with the logits of our own decoding",
+    "~": "loads, with scales that are rounded to bfloat16",
     "left": "loads so, and the plan says which weights are left as they are",
     "fault": "is written with a warning that names the loader, which loads other numbers or fails",
     "no": "is refused; with `--force-layout`, the loader loads other numbers or fails",
@@ -99,7 +100,7 @@ ARCHITECTURES: dict[str, Callable[[], tuple[object, str]]] = {
                                          rope_scaling={"type": "mrope", "mrope_section": [8, 12, 12]}),
                         vision_config=dict(depth=2, hidden_size=128, intermediate_size=256, num_heads=4,
                                            out_hidden_size=WIDTH, fullatt_block_indexes=[1])),
-    "llama, odd sizes": text("LlamaConfig", hidden_size=192, intermediate_size=480, num_attention_heads=6,
+    "llama-odd": text("LlamaConfig", hidden_size=192, intermediate_size=480, num_attention_heads=6,
                              vocab_size=1003, tie_word_embeddings=False),
 }  # fmt: skip
 
@@ -165,7 +166,8 @@ def is_equal(made: pathlib.Path, decoded: pathlib.Path) -> tuple[bool, str]:
         found = logits_of(made)
     except Exception as error:  # noqa: BLE001: whatever a loader raises
         return False, f"{type(error).__name__}: {str(error)[:160]}"
-    return torch.equal(found, expected), f"{(found - expected).norm() / expected.norm():.2g} of the norm differs"
+    differs = float((found - expected).norm() / expected.norm())
+    return torch.equal(found, expected), NEAR if differs < 0.02 else f"{differs:.2g} of the norm differs"
 
 
 def mark_of(source: pathlib.Path, scheme: str, layout: str, folder: pathlib.Path) -> tuple[str, str]:
@@ -177,6 +179,8 @@ def mark_of(source: pathlib.Path, scheme: str, layout: str, folder: pathlib.Path
         same, why = is_equal(made, decoded)
         if "do not take it" in done.stderr:
             return ("wrong", "is warned of, and loads") if same else ("fault", why)
+        if why == NEAR and not same:
+            return "~", ""
         if not same:
             return "wrong", why
         return "left" if "inputs are not" in done.stdout + done.stderr else "=", ""

@@ -13,8 +13,12 @@
 namespace tensorcast::quantized {
 namespace {
 
-// What a configuration may say otherwise than ours does: that embeddings are quantized.
-bool is_sure(WeightTrait trait) { return trait != WeightTrait::embedding && trait != WeightTrait::no_fused_expert; }
+// What a configuration may say otherwise than ours does, as that embeddings are quantized, is no fault; and published
+// models of DeepSeek have shorter last blocks.
+bool is_fault(WeightTrait trait) {
+  return trait != WeightTrait::embedding && trait != WeightTrait::no_fused_expert &&
+         trait != WeightTrait::short_last_block;
+}
 
 bool takes(const Loader& loader, const QuantizedLayer& layer) {
   const std::vector<std::string_view> schemes = list_words(loader.schemes);
@@ -31,7 +35,7 @@ std::vector<std::string> loader_warnings(const FoundLayers& found) {
     const LoadedWeight weight{
         .name = layer.name, .scheme = layer.scheme, .shape = layer.shape, .is_transposed = is_stored_transposed(layer)};
     for (const LoaderLimit* limit : limits_of(layer.spelling, weight, found.architecture)) {
-      if (is_sure(limit->trait)) beyond[limit].push_back(layer.name);
+      if (is_fault(limit->trait)) beyond[limit].push_back(layer.name);
     }
   }
   std::vector<std::string> warnings;

@@ -63,6 +63,8 @@ constexpr auto limits = std::to_array<LoaderLimit>({
      "inputs are not whole blocks of 128"},
     {"deepseek transformers-mxfp8", "", WeightTrait::kept_float32, 0, LimitEffect::leave, transformers,
      "the module stays in float32, and the codes are taken for its numbers"},
+    {"deepseek", "fp8-block", WeightTrait::short_last_block, 128, LimitEffect::warn, transformers,
+     "the size of blocks is taken from the number of scales, so that a shorter last block gives wrong numbers"},
     {"compressed-tensors", "nvfp4", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
      "experts of nvfp4 are loaded with wrong numbers"},
     {"compressed-tensors", "fp8-block mxfp8 int8-channel", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
@@ -87,6 +89,9 @@ bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const Model
       return weight.shape[weight.is_transposed ? rank - 2 : rank - 1] % limit.size != 0;
     case WeightTrait::ragged_outputs:
       return rank == 2 && weight.shape[0] % limit.size != 0;
+    case WeightTrait::short_last_block:
+      return std::ranges::any_of(weight.shape.last(2),
+                                 [&](std::int64_t size) { return size > limit.size && size % limit.size != 0; });
     case WeightTrait::embedding:
       return kind == TensorKind::embedding;
     case WeightTrait::conv1d:

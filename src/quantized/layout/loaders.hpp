@@ -21,8 +21,9 @@ struct Loader {
 
 // A kind of weight that loaders do not take as it is.
 enum class WeightTrait : std::uint8_t {
-  ragged_inputs,   // they are not whole groups of LoaderLimit::size
-  ragged_outputs,  // the same of outputs
+  ragged_inputs,     // they are not whole groups of LoaderLimit::size
+  ragged_outputs,    // the same of outputs
+  short_last_block,  // inputs or outputs are several blocks of LoaderLimit::size, of which the last is shorter
   embedding,
   conv1d,           // it lies as [inputs, outputs]
   kept_float32,     // its model keeps it in float32, and loaders make no quantized layer of its module

@@ -35,7 +35,9 @@ TEST(Loaders, WantWholeGroupsWhereTheySayMxfp8AndBlocksOfModelOpt) {
   EXPECT_EQ(traits_of("comfyui", "mxfp8", up, {256, 496}), Traits());
   EXPECT_EQ(traits_of("modelopt", "fp8-block", up, {192, 256}), Traits{WeightTrait::ragged_outputs});
   EXPECT_EQ(traits_of("modelopt", "fp8-block", up, {256, 192}), Traits{WeightTrait::ragged_inputs});
-  EXPECT_EQ(traits_of("deepseek", "fp8-block", up, {192, 192}), Traits());
+  EXPECT_EQ(traits_of("deepseek", "fp8-block", up, {192, 256}), Traits{WeightTrait::short_last_block});
+  EXPECT_EQ(traits_of("deepseek", "fp8-block", up, {256, 192}), Traits{WeightTrait::short_last_block});
+  EXPECT_EQ(traits_of("deepseek", "fp8-block", up, {64, 96}), Traits()) << "one block";
 }
 
 TEST(Loaders, TakeLinearLayersAlone) {
