@@ -2,14 +2,12 @@
 // tcast schemes, tcast recipes: what weights can be quantized to, by which tools' rules, and in whose layouts.
 #include <algorithm>
 #include <memory>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "command.hpp"
 #include "flags/options.hpp"
-#include "flags/suggestion.hpp"
 #include "print/report_json.hpp"
 #include "print/text_table.hpp"
 #include "process/terminal.hpp"
@@ -72,7 +70,8 @@ std::vector<std::string_view> layouts_of(const tensorcast::QuantizedTensor& weig
 }
 
 SchemeRow row_of(std::string_view scheme) {
-  SchemeRow row{.scheme = scheme};
+  SchemeRow row;
+  row.scheme = scheme;
   for (const QuantizeRecipe& recipe : tensorcast::quantize_recipes()) {
     if (recipe.scheme != scheme) continue;
     row.recipes.push_back(recipe.recipe);
