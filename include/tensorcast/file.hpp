@@ -181,6 +181,9 @@ struct QuantizeTargets {
   std::vector<std::string> candidates = {};  // as parse_scheme_candidate(); empty: default_scheme_candidates()
   std::string recipe = {};                   // the tool whose bytes are made; empty: the scheme's default
   std::string spelling = {};                 // whose names, packing and configuration; empty: those of the scheme
+  // Writes also what known loaders of the spelling do not load. Without it, such weights are left as they are if the
+  // configuration can say so, else they are an error.
+  bool force_layout = false;
   // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
   // float32).
   DType compute_dtype = DType::undefined;
@@ -290,6 +293,8 @@ enum class TypeReason : std::uint8_t {
   unaligned,        // it is left, as its rows fill no whole bytes; `allow_odd`
   respelled,        // it is of a quantized layer that gets another spelling
   quantized,        // it is of a weight that is quantized
+  kept_float32,     // its model keeps it in float32, whatever type the others have
+  not_loaded,       // it is not quantized, as loaders of the spelling would not load it; `force_layout`
 };
 
 struct TensorOutcome {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "quantized/detect/loader_summary.hpp"
 #include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -175,6 +176,10 @@ std::string problem_warning(const FoundLayers& found) {
   return fmt::format("not decoded: {}: {}{}", first->problem_tensor, first->problem, others);
 }
 
-ScaleRemarks scale_remarks(const FoundLayers& found, formats::Reader& reader) { return Remarks(found, reader).run(); }
+ScaleRemarks scale_remarks(const FoundLayers& found, formats::Reader& reader) {
+  ScaleRemarks remarks = Remarks(found, reader).run();
+  for (std::string& warning : loader_warnings(found)) remarks.warnings.push_back(std::move(warning));
+  return remarks;
+}
 
 }  // namespace tensorcast::quantized

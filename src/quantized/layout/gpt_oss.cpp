@@ -3,13 +3,10 @@
 // have X.blocks and X.scales, and no transpose.
 #include <fmt/format.h>
 
-#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
-
-std::span<const KnownKey> gpt_oss_keys() { return {}; }
 
 void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32, block_bytes = 16;

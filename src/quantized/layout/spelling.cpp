@@ -224,7 +224,9 @@ FoundLayers find_layers(std::span<const TensorInfo> tensors, std::span<const Con
     if (config.name != accepted_words) continue;
     for (const auto word : std::views::split(config.text, '\n')) accepted.emplace_back(word.begin(), word.end());
   }
-  return Search(tensors, read, accepted).run(read_descriptions(texts));
+  FoundLayers found = Search(tensors, read, accepted).run(read_descriptions(texts));
+  found.architecture = ModelArchitecture::of(texts);
+  return found;
 }
 
 void add_activations(LayerBuilder& builder, const std::string& module) {

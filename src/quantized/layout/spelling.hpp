@@ -12,6 +12,7 @@
 #include "quantized/layer/layer.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config_text.hpp"
+#include "quantized/layout/model_architecture.hpp"
 
 namespace tensorcast::quantized {
 
@@ -42,6 +43,7 @@ struct FoundLayers {
   std::string method;                 // that it names
   std::vector<std::string> excluded;  // weights of layers that the description lists as not quantized
   std::string refusal;                // why nothing is decoded: the method is not known, or not decoded; mostly ""
+  ModelArchitecture architecture;     // that the model's files name
 
   [[nodiscard]] bool any() const noexcept { return !layers.empty(); }
 };

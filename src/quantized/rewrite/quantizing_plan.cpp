@@ -36,7 +36,8 @@ class QuantizingPlanner {
     for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
     share_scales();
     warn_of_transposed_weights();
-    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
+    plan_.config =
+        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, WrittenModel{});
     return std::move(plan_);
   }
 

@@ -2,6 +2,7 @@
 #include "print/quantized_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +11,7 @@
 #include "print/text_table.hpp"
 #include "print/value_text.hpp"
 #include "process/printable.hpp"
+#include "tensorcast/quantized_file.hpp"
 
 namespace tcast {
 namespace {
@@ -51,6 +53,9 @@ std::string layers_text(const tensorcast::FileSummary& file, bool listed) {
   constexpr std::size_t most_problems = 5;
   std::string text;
   if (!layers.empty()) text += "\n" + (listed ? all_layers(layers) : kinds_of_layers(layers));
+  if (const std::vector<std::string> loaders = tensorcast::known_loaders(layers); !loaders.empty()) {
+    text += fmt::format("known loaders: {}\n", fmt::join(loaders, ", "));
+  }
   std::string problems;
   std::size_t count = 0;
   for (const QuantizedLayer& layer : layers) {
@@ -80,6 +85,7 @@ void add_layers_json(Json& json, const tensorcast::FileSummary& file) {
     list.push_back(std::move(entry));
   }
   json["layers"] = std::move(list);
+  json["loaders"] = tensorcast::known_loaders(file.layers);
   json["warnings"] = file.warnings;
   json["notes"] = file.notes;
 }
