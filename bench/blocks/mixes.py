@@ -54,7 +54,7 @@ class Fits:
     def __init__(self, made, schemes):
         self.bits, self.squares, self.absolutes = {}, {}, {}
         for (key, x), scheme in itertools.product(made.items(), schemes):
-            if scheme.startswith("q"):
+            if scheme.startswith(("q", "iq")):
                 stored = [tc.gguf_quantize(x.astype(np.float32), scheme)]
                 numbers = tc.dequantize(stored[0], None, scheme, spelling="gguf", dtype="float32").reshape(x.shape)
             else:

@@ -106,7 +106,7 @@ def test_blocks_of_rows():
 def test_no_recipe_loses_more(recipe, dtype):
     scheme, name = recipe.split(":")
     x = samples.sample("normal", dtype)
-    if name == "ggml" and scheme.startswith("q"):
+    if name == "ggml" and scheme.startswith(("q", "iq")):
         with pytest.raises(tc.CastError, match="has a search of its own, and no clipping"):
             tc.quantize(x, scheme, clip="mse")
     elif scheme == "fp8-tensor":

@@ -27,7 +27,7 @@ def bits(x):
 
 
 def parts_of(x, scheme, recipe, **options):
-    if scheme.startswith("q"):
+    if scheme.startswith(("q", "iq")):
         weights = samples.importance(x.shape[1]) if options.get("importance") else None
         return {"codes_of_gguf": tc.gguf_quantize(x, scheme, importance=weights)}
     q = tc.quantize(x, scheme, recipe=recipe, **options)
@@ -48,7 +48,7 @@ def test_every_byte_is_the_tools(case):
     assert not wrong
     # What a tool leaves undefined is refused; of compressed-tensors' bytes there are those of most blocks.
     for name in samples.NONFINITE:
-        if f"{name} float32" not in DIGESTS[case] and not scheme.startswith("q") and recipe != "compressed-tensors":
+        if f"{name} float32" not in DIGESTS[case] and not scheme.startswith(("q", "iq")) and recipe != "compressed-tensors":
             with pytest.raises(tc.OutOfRangeError, match=f"(NaN|infinity) has no .* what {recipe} makes of it is undefined"):
                 parts_of(samples.sample(name, "float32"), scheme, recipe, **given, nonfinite="tool")
 
@@ -189,7 +189,7 @@ def test_defaults():
 def test_zeros_have_scale_one(scheme):
     q = tc.quantize(np.zeros((256, 256), F32), scheme)
     assert not q.dequantize("float32").any()
-    if scheme.startswith("q"):
+    if scheme.startswith(("q", "iq")):
         return
     assert not q.element_codes().any()
     one = {"mx": 127, "nv": 0x38}.get(scheme[:2], 1)

@@ -31,7 +31,7 @@ def path(weights, tmp_path_factory):
 
 def decoded(x, fit):
     """The numbers, the bytes, and the codes one a byte (None: of GGUF)."""
-    if fit.scheme.startswith("q"):
+    if fit.scheme.startswith(("q", "iq")):
         made = tc.gguf_quantize(x, fit.scheme)
         return tc.dequantize(made, None, fit.scheme, spelling="gguf", dtype="float32").reshape(x.shape), made.nbytes, None
     q = tc.quantize(x, fit.scheme, recipe=fit.recipe)

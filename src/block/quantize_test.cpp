@@ -330,7 +330,7 @@ TEST(Quantize, DequantizesToNumbersNearby) {
     ASSERT_TRUE(dequantize(tensor.tensor(), 0, {DType::float32, {256, 512}, std::as_writable_bytes(std::span(back))}));
     double noise = 0;
     for (std::size_t i = 0; i < back.size(); ++i) noise += std::pow(static_cast<double>(back[i]) - numbers[i], 2);
-    EXPECT_GT(10 * std::log10(power / noise), 13) << "dB";
+    EXPECT_GT(10 * std::log10(power / noise), row.scheme == "q2_k" ? 7 : 13) << "dB";
   }
 }
 

@@ -249,7 +249,7 @@ void change_coding(Choices& choices, tc::BlockCoding& coding) {
       coding.transposed = !coding.transposed;
       return;
     default:
-      coding.gguf = static_cast<tc::GgufBlock>(choices.below(20));
+      coding.gguf = static_cast<tc::GgufBlock>(choices.below(30));
   }
 }
 

@@ -35,7 +35,7 @@ def weight_of(row):
 
 def parts_of(row):
     """What the corpus says, as the tools' functions give it."""
-    if row["recipe"] == "ggml" and row["scheme"].startswith("q"):
+    if row["recipe"] == "ggml" and row["scheme"].startswith(("q", "iq")):
         return {"codes_of_gguf": numbers(row["codes"], "u1")[None]}
     codes = numbers(row["codes"], "u1")
     scales = numbers(row["scales"], "u1" if row["scheme"].startswith(("mx", "nv")) else "u4")

@@ -37,7 +37,7 @@ QUANTIZE = """async ([weights, rows, columns, pairs]) => {
 
 def parts_of(made, scheme, shape):
     codes = np.frombuffer(base64.b64decode(made["codes"]), np.uint8)
-    if scheme.startswith("q"):
+    if scheme.startswith(("q", "iq")):
         return {"codes_of_gguf": codes}
     scales = base64.b64decode(made["scales"])
     scale = None if made.get("global_scale") is None else np.array([made["global_scale"]], np.float32)

@@ -2,19 +2,18 @@
 // tcast schemes, tcast recipes: what weights can be quantized to, by which tools' rules, and in whose layouts.
 #include <algorithm>
 #include <memory>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "command.hpp"
 #include "flags/options.hpp"
-#include "flags/suggestion.hpp"
 #include "print/report_json.hpp"
 #include "print/text_table.hpp"
 #include "process/terminal.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/quantized_file.hpp"
 #include "tensorcast/spelling.hpp"
 
 namespace tcast {
@@ -35,22 +34,12 @@ constexpr const char* schemes_examples = R"(Examples:
   tcast convert folder/ -o out --to nvfp4:compressed-tensors
 Layouts are names for --spelling; the first is that of the scheme without it.)";
 
-// A layout and who loads it, by the documentation of the loaders.
-struct LayoutLoaders {
-  std::string_view layout, loaders;
-};
-constexpr LayoutLoaders loaders[] = {{"compressed-tensors", "vLLM, SGLang, transformers"},
-                                     {"modelopt", "vLLM, SGLang, TensorRT-LLM"},
-                                     {"deepseek", "vLLM, SGLang, transformers"},
-                                     {"gpt-oss", "vLLM, SGLang, transformers"},
-                                     {"transformers-mxfp8", "vLLM, SGLang"},
-                                     {"comfyui", "ComfyUI"},
-                                     {"quark", "vLLM, SGLang"},
-                                     {"gguf", "llama.cpp, ComfyUI-GGUF"}};
-
-std::string_view loaders_of(std::string_view layout) {
-  const auto* const found = std::ranges::find(loaders, layout, &LayoutLoaders::layout);
-  return found == std::end(loaders) ? std::string_view() : found->loaders;
+// Who loads the scheme in the layout.
+std::vector<std::string> loaders_of(std::string_view scheme, std::string_view layout) {
+  tensorcast::QuantizedLayer layer;
+  layer.scheme = scheme;
+  layer.spelling = layout;
+  return tensorcast::known_loaders({&layer, 1});
 }
 
 // A scheme with what is true of each of its recipes, found by quantizing a weight of zeros.
@@ -72,7 +61,8 @@ std::vector<std::string_view> layouts_of(const tensorcast::QuantizedTensor& weig
 }
 
 SchemeRow row_of(std::string_view scheme) {
-  SchemeRow row{.scheme = scheme};
+  SchemeRow row;
+  row.scheme = scheme;
   for (const QuantizeRecipe& recipe : tensorcast::quantize_recipes()) {
     if (recipe.scheme != scheme) continue;
     row.recipes.push_back(recipe.recipe);
@@ -103,7 +93,7 @@ std::vector<std::string_view> scheme_list() {
 Json layouts_json(const SchemeRow& row) {
   Json layouts = Json::array();
   for (const std::string_view layout : row.layouts) {
-    layouts.push_back({{"layout", layout}, {"loaders", loaders_of(layout)}});
+    layouts.push_back({{"layout", layout}, {"loaders", loaders_of(row.scheme, layout)}});
   }
   return layouts;
 }
@@ -142,7 +132,9 @@ void print_recipes(std::string_view scheme, bool json) {
     return;
   }
   std::string text = table.to_string() + "\nThe first is the default. Layouts, and who loads them:\n";
-  for (const std::string_view layout : row.layouts) text += fmt::format("{:<18}  {}\n", layout, loaders_of(layout));
+  for (const std::string_view layout : row.layouts) {
+    text += fmt::format("{:<18}  {}\n", layout, fmt::join(loaders_of(scheme, layout), ", "));
+  }
   print(text);
 }
 
