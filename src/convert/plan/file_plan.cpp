@@ -168,8 +168,15 @@ class TensorPlanner::Implementation {
         TRY(plan_respelled(tensors, index, layers.layers[*layer], *layer, respelling, output_, plan));
         continue;
       }
-      if (const Decision* of_layer = decisions.of_layer(layer)) {
+      const Decision unfit = unfit_decision(layer, respelling);
+      if (const Decision* of_layer = unfit.left ? &unfit : decisions.of_layer(layer)) {
         if (of_layer->quantizes()) return not_quantized(layers.layers[*layer].name);
+        if (!layers.layers[*layer].is_quantized()) {
+          PlannedTensor planned = TRY(plan_one(tensors[index], *of_layer));
+          planned.source = index;
+          plan.push_back(std::move(planned));
+          continue;
+        }
         TRY(plan_layer(tensors, index, layers.layers[*layer], *layer, *of_layer, plan));
         continue;
       }
@@ -245,6 +252,13 @@ class TensorPlanner::Implementation {
     }
     if (is_same_name(request_.spelling, "gpt-oss")) leave_all_but_experts(tensors, all);
     return all;
+  }
+
+  // `left` if a weight stays as it is because it cannot have its scheme.
+  static Decision unfit_decision(std::optional<std::size_t> layer, const quantized::Respelling& respelling) {
+    const auto why = layer ? respelling.unfit.find(*layer) : respelling.unfit.end();
+    if (why == respelling.unfit.end()) return {};
+    return {.reason = {TypeReason::unfit, 0, why->second}, .left = true};
   }
 
   // Loaders of gpt-oss take MXFP4 for its experts alone.
@@ -343,7 +357,7 @@ class TensorPlanner::Implementation {
       }
       return of_tensor(layer.name, unsupported(planned.reason.text()));
     }
-    PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
+    PlannedTensor planned = TRY(plan_one(tensors[index], {.reason = decision.reason, .left = decision.left}));
     planned.source = index;
     planned.quantized = true;
     planned.fate = Copied{.layer = place};

@@ -34,6 +34,7 @@ constexpr auto rows = std::to_array<Row>({
     {TypeReason::unaligned, "unaligned", "{1}"},
     {TypeReason::respelled, "respelled", "{1}"},
     {TypeReason::quantized, "quantized", "{1}"},
+    {TypeReason::unfit, "unfit", "{1}"},
 });
 
 constexpr bool is_in_order() {
