@@ -233,9 +233,11 @@ def test_python_has_no_circle_of_imports():
             is_package = parts[-1] == "__init__"
             modules[".".join(parts[1:-1] if is_package else parts[1:])] = path, ".".join(parts[1:-1])
     assert len(modules) > 20
-    imports = {name: source_lengths.imports_when_loaded(path.read_text(), package, set(modules))
+    imports = {name: source_lengths.imports_of(path.read_text(), package, set(modules))
                for name, (path, package) in modules.items()}
     assert list(graphlib.TopologicalSorter(imports).static_order())  # CycleError names the circle
+    text = "if TYPE_CHECKING:\n    from . import a\ndef f():\n    from . import b\n    from .c import x\n"
+    assert source_lengths.imports_of(text, "p", {"p.a", "p.b", "p.c"}) == {"p.b", "p.c"}
 
 
 def test_folders_and_files_are_named_after_concepts():

@@ -60,21 +60,22 @@ def python_functions(text):
     return found
 
 
-def imports_when_loaded(text, package, modules):
-    """The modules of a package that one of them, with this text, imports when it is loaded; not in functions, not for
-    type checkers alone. `package` is the dotted name of its package."""
+def imports_of(text, package, modules):
+    """The modules of a package that one of them, with this text, imports when it is loaded or in functions; not those
+    for type checkers alone. `package` is the dotted name of its package."""
     found = set()
 
-    def visit(body):
-        for node in body:
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                visit(node.orelse)
-            elif isinstance(node, ast.ImportFrom) and node.level:
-                base = ".".join([*package.split(".")[: len(package.split(".")) + 1 - node.level], *filter(None, [node.module])])
-                names = {f"{base}.{alias.name}" for alias in node.names}
-                found.update(names & modules or {base} & modules)
-            elif hasattr(node, "body") and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                visit(node.body)
+    def visit(node):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            children = node.orelse
+        else:
+            children = ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = ".".join([*package.split(".")[: len(package.split(".")) + 1 - node.level], *filter(None, [node.module])])
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found.update(names & modules or {base} & modules)
+        for child in children:
+            visit(child)
 
-    visit(ast.parse(text).body)
+    visit(ast.parse(text))
     return {module for module in found if not f"{package}.".startswith(f"{module}.")}  # a package is loaded by then

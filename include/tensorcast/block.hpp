@@ -55,7 +55,17 @@ enum class GgufBlock : std::uint8_t {
   iq4_nl,
   iq4_xs,
   mxfp4,
-  nvfp4
+  nvfp4,
+  // 1 to 3 bits: read, not written.
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  tq1_0,
+  tq2_0
 };
 
 // What codes and scales mean: (element - zero) * scale + bias.
@@ -219,7 +229,8 @@ struct QuantizeOptions {
   Clip clip =
       Clip::none;  // not with one scale for the whole tensor, nor GGUF's blocks, which have searches of their own
   // How much squared errors of each column count, or of each column of each matrix; none is negative. Empty: the same.
-  // For Clip::mse and ggml's q4_k and q6_k, which have ggml's bytes with the same importance matrix; others ignore it.
+  // For Clip::mse, and for ggml's q2_k to q6_k, iq4_nl and iq4_xs, which have ggml's bytes with the same importance
+  // matrix; others ignore it.
   std::span<const float> importance = {};
 };
 

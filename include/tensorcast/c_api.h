@@ -413,7 +413,7 @@ typedef struct tc_quantize_options {
   int32_t threads;             /* 0: automatic */
   int32_t clip;                /* 1: search the scale of each block for the smallest sum of squared errors; 0: do not */
   const float* importance;     /* how much squared errors of each column count, or of each column of each matrix, with
-                                  `clip` and for q4_k and q6_k of GGUF; NULL: all the same */
+                                  `clip` and for q2_k to q6_k and iq4_* of GGUF; NULL: all the same */
   size_t importance_count;     /* numbers of `importance` */
   const float* maximum;        /* schemes with a scale for the whole weight: take this number for its largest magnitude,
                                   as several weights share a scale, or rows are quantized; NULL: the weight's own */

@@ -117,6 +117,7 @@ struct CheckpointSummary {
   std::vector<CheckpointTensor> tensors = {};  // shard by shard, in file order
   std::vector<QuantizedLayer> layers = {};     // with full names, as of tensors
   std::vector<std::string> warnings = {};      // of the scales of layers, and of methods that are not decoded
+  std::vector<std::string> notes = {};         // as FileSummary::notes
 };
 
 // Lists a folder, an index or a safetensors file, and the quantized layers of its models. Of the elements, only scales

@@ -43,6 +43,9 @@ struct ConvertRule {
   std::vector<TensorKind> kinds = {};    // if not empty: only tensors of one of these kinds
 };
 
+// The mixtures that ConvertRequest::mix takes.
+[[nodiscard]] TENSORCAST_API std::vector<std::string_view> mix_names();
+
 // A type or a scheme, as `--to` and rules name them.
 struct ConvertTarget {
   DType to = DType::undefined;  // undefined: a scheme
@@ -185,6 +188,9 @@ struct QuantizeTargets {
   std::vector<std::string> candidates = {};  // as parse_scheme_candidate(); empty: default_scheme_candidates()
   std::string recipe = {};                   // the tool whose bytes are made; empty: the scheme's default
   std::string spelling = {};                 // whose names, packing and configuration; empty: those of the scheme
+  // Writes also what known loaders of the spelling do not load. Without it, such weights are left as they are if the
+  // configuration can say so, else they are an error.
+  bool force_layout = false;
   Activations activations = Activations::automatic;
   // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
   // float32).
@@ -202,7 +208,7 @@ struct QuantizeTargets {
   std::uint64_t convrot = 0;
   // A file of importance: llama.cpp's importance matrix (GGUF), or safetensors with a tensor for each weight, under its
   // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
-  // `budget`, `clip`, q4_k and q6_k. Weights that the file lacks count alike. Empty: none.
+  // `budget`, `clip`, q2_k to q6_k, iq4_nl and iq4_xs. Weights that the file lacks count alike. Empty: none.
   std::string importance = {};
   // A weight that its scheme or the spelling cannot hold, such as one of 250 inputs in groups of 16, is an error, which
   // lists all of them. Else such weights stay as they are, with TypeReason::unfit, unless all of a scheme are such.
@@ -265,6 +271,9 @@ struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, Conversio
   // "modelopt", "gpt-oss", "deepseek", "comfyui", "quark", "transformers-mxfp8" or "gguf"; no type is then converted.
   // What the spelling cannot hold is an error before anything is written.
   std::string respell = {};
+  // A mixture of llama-quantize, such as "q4_k_m": from one GGUF file to another, the types that it chooses for the
+  // tensors that no rule names; general.file_type is the mixture's. Empty: none.
+  std::string mix = {};
   bool exact = false;  // with `respell`: also a scale whose reciprocal is rounded is an error
 
   ConvertRequest() = default;
@@ -295,6 +304,8 @@ enum class TypeReason : std::uint8_t {
   unaligned,        // it is left, as its rows fill no whole bytes; `allow_odd`
   respelled,        // it is of a quantized layer that gets another spelling
   quantized,        // it is of a weight that is quantized
+  kept_float32,     // its model keeps it in float32, whatever type the others have
+  not_loaded,       // it is not quantized, as loaders of the spelling would not load it; `force_layout`
   unfit,            // it is left, as its scheme or the spelling cannot hold it; `strict_schemes`
 };
 
@@ -413,6 +424,7 @@ struct FileSummary {
   std::vector<std::pair<std::string, std::string>> metadata = {};
   std::vector<QuantizedLayer> layers = {};
   std::vector<std::string> warnings = {};  // of what is left out, and of the scales of layers, as sentences
+  std::vector<std::string> notes = {};     // of layers, as sentences: negative scales, recipes that are excluded
 };
 
 struct InspectRequest {

@@ -25,6 +25,9 @@ struct SpelledTensor {
   std::vector<std::byte> bytes = {};
 };
 
+// The spellings that spell() writes.
+[[nodiscard]] TENSORCAST_API std::vector<std::string_view> written_spellings();
+
 // Writes a weight as "deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss", "comfyui", "quark"
 // or "gguf" has it; empty: as the scheme's default says. A tensor scale becomes its reciprocal, rounded to float32, if
 // the spelling stores the other one. `weights` is the type that the recipe computed in: compressed-tensors has float32

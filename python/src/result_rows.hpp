@@ -73,6 +73,7 @@ void add_layers(const Summary& found, nb::dict& row) {
   for (const QuantizedLayer& layer : found.layers) layers.append(layer_row(layer));
   row["layers"] = layers;
   row["warnings"] = value_row(found.warnings);
+  row["notes"] = value_row(found.notes);
 }
 
 }  // namespace tensorcast::python

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from ._cast._nodes import CastLikeNode, CastNode
     from ._options import CastOptions
     from ._cast._promote import promote, promote_types
-    from ._cast._quantize import QuantizedWeight, gguf_quantize, quantize, recipes, schemes
+    from ._cast._quantize import gguf_quantize, quantize, recipes, schemes
+    from ._cast._quantized_weight import QuantizedWeight
     from ._quantize_options import QuantizeOptions
     from ._cast._reports import plot_report
     from ._files._remote import set_storage_options
@@ -153,7 +154,8 @@ _DEFINED_IN = {
     "_cast._nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
     "_cast._promote": ("promote", "promote_types"),
-    "_cast._quantize": ("QuantizedWeight", "gguf_quantize", "quantize", "recipes", "schemes"),
+    "_cast._quantize": ("gguf_quantize", "quantize", "recipes", "schemes"),
+    "_cast._quantized_weight": ("QuantizedWeight",),
     "_quantize_options": ("QuantizeOptions",),
     "_cast._reports": ("plot_report",),
     "_files._remote": ("set_storage_options",),

@@ -54,6 +54,7 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     candidates: str | Iterable[str]
     recipe: str | None
     spelling: str | None
+    force_layout: bool
     compute_dtype: DTypeLike | None
     group_size: int
     symmetric: bool
@@ -64,6 +65,7 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     convrot: int
     importance: str | os.PathLike[str] | None
     respell: str | None
+    mix: str | None
     exact: bool
     overwrite: bool
     parents: bool
@@ -116,6 +118,8 @@ class ConvertOptions(PlanOptions, total=False):
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
             gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
+        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default: they
+            are left, or an error).
         compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
             quantized layers bfloat16).
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
@@ -132,6 +136,8 @@ class ConvertOptions(PlanOptions, total=False):
             safetensors of a number for each column of each weight.
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
             modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers.
+        mix: from GGUF to GGUF: the type that llama-quantize chooses for each tensor of q4_k_m, q4_k_s, q5_k_m, q5_k_s,
+            q3_k_s, q3_k_m, q3_k_l, q2_k, q6_k, iq4_nl, iq4_xs, q8_0, q4_0, q4_1, q5_0 or q5_1.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded
             (default: a warning).
         overwrite: replace an existing output, and the report; in a folder only what tensorcast wrote there.
@@ -167,6 +173,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "candidates": (),
     "recipe": None,
     "spelling": None,
+    "force_layout": False,
     "compute_dtype": None,
     "group_size": 0,
     "symmetric": True,
@@ -177,6 +184,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "convrot": 0,
     "importance": None,
     "respell": None,
+    "mix": None,
     "exact": False,
     "overwrite": False,
     "parents": False,
@@ -206,6 +214,7 @@ REQUEST_KINDS: dict[str, str] = {
     "candidates": "list",
     "recipe": "text",
     "spelling": "text",
+    "force_layout": "flag",
     "compute_dtype": "type",
     "group_size": "count",
     "symmetric": "flag",
@@ -216,10 +225,11 @@ REQUEST_KINDS: dict[str, str] = {
     "convrot": "count",
     "importance": "file",
     "respell": "text",
+    "mix": "text",
     "exact": "flag",
     "overwrite": "flag",
     "parents": "flag",
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "accept", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "exact", "overwrite", "parents")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "accept", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "force_layout", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "mix", "exact", "overwrite", "parents")
 FILTER_OPTIONS = ("only", "drop", "rename", "skip_files", "accept")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

@@ -15,7 +15,8 @@ DTypeName: TypeAlias = Literal[
 
 SchemeName: TypeAlias = Literal[
     "fp8-tensor", "fp8-channel", "fp8-block", "mxfp8", "mxfp8-e5m2", "mxfp6", "mxfp6-e3m2", "mxfp4", "nvfp4",
-    "int8-channel", "int4-group", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k",
+    "int8-channel", "int4-group", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k",
+    "q5_k", "q6_k", "iq4_nl", "iq4_xs",
 ]
 """Schemes of tensorcast.quantize()."""
 
@@ -24,6 +25,7 @@ BlockSchemeName: TypeAlias = Literal[
     "int8-tensor", "int8-channel", "int4-group", "gptq-2", "gptq-3", "gptq-4", "gptq-8", "awq", "nf4", "fp4",
     "affine-2", "affine-3", "affine-4", "affine-5", "affine-6", "affine-8", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0",
     "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs",
+    "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "tq1_0", "tq2_0",
 ]
 """Schemes of tensorcast.dequantize()."""
 

@@ -300,6 +300,7 @@ class FileInfo(Result):
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     layers: tuple[LayerInfo, ...] = ()  # quantized weights
     warnings: tuple[str, ...] = ()  # of their scales, and of methods that are not decoded
+    notes: tuple[str, ...] = ()  # of layers: negative scales, recipes that codes and scales exclude
 
     @property
     def layer_kinds(self) -> dict[tuple[str, str, tuple[int, int]], int]:

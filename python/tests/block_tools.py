@@ -56,7 +56,9 @@ ELEMENTS = {
 MODES = {"floor": "FLOOR", "ceil": "CEIL", "even": "EVEN", "rceil-torchao": "RCEIL"}
 # Bytes and elements of a block.
 GGUF = {"q8_0": (34, 32), "q4_0": (18, 32), "q4_1": (20, 32), "q5_0": (22, 32), "q5_1": (24, 32),
-        "q4_k": (144, 256), "q6_k": (210, 256), "mxfp4": (17, 32), "nvfp4": (36, 64)}  # fmt: skip
+        "q2_k": (84, 256), "q3_k": (110, 256), "q4_k": (144, 256), "q5_k": (176, 256), "q6_k": (210, 256),
+        "iq4_nl": (18, 32), "iq4_xs": (136, 256), "mxfp4": (17, 32), "nvfp4": (36, 64)}  # fmt: skip
+WEIGHED = ("q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs")
 
 
 def tensor_of(x):
@@ -351,12 +353,14 @@ UNDEFINED = {
 
 def is_defined(case, name):
     scheme, recipe, *_ = case.split(" ")
-    if recipe == "ggml" and scheme.startswith("q"):
+    if recipe == "ggml" and scheme.startswith(("q", "iq")):
         return name not in samples.NONFINITE
     return name not in UNDEFINED.get(f"{scheme} {recipe}", ())
 
 
 def ggml(x, library, name):
+    if name == "iq4_nl":  # the _ref function tries one scale only; llama-quantize calls the other
+        return ggml_weighed(x, library, name, False)
     encode = getattr(library, f"quantize_row_{name.replace('_k', '_K')}_ref")
     numbers = np.ascontiguousarray(x.astype(np.float32))
     size, elements = GGUF[name]
@@ -366,13 +370,13 @@ def ggml(x, library, name):
     return {"codes_of_gguf": out}
 
 
-def ggml_weighed(x, library, name):
+def ggml_weighed(x, library, name, has_importance=True):
     encode = getattr(library, f"quantize_{name.replace('_k', '_K')}")
     numbers, importance = np.ascontiguousarray(x.astype(np.float32)), samples.importance(x.shape[1])
     size, elements = GGUF[name]
     out = np.zeros((x.shape[0], x.shape[1] // elements * size), np.uint8)
     source, target, weights = (array.ctypes.data_as(ctypes.c_void_p) for array in (numbers, out, importance))
-    encode(source, target, *(ctypes.c_int64(length) for length in x.shape), weights)
+    encode(source, target, *(ctypes.c_int64(length) for length in x.shape), weights if has_importance else None)
     return {"codes_of_gguf": out}
 
 
@@ -421,11 +425,11 @@ def all_tools(library, wheel_of_te):
     reference = te_reference(wheel_of_te)
     tools["nvfp4 te"] = lambda x: te_nvfp4(x, reference)
     for name in GGUF:
-        if name.startswith("q"):
+        if name not in ("mxfp4", "nvfp4"):
             tools[f"{name} ggml"] = lambda x, a=name: ggml(x, library, a)
         else:
             tools[f"{name} ggml"] = lambda x, a=name: ggml_parts(x, library, a)
-    for name in ("q4_k", "q6_k"):
+    for name in WEIGHED:
         tools[f"{name} ggml importance=true"] = lambda x, a=name: ggml_weighed(x, library, a)
     return tools
 

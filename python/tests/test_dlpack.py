@@ -275,12 +275,12 @@ class Lender:
 
 
 def test_casts_of_lent_memory_need_no_python_code(monkeypatch):
-    from tensorcast._interop import _exchange
+    from tensorcast._cast import _general
 
     numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
     general = []
-    original = _exchange.cast_tensor
-    monkeypatch.setattr(_exchange, "cast_tensor", lambda *arguments: general.append(1) or original(*arguments))
+    original = _general._cast_tensor
+    monkeypatch.setattr(_general, "_cast_tensor", lambda *arguments: general.append(1) or original(*arguments))
     tc.cast(pytest.importorskip("torch").ones(1), "float16")  # from now on, what is PyTorch's is known
     general.clear()
     for array in (numbers, numbers.T, numbers[::2, ::-3], numbers[:0], np.array(3, np.float32), tc.cast(numbers, "bfloat16")):

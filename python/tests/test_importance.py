@@ -78,7 +78,7 @@ def test_ranking_is_weighed(tmp_path, weights, matrices, file):
             assert fit.signal_power == pytest.approx((importance * wide**2).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("scheme", ["q4_k", "q6_k"])
+@pytest.mark.parametrize("scheme", ["q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs"])
 def test_gguf_has_ggmls_bytes(tmp_path, weights, matrices, scheme):
     """tests of quantize() compare its bytes with ggml's."""
     source = gguf.GGUFWriter(tmp_path / "in.gguf", "llama")

@@ -170,12 +170,13 @@ def test_defaults():
     expected = {"fp8-tensor": "torchao", "fp8-channel": "torchao", "fp8-block": "deepseek", "mxfp8": "rceil",
                 "mxfp8-e5m2": "rceil", "mxfp6": "rceil", "mxfp6-e3m2": "rceil", "mxfp4": "rceil", "nvfp4": "modelopt",
                 "int8-channel": "compressed-tensors", "int4-group": "compressed-tensors"}  # fmt: skip
-    expected |= {name: "ggml" for name in ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k")}
+    expected |= {name: "ggml" for name in ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
+                                          "iq4_nl", "iq4_xs")}
     assert {row["scheme"]: row["recipe"] for row in tc.recipes() if row["default"]} == expected
     assert set(tc.schemes()) == set(expected)
     x = samples.sample("zeros", "bfloat16")
     for scheme, recipe in expected.items():
-        if scheme in ("q4_k", "q6_k", "fp8-channel"):  # a row of zeros is NaN in torchao
+        if scheme.endswith(("_k", "_nl", "_xs")) or scheme == "fp8-channel":  # a row of zeros is NaN in torchao
             continue
         ours, named = tc.quantize(x, scheme), tc.quantize(x, scheme, recipe=recipe)
         np.testing.assert_array_equal(ours.codes.view(np.uint8), named.codes.view(np.uint8))

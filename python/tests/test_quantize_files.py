@@ -214,7 +214,8 @@ def test_gguf_to_gguf_is_ggml(tmp_path):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    for scheme, number in (("q8_0", 7), ("q4_0", 2), ("q5_1", 9), ("q4_k", 14), ("q6_k", 18), ("mxfp4", 38), ("nvfp4", 39)):
+    for scheme, number in (("q8_0", 7), ("q4_0", 2), ("q5_1", 9), ("q4_k", 14), ("q6_k", 18), ("mxfp4", 38), ("nvfp4", 39),
+                           ("q2_k", 10), ("q3_k", 11), ("q5_k", 16), ("iq4_nl", 25), ("iq4_xs", 30)):
         out = tmp_path / f"{scheme}.gguf"
         tc.convert(tmp_path / "in.gguf", out, scheme)
         reader = gguf.GGUFReader(out)

@@ -65,15 +65,15 @@ class General:
     """Counts the calls that go through Python code."""
 
     def __init__(self, monkeypatch):
-        from tensorcast._interop import _torch
+        from tensorcast._interop import _torch_cast
 
-        self.calls, original = 0, _torch.cast_tensor
+        self.calls, original = 0, _torch_cast.cast_tensor
 
         def counted(*arguments):
             self.calls += 1
             return original(*arguments)
 
-        monkeypatch.setattr(_torch, "cast_tensor", counted)
+        monkeypatch.setattr(_torch_cast, "cast_tensor", counted)
 
     def of(self, x, to="bfloat16", **options):
         before = self.calls

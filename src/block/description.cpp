@@ -9,6 +9,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/try.hpp"
+#include "kernels/gguf_low_bits.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -30,7 +31,7 @@ Result<void> check_enumerators(const BlockCoding& coding) {
   if (coding.global > GlobalScale::divisor) {
     return invalid(formatted("`global` is {}, which is no GlobalScale", static_cast<int>(coding.global)));
   }
-  if (coding.gguf > GgufBlock::nvfp4) {
+  if (coding.gguf > kernels::last_gguf_block) {
     return invalid(formatted("`gguf` is {}, which is no GgufBlock", static_cast<int>(coding.gguf)));
   }
   if ((coding.packing == BlockPacking::gguf) != (coding.gguf != GgufBlock::none)) {

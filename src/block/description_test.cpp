@@ -70,8 +70,8 @@ TEST(Description, EveryFieldOfACodingIsChecked) {
             "`global` is 7, which is no GlobalScale");
   EXPECT_EQ(error_of([](BlockCoding& coding) { coding.factor = std::numeric_limits<float>::infinity(); }),
             "`factor` is inf, expected a finite number");
-  EXPECT_EQ(error_of([](BlockCoding& coding) { coding.gguf = static_cast<GgufBlock>(15); }),
-            "`gguf` is 15, which is no GgufBlock");
+  EXPECT_EQ(error_of([](BlockCoding& coding) { coding.gguf = static_cast<GgufBlock>(24); }),
+            "`gguf` is 24, which is no GgufBlock");
   EXPECT_EQ(error_of([](BlockCoding& coding) { coding.gguf = GgufBlock::q4_0; }),
             "the packing gguf and one of its formats belong together");
   EXPECT_EQ(error_of([](BlockCoding& coding) {
@@ -140,7 +140,7 @@ TEST(Description, WeightShapesOfNoCodingAreErrors) {
     coding.bits = bits;
     EXPECT_FALSE(weight_shape(coding, DType::int32, {8, 8}).ok()) << bits;
   }
-  EXPECT_EQ(block_size(static_cast<GgufBlock>(15)).bytes, 0u);
+  EXPECT_EQ(block_size(static_cast<GgufBlock>(24)).bytes, 0u);
   EXPECT_EQ(block_size(GgufBlock::none).elements, 0u);
 }
 

@@ -108,6 +108,15 @@ constexpr auto formats = [] {
       of_gguf("iq4_xs", GgufBlock::iq4_xs, k_scale),
       of_gguf("mxfp4", GgufBlock::mxfp4),
       of_gguf("nvfp4", GgufBlock::nvfp4),
+      of_gguf("iq1_s", GgufBlock::iq1_s, k_scale),
+      of_gguf("iq1_m", GgufBlock::iq1_m, k_scale),
+      of_gguf("iq2_xxs", GgufBlock::iq2_xxs, k_scale),
+      of_gguf("iq2_xs", GgufBlock::iq2_xs, k_scale),
+      of_gguf("iq2_s", GgufBlock::iq2_s, k_scale),
+      of_gguf("iq3_xxs", GgufBlock::iq3_xxs, k_scale),
+      of_gguf("iq3_s", GgufBlock::iq3_s, k_scale),
+      of_gguf("tq1_0", GgufBlock::tq1_0),
+      of_gguf("tq2_0", GgufBlock::tq2_0),
   });
 }();
 

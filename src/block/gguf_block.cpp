@@ -5,10 +5,12 @@
 #include <array>
 #include <cstddef>
 
+#include "kernels/gguf_low_bits.hpp"
+
 namespace tensorcast::block {
 namespace {
 
-constexpr std::array<GgufRow, 14> rows = {{
+constexpr std::array<GgufRow, static_cast<std::size_t>(kernels::last_gguf_block)> rows = {{
     {GgufBlock::q4_0, {32, 18}},
     {GgufBlock::q4_1, {32, 20}, 32, true},
     {GgufBlock::q5_0, {32, 22}},
@@ -23,6 +25,15 @@ constexpr std::array<GgufRow, 14> rows = {{
     {GgufBlock::iq4_xs, {256, 136}},
     {GgufBlock::mxfp4, {32, 17}},
     {GgufBlock::nvfp4, {64, 36}, 16},
+    {GgufBlock::iq1_s, {256, 50}},
+    {GgufBlock::iq1_m, {256, 56}, 16},
+    {GgufBlock::iq2_xxs, {256, 66}},
+    {GgufBlock::iq2_xs, {256, 74}, 16},
+    {GgufBlock::iq2_s, {256, 82}, 16},
+    {GgufBlock::iq3_xxs, {256, 98}},
+    {GgufBlock::iq3_s, {256, 110}},
+    {GgufBlock::tq1_0, {256, 54}},
+    {GgufBlock::tq2_0, {256, 66}},
 }};
 static_assert([] {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -72,7 +83,7 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 GgufBlockSize block_size(GgufBlock block) noexcept {
-  return block == GgufBlock::none || block > GgufBlock::nvfp4 ? GgufBlockSize{} : block::row(block).size;
+  return block == GgufBlock::none || block > kernels::last_gguf_block ? GgufBlockSize{} : block::row(block).size;
 }
 
 }  // namespace TENSORCAST_ABI

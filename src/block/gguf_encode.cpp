@@ -235,10 +235,20 @@ GgufEncode gguf_definition(GgufBlock format) noexcept {
       return encode_each<GgufBlock::q5_1, encode_q5_1>;
     case GgufBlock::q8_0:
       return encode_each<GgufBlock::q8_0, encode_q8_0>;
+    case GgufBlock::q2_k:
+      return encode_q2_k;
+    case GgufBlock::q3_k:
+      return encode_q3_k;
     case GgufBlock::q4_k:
       return encode_q4_k;
+    case GgufBlock::q5_k:
+      return encode_q5_k;
     case GgufBlock::q6_k:
       return encode_q6_k;
+    case GgufBlock::iq4_nl:
+      return encode_iq4_nl;
+    case GgufBlock::iq4_xs:
+      return encode_iq4_xs;
     case GgufBlock::mxfp4:
       return encode_each<GgufBlock::mxfp4, encode_mxfp4>;
     case GgufBlock::nvfp4:
@@ -248,6 +258,6 @@ GgufEncode gguf_definition(GgufBlock format) noexcept {
   }
 }
 
-bool weighs_importance(GgufBlock format) noexcept { return format == GgufBlock::q4_k || format == GgufBlock::q6_k; }
+bool weighs_importance(GgufBlock format) noexcept { return format >= GgufBlock::q2_k && format <= GgufBlock::iq4_xs; }
 
 }  // namespace tensorcast::block

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every target's searches of Q4_K and Q6_K are those of the definition: one run after the other, in scalar float32.
+// Every target's searches of Q4_K, Q5_K and Q6_K are those of the definition: one run after the other, in scalar
+// float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,11 +24,9 @@ int nearest(float x) noexcept {
   return static_cast<int>(bits & 0x7fffff) - 0x400000;
 }
 
-// A run of Q4_K: x is about scale * code - minimum. The codes of the search remain where the stored scale is 0.
+// A run of Q4_K or Q5_K: x is about scale * code - minimum. The codes of the search remain where the stored scale is 0.
 struct OffsetRun {
   static constexpr std::size_t size = 32;
-  static constexpr int most = 15;
-
   float scale = 0.0f;
   float minimum = 0.0f;
 };
@@ -49,10 +48,10 @@ RunWeights own_weights(const float* x) noexcept {
   return weights;
 }
 
-OffsetRun fit_offset_run(const float* x, const RunWeights& weights, const ScaleSearch& search,
+OffsetRun fit_offset_run(const float* x, const RunWeights& weights, const ScaleSearch& search, int most_code,
                          std::uint8_t* found) noexcept {
   constexpr std::size_t n = OffsetRun::size;
-  constexpr auto most = static_cast<float>(OffsetRun::most);
+  const auto most = static_cast<float>(most_code);
   float low = x[0], high = x[0];
   float weight_sum = weights[0];
   float number_sum = weight_sum * x[0];
@@ -69,7 +68,7 @@ OffsetRun fit_offset_run(const float* x, const RunWeights& weights, const ScaleS
   std::array<float, n> codes;
   const auto set_codes = [&](float inverse_scale) {
     for (std::size_t i = 0; i < n; ++i) {
-      codes[i] = static_cast<float>(std::clamp(nearest(inverse_scale * (x[i] - low)), 0, OffsetRun::most));
+      codes[i] = static_cast<float>(std::clamp(nearest(inverse_scale * (x[i] - low)), 0, most_code));
     }
   };
   const auto keep_codes = [&] {
@@ -209,19 +208,20 @@ TEST(FitRuns, EveryTargetSearchesOffsetRunsAsDefined) {
   for (const std::size_t runs : {std::size_t{1}, std::size_t{8}, std::size_t{61}, std::size_t{360}}) {
     const Tried given = tried(runs, size, static_cast<unsigned>(runs));
     for (const bool is_weighed : {false, true}) {
+      const int most = runs % 2 == 0 ? 15 : 31;  // of Q4_K, of Q5_K
       for (const Target target : supported_targets()) {
         std::vector<float> scales(runs), minima(runs), sums(runs);
         std::vector<std::uint8_t> codes(runs * size), defined(size);
         kernels::ops_of(target).fit_offset_runs(given.numbers.data(), is_weighed ? given.importance.data() : nullptr,
                                                 runs, is_weighed ? with_importance : without_importance,
-                                                {scales.data(), minima.data(), sums.data(), codes.data()});
+                                                {scales.data(), minima.data(), sums.data(), codes.data(), most});
         for (std::size_t run = 0; run < runs; ++run) {
           const float* const x = given.numbers.data() + run * size;
           RunWeights weights = own_weights(x);
           if (is_weighed)
             std::copy_n(given.importance.begin() + static_cast<std::ptrdiff_t>(run * size), size, weights.begin());
           const OffsetRun right =
-              fit_offset_run(x, weights, is_weighed ? with_importance : without_importance, defined.data());
+              fit_offset_run(x, weights, is_weighed ? with_importance : without_importance, most, defined.data());
           float sum = 0.0f;
           for (const float weight : weights) sum += weight;
           ASSERT_TRUE(same(scales[run], right.scale)) << name(target) << ' ' << run;

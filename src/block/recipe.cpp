@@ -8,6 +8,7 @@
 #include "block/scale_rule_mx.hpp"
 #include "block/scale_rule_nv.hpp"
 #include "dtype/lower_case.hpp"
+#include "kernels/gguf_low_bits.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -271,8 +272,14 @@ constexpr auto other_rows = std::to_array<Row>({
     gguf_row("q5_0", GgufBlock::q5_0, "d = (first number of largest magnitude) / -16",
              "trunc(x * (1 / d) + 16.5), at most 31"),
     gguf_row("q5_1", GgufBlock::q5_1, "d = (high - low) / 31, m = low", "trunc((x - m) * (1 / d) + 0.5)"),
+    gguf_row("q2_k", GgufBlock::q2_k, "least error over 16 steps, then 4 bits", "nearest of (x + m) / d, 0 to 3"),
+    gguf_row("q3_k", GgufBlock::q3_k, "least squares, code by code, then 6 bits", "nearest of x / d, -4 to 3"),
     gguf_row("q4_k", GgufBlock::q4_k, "least squares over 21 steps, then 6 bits", "nearest of (x + m) / d, 0 to 15"),
+    gguf_row("q5_k", GgufBlock::q5_k, "least squares over 16 steps, then 6 bits", "nearest of (x + m) / d, 0 to 31"),
     gguf_row("q6_k", GgufBlock::q6_k, "least squares over 19 steps, then 8 bits", "nearest of x / d, -32 to 31"),
+    gguf_row("iq4_nl", GgufBlock::iq4_nl, "least squares over 15 steps", "nearest of a table to x * (1 / d)"),
+    gguf_row("iq4_xs", GgufBlock::iq4_xs, "least squares over 15 steps, then 6 bits",
+             "nearest of a table to x * (1 / d)"),
 });
 
 constexpr std::size_t row_count =
@@ -308,7 +315,7 @@ constexpr std::array<QuantizeRecipe, row_count> words = [] {
 }();
 
 constexpr auto gguf_recipes = [] {
-  std::array<Recipe, static_cast<std::size_t>(GgufBlock::nvfp4) + 1> made{};
+  std::array<Recipe, static_cast<std::size_t>(kernels::last_gguf_block) + 1> made{};
   for (std::size_t i = 0; i < made.size(); ++i) made[i] = gguf_recipe(static_cast<GgufBlock>(i));
   return made;
 }();

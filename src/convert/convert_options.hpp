@@ -102,6 +102,12 @@ inline constexpr std::tuple options_of_outputs{
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
                     "modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers",
             .metavar = "SPELLING"}),
+    option(
+        "mix", &ConvertRequest::mix,
+        {.of_files = true,
+         .help = "from GGUF to GGUF: the type that llama-quantize chooses for each tensor of q4_k_m, q4_k_s, q5_k_m, "
+                 "q5_k_s, q3_k_s, q3_k_m, q3_k_l, q2_k, q6_k, iq4_nl, iq4_xs, q8_0, q4_0, q4_1, q5_0 or q5_1",
+         .metavar = "NAME"}),
     option("exact", &ConvertRequest::exact,
            {.help = "with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then "
                     "rounded (default: a warning)"}),

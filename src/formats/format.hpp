@@ -122,6 +122,7 @@ struct WriteOptions {
   std::string source_format = {};  // name of the input's format
   bool compressed = false;         // whether the input was; formats that can compress then do
   bool quantizes = false;          // whether tensors of block formats are new, not copies
+  std::uint32_t file_type = 0;     // GGUF: general.file_type, if the input has one; 0: that of most elements
   // The input's native_metadata(), which outlives the writer; of use to a writer of `source_format` only.
   std::string_view native_metadata = {};
 };

@@ -208,17 +208,17 @@ struct ScaleSearch {
   float first, step;
   int steps;
 };
-// Q4_K: runs of 32, x is about scale * code - minimum, codes from 0 to 15. `weights`: of each number; null: the mean
-// size of the run's numbers plus the number's own, summed up in `weight_sums`, unless that is null. The codes are those
-// of the search.
+// Q4_K and Q5_K: runs of 32, x is about scale * code - minimum, codes from 0 to `most`. `weights`: of each number;
+// null: the mean size of the run's numbers plus the number's own, summed up in `weight_sums`, unless that is null. The
+// codes are those of the search.
 struct OffsetFit {
   static constexpr std::size_t run = 32;
-  static constexpr int most = 15;
 
   float* scales;
   float* minima;
   float* weight_sums;
   std::uint8_t* codes;
+  int most = 15;
 };
 using FitOffsetRunsFn = void (*)(const float* numbers, const float* weights, std::size_t runs,
                                  const ScaleSearch& search, const OffsetFit& fit);

@@ -33,7 +33,7 @@ class ToolTest(running.CommandTest):
         return checkpoints.read(out / "model.safetensors")[0]
 
     def test_every_weight_is_what_its_tool_decodes(self):
-        self.assertGreaterEqual(len(FIXTURES), 41)
+        self.assertGreaterEqual(len(FIXTURES), 53)
         for fixture in FIXTURES:
             wanted = json.loads((fixture / "decoded.json").read_text())
             for dtype in sorted({weight["dtype"] for weight in wanted.values()}):

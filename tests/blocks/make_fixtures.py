@@ -261,11 +261,86 @@ def awq(method="awq"):
     return Fixture(tensors, {"a.weight": decoded}, {"quantization_config": section})
 
 
+def torchao(make, decode=lambda tensor: tensor.dequantize(torch.float32), **size):
+    """A subclass of tensors, as its safetensors support flattens it."""
+    from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+
+    tensor = make(weight(**size))
+    tensors, metadata = flatten_tensor_state_dict({"a.weight": tensor})
+    section = {"quant_method": "torchao", "quant_type": {"default": {"_type": "AOBaseConfig", "_version": 2, "_data": {}}},
+               "quant_type_kwargs": {}, "include_input_output_embeddings": False, "untie_embedding_weights": False,
+               "modules_to_not_convert": None}
+    return Fixture(tensors, {"a.weight": decode(tensor)}, {"quantization_config": section}, metadata=metadata)
+
+
+def torchao_float8(granularity):
+    from torchao import quantization
+
+    return torchao(lambda numbers: quantization.Float8Tensor.from_hp(
+        numbers, granularity=getattr(quantization, granularity[0])(*granularity[1:])))
+
+
+def torchao_integers(width, granularity):
+    from torchao import quantization
+
+    type = getattr(torch, width)
+    scheme = quantization.IntxWeightOnlyConfig(
+        weight_dtype=type, granularity=getattr(quantization, granularity[0])(*granularity[1:]),
+        mapping_type=quantization.MappingType.ASYMMETRIC)
+
+    def make(numbers):
+        layer = torch.nn.Linear(numbers.shape[1], numbers.shape[0], bias=False)
+        layer.weight = torch.nn.Parameter(numbers, requires_grad=False)
+        quantization.quantize_(layer, scheme)
+        return layer.weight
+
+    return torchao(make, lambda tensor: tensor.dequantize())
+
+
+def torchao_int4(size=32):
+    """Int4Tensor's codes are made and decoded by a GPU alone: here by the formula of its zero points."""
+    from torchao.quantization import Int4Tensor
+
+    def make(numbers):
+        groups = numbers.view(numbers.shape[0], -1, size)
+        least, most = groups.amin(-1), groups.amax(-1)
+        scale = ((most - least) / 15).clamp(min=1e-6)
+        codes = ((groups - least[..., None]) / scale[..., None]).round().clamp(0, 15).view(numbers.shape).to(torch.int8) - 8
+        packed = (codes[:, 1::2] << 4) | (codes[:, ::2] & 15)
+        zero = (least + scale * 8).bfloat16()
+        return Int4Tensor(packed, scale.bfloat16().T.contiguous(), zero.T.contiguous(), [1, size], numbers.shape)
+
+    def decode(tensor):
+        low, high = (tensor.qdata << 4) >> 4, tensor.qdata >> 4
+        codes = torch.stack([low, high], -1).view(tensor.shape[0], -1, size).float()
+        numbers = codes * tensor.scale.T.float()[..., None] + tensor.zero_point.T.float()[..., None]
+        return numbers.view(tensor.shape)
+
+    return torchao(make, decode)
+
+
+def torchao_mx(element, swizzled=False):
+    from torchao.prototype.mx_formats.mx_tensor import MXTensor
+
+    return torchao(lambda numbers: MXTensor.to_mx(numbers, getattr(torch, element), 32, is_swizzled_scales=swizzled),
+                   rows=130 if swizzled else 40, columns=96)
+
+
+def torchao_nvfp4(two_levels):
+    from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor, per_tensor_amax_to_scale
+
+    def make(numbers):
+        outer = per_tensor_amax_to_scale(numbers.abs().max()) if two_levels else None
+        return NVFP4Tensor.to_nvfp4(numbers, per_tensor_scale=outer, is_swizzled_scales=two_levels)
+
+    return torchao(make, rows=128, columns=96)
+
+
 class Gguf:
     """One file with a tensor of each type that the gguf package decodes."""
 
     TYPES = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4",
-             "NVFP4"]
+             "NVFP4", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0"]
 
     def write(self, folder):
         import gguf
@@ -337,6 +412,18 @@ FIXTURES = {
     "awq": awq,
     "auto-round-gptq": lambda: gptq(4, method="auto-round"),
     "auto-round-awq": lambda: awq("auto-round"),
+    "torchao-float8-row": lambda: torchao_float8(["PerRow"]),
+    "torchao-float8-tensor": lambda: torchao_float8(["PerTensor"]),
+    "torchao-float8-block": lambda: torchao_float8(["PerBlock", [8, 64]]),
+    "torchao-int4": torchao_int4,
+    "torchao-int8-row": lambda: torchao_integers("int8", ["PerAxis", 0]),
+    "torchao-int4-group": lambda: torchao_integers("int4", ["PerGroup", 32]),
+    "torchao-int3-group": lambda: torchao_integers("int3", ["PerGroup", 32]),
+    "torchao-mxfp8": lambda: torchao_mx("float8_e4m3fn"),
+    "torchao-mxfp8-swizzled": lambda: torchao_mx("float8_e4m3fn", swizzled=True),
+    "torchao-mxfp4": lambda: torchao_mx("float4_e2m1fn_x2"),
+    "torchao-nvfp4": lambda: torchao_nvfp4(two_levels=False),
+    "torchao-nvfp4-swizzled": lambda: torchao_nvfp4(two_levels=True),
     "gguf": Gguf,
 }
 

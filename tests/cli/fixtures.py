@@ -68,18 +68,20 @@ def checkpoint(operations):
     return buffer.getvalue()
 
 
-def gguf(tensors, file_type=None, original_shapes=None):
+def gguf(tensors, file_type=None, original_shapes=None, numbers=None):
     """(name, dimensions from the fastest one, ggml's type, data) and two or three keys of metadata; `original_shapes` as
-    ComfyUI's converter writes them."""
+    ComfyUI's converter writes them; `numbers` are more keys."""
     def text(value):
         return struct.pack("<Q", len(value)) + value
 
     header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors),
-                                   (2 if file_type is None else 3) + len(original_shapes or {}))
+                                   (2 if file_type is None else 3) + len(original_shapes or {}) + len(numbers or {}))
     header += text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
     header += text(b"llama.rope.freq_base") + struct.pack("<If", 6, 10000)
     if file_type is not None:
         header += text(b"general.file_type") + struct.pack("<II", 4, file_type)
+    for key, number in (numbers or {}).items():
+        header += text(key.encode()) + struct.pack("<II", 4, number)
     for name, shape in (original_shapes or {}).items():
         header += text(b"comfy.gguf.orig_shape." + name.encode())
         header += struct.pack(f"<IIQ{len(shape)}i", 9, 5, len(shape), *shape)

@@ -432,6 +432,29 @@ class QuantizeTest(running.CommandTest):
                 self.assertFalse((self.folder / "out").exists())
 
         self.assertIn("schemes: nvfp4", self.exits(2, "convert", "in", "-o", "out", "--to", "nvfp5").stderr)
+        for text, words in (("w4a16", "write int4-group"), ("FP8_DYNAMIC", "write fp8-channel"), ("W8A8", "write int8-channel"),
+                            ("q4_k_m", "--mix"), ("nvfp4a16", "write nvfp4")):
+            with self.subTest(text):
+                self.assertIn(words, self.exits(2, "convert", "in", "-o", "out", "--to", text).stderr)
+        self.assertNotIn("schemes:", self.exits(2, "convert", "in", "-o", "out", "--to", "infinite").stderr)
+
+    def test_the_command_knows_its_words(self):
+        listed = {row["scheme"]: row for row in json.loads(self.done("schemes", "--json"))}
+        self.assertEqual(listed["nvfp4"]["default_recipe"], "modelopt")
+        self.assertEqual(listed["nvfp4"]["layouts"][0]["layout"], "modelopt")
+        self.assertEqual(listed["q4_k"]["layouts"], [{"layout": "gguf", "loaders": "llama.cpp, ComfyUI-GGUF"}])
+        self.assertEqual((listed["q4_k"]["bits"], listed["nvfp4"]["bits"]), (4.5, 4.5))
+        for row in listed.values():
+            self.assertTrue(row["recipes"] and (row["layouts"] or row["scheme"] == "mxfp8-e5m2"), row)
+            self.assertTrue(all(layout["loaders"] for layout in row["layouts"]), row)
+        recipes = json.loads(self.done("recipes", "NVFP4", "--json"))["recipes"]
+        self.assertEqual([row["recipe"] for row in recipes if row["default"]], ["modelopt"])
+        self.assertIn("compressed-tensors", self.done("recipes", "nvfp4"))
+        self.assertIn("write int4-group", self.exits(2, "recipes", "w4a16").stderr)
+        for before, words in ((["convert", "--to"], {"nvfp4", "float16"}), (["convert", "--recipe"], {"modelopt"}),
+                              (["convert", "--spelling"], {"compressed-tensors"}), (["convert", "--mix"], {"q4_k_m"}),
+                              (["recipes"], {"q5_k"})):
+            self.assertLessEqual(words, set(self.done("__complete", *before, "").split()), before)
 
     def test_layers_that_would_stay_in_another_spelling_are_refused(self):
         self.done("convert", "in", "-o", "fp8", "--to", "fp8-block")
@@ -468,6 +491,33 @@ class QuantizeTest(running.CommandTest):
         (self.folder / "odd.gguf").write_bytes(fixtures.gguf([("blk.0.attn_q.weight", [96, 2], 0, data[:768])], file_type=0))
         self.assertRegex(self.refused("convert", "odd.gguf", "-o", "x.gguf", "--to", "q4_k"),
                          "blk.0.attn_q.weight.*96 columns.*256\ntcast: hint: --exclude leaves the tensor")
+
+    def test_mixtures_of_gguf(self):
+        numbers = random.Random(3)
+        data = struct.pack("<1024f", *(numbers.gauss(0, 1) for _ in range(1024)))
+        tensors = [(f"blk.{i}.{name}.weight", [256, 2], 0, data[:2048]) for i in range(2) for name in ("attn_q", "attn_v")]
+        tensors += [("blk.0.ffn_down.weight", [96, 2], 0, data[:768]), ("blk.1.ffn_up.weight", [50, 2], 0, data[:400]),
+                    ("blk.0.attn_norm.weight", [256], 0, data[:1024]), ("token_embd.weight", [256, 4], 0, data)]
+        sizes = {"llama.block_count": 2, "llama.attention.head_count": 4}
+        (self.folder / "mixed.gguf").write_bytes(fixtures.gguf(tensors, file_type=0, numbers=sizes))
+        self.done("convert", "mixed.gguf", "-o", "out.gguf", "--mix", "Q4_K_M", "--rule", "ffn_up=float16")
+        listed = json.loads(self.done("inspect", "out.gguf", "--json"))
+        self.assertEqual(listed["metadata"]["general.file_type"], "15")
+        found = {tensor["name"]: tensor["dtype"].lower() for tensor in listed["tensors"]}
+        self.assertEqual(found, {
+            "blk.0.attn_q.weight": "q4_k", "blk.1.attn_q.weight": "q4_k", "blk.0.attn_v.weight": "q4_k",
+            "blk.1.attn_v.weight": "q6_k", "blk.0.ffn_down.weight": "q5_0", "blk.1.ffn_up.weight": "float16",
+            "blk.0.attn_norm.weight": "float32", "token_embd.weight": "q6_k"})
+        for more, words in (
+            (["mixed.gguf", "-o", "x.gguf", "--mix", "q4_k_x"], "q4_k_s, q4_k_m"),
+            (["mixed.gguf", "-o", "x.safetensors", "--mix", "q4_k_m"], "from GGUF to GGUF"),
+            (["mixed.gguf", "-o", "x.gguf", "--mix", "q4_k_m", "--to", "q8_0"], "chooses the type of each tensor"),
+            (["in", "-o", "x", "--mix", "q4_k_m"], "the input is a checkpoint"),
+        ):
+            with self.subTest(more):
+                self.assertIn(words, self.refused("convert", *more))
+        (self.folder / "bare.gguf").write_bytes(fixtures.gguf(tensors, file_type=0))
+        self.assertIn("how many layers", self.refused("convert", "bare.gguf", "-o", "x.gguf", "--mix", "q4_k_m"))
 
     def write_tensors(self, folder, tensors, config=None):
         written = quantized_models.Model(1, config or {})

@@ -39,8 +39,14 @@ void add_run(CLI::App& app, Work& work);
 void add_onnx(CLI::App& app, Work& work);
 void add_bench(CLI::App& app, Work& work);
 void add_types(CLI::App& app, Work& work);
+void add_schemes(CLI::App& app, Work& work);
+void add_recipes(CLI::App& app, Work& work);
 void add_info(CLI::App& app, Work& work);
 void add_completion(CLI::App& app, Work& work);
+
+// The names that options for schemes and recipes take.
+[[nodiscard]] std::vector<std::string> scheme_words();
+[[nodiscard]] std::vector<std::string> recipe_words();
 
 // Prints what may stand in the place of the last word, a line each: the word, a tab, what it means.
 int print_candidates(const CLI::App& app, const std::vector<std::string>& words);

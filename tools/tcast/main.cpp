@@ -112,8 +112,9 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
 
-  for (const auto add : {add_convert, add_onnx, add_inspect, add_plan, add_run_shard, add_finish, add_verify, add_diff,
-                         add_explain, add_promote, add_run, add_bench, add_types, add_info, add_completion})
+  for (const auto add :
+       {add_convert, add_onnx, add_inspect, add_plan, add_run_shard, add_finish, add_verify, add_diff, add_explain,
+        add_promote, add_run, add_bench, add_types, add_schemes, add_recipes, add_info, add_completion})
     add(app, work);
   for (CLI::App* command : app.get_subcommands({})) {
     command->group("Commands");

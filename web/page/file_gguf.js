@@ -7,12 +7,12 @@ import { checkNames, fail, parseBeginning, product } from "./file_bytes.js";
 const types = { 0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16" };
 const blocks = {
   2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 10: "q2_k", 11: "q3_k", 12: "q4_k", 13: "q5_k", 14: "q6_k", 20: "iq4_nl",
-  23: "iq4_xs", 39: "mxfp4", 40: "nvfp4",
+  23: "iq4_xs", 39: "mxfp4", 40: "nvfp4", 16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 21: "iq3_s", 22: "iq2_s", 29: "iq1_m",
+  34: "tq1_0", 35: "tq2_0",
 };
 
-const removed = { 4: [16, 10], 5: [16, 12], 9: [32, 40], 15: [256, 292], 16: [256, 66], 17: [256, 74], 18: [256, 98], 19: [256, 50], 21: [256, 110],
-  22: [256, 82], 29: [256, 56], 31: [32, 18], 32: [32, 18], 33: [32, 18], 34: [256, 54], 35: [256, 66], 36: [32, 18], 37: [32, 18], 38: [32, 18],
-  41: [128, 18] };  // elements and bytes of blocks that the page does not decode
+const removed = { 4: [16, 10], 5: [16, 12], 9: [32, 40], 15: [256, 292], 31: [32, 18], 32: [32, 18], 33: [32, 18], 36: [32, 18], 37: [32, 18],
+  38: [32, 18], 41: [128, 18] };  // elements and bytes of blocks that the page does not decode
 const readers = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"];
 const [uint32, most_alignment] = [4, 1 << 20];
 

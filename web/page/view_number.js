@@ -5,6 +5,7 @@ import { codeAt, hex, rankOf } from "./codes.js";
 import { difference, parseDecimal, readLiteral, shortened } from "./decimal.js";
 import { badge, bitsText, h, labelled, svg, typeSelect } from "./elements.js";
 import { optionsPanel } from "./options.js";
+import { roundings } from "./roundings.js";
 import { castOptionsOf } from "./state.js";
 
 export const title = "One number";
@@ -70,7 +71,22 @@ function card(engine, state, answer, result, focus, read, typed) {
     h("h2", {}, focus.name, h("a", { class: "aside", href: state.link({ view: "type" }) }, "all its numbers")),
     result.code && bitButtons(state, focus, result),
     h("dl", {}, lines),
-    result.code && neighbours(engine, state, focus, result, read, answer));
+    result.code && neighbours(engine, state, focus, result, read, answer),
+    result.code && words(engine, state, focus, read, answer));
+}
+
+// What each word of rounding gives, where they differ.
+function words(engine, state, type, read, answer) {
+  const options = castOptionsOf(state, engine.description);
+  const { rows, refused } = roundings(engine, read.literal, { from: answer.source?.dtype, to: type.name, options });
+  if (rows.length < 2) return undefined;
+  const share = row => row.share === undefined ? "" : `${(row.share * 100).toPrecision(3)} %`;
+  return h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Words of rounding" }, h("table", { id: "roundings" },
+    h("thead", {}, h("tr", {}, ["code", "value", "stochastic", "by"].map(text => h("th", { scope: "col" }, text)))),
+    h("tbody", {}, rows.map(row => h("tr", {},
+      h("td", {}, h("code", {}, row.code)), h("td", { class: "digits" }, shortened(row.value, 24)), h("td", {}, share(row)),
+      h("td", {}, row.words.map((word, i) => [i ? ", " : "", h("a", { href: state.link({ rounding: word }) }, word)])))))),
+    refused.map(({ word, error }) => h("p", { class: "note" }, `${word}: ${error}`)));
 }
 
 const long = text => text.length > 420 ? [h("span", {}, `${text.slice(0, 400)}…`), ` ${text.length} digits`] : text;

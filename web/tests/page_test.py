@@ -31,6 +31,13 @@ def test_a_number_is_shown_with_its_bits_and_neighbours(opened):
     for part in ("0x1D", "0.0015625", "rounded", "0x1C 0.09375", "0x1E 0.109375", "gap to both: 0.0078125", "1.625 × 2"):
         assert part in text, part
     assert page.locator(".types tbody tr").count() == 32
+    rows = page.locator("#roundings tbody tr").all_inner_texts()
+    assert [row.split("\t") for row in rows] == [
+        ["0x1C", "0.09375", "20.0 %", "toward_zero, toward_negative"],
+        ["0x1D", "0.1015625", "80.0 %", "nearest_even, nearest_away, toward_positive, to_odd"],
+    ]
+    page.get_by_role("link", name="toward_zero").click()
+    assert page.inner_text("#exact") == "0.09375"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``cast`` for the calls that the hot path of ``_core`` does not handle: other objects, layouts, strings, ``out=``."""
+"""``cast`` of arrays that the hot path of ``_core`` does not handle: other layouts, byte orders, strings, ``out=``."""
 
 from __future__ import annotations
 
 import math
-import re
 import warnings
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -14,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._interop import _exchange, _foreign
-from .._errors import CastError, OutOfRangeError, ParseError, UnsupportedError
+from .._errors import CastError, OutOfRangeError, ParseError
 from ._numpy_types import (
     NAME_OF_TYPE,
     Array,
@@ -28,7 +26,6 @@ from ._numpy_types import (
     unpack,
 )
 
-_NUMPY_TEXT = re.compile(r"[<=|]?U\d+")  # texts of at most so many characters, as U12
 _CHUNK = 1 << 16  # strings per call of the core
 
 
@@ -312,13 +309,6 @@ def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
         raise CastError(f"scale= has shape {numbers.shape}, which does not broadcast to {shape}{advice}") from None
 
 
-def _number(scale: Any) -> float:
-    try:
-        return float(scale)
-    except (TypeError, ValueError):
-        raise TypeError(f"scale must be a real number or an array of them, not {scale!r}") from None
-
-
 def cast_scaled(
     src: Array, from_name: str, dst: Array, name: str, scales: Array, report: bool, options: dict[str, Any]
 ) -> _core.CastReport | None:
@@ -327,18 +317,10 @@ def cast_scaled(
     return _core.cast_scaled(src, from_name, packable[0], dst, name, packable[1], scales, report, options)
 
 
-def _remember(report: Any, source: Any, result: Any, scale: Any) -> None:
-    """Weak references to the compared arrays, for plot_report."""
-    try:
-        report._compared = (weakref.ref(source), weakref.ref(result), scale)
-    except TypeError:  # a NumPy scalar, for one
-        pass
-
-
-def cast(
+def cast_array(
     x: Any,
     to: Any,
-    /,
+    name: str,
     *,
     out: Any = None,
     copy: bool = True,
@@ -347,51 +329,16 @@ def cast(
     from_: Any = None,
     shape: Any = None,
     report: bool = False,
-    **options: Any,
-) -> Any:
-    """The general form of ``tensorcast.cast``; the package's front page documents it."""
-    done = _cast(x, to, out, copy, order, packed, from_, shape, report, options)
-    if report and not packed:
-        _remember(done[1], x, done[0], options.get("scale", 1.0))
-    return done
-
-
-def _cast(
-    x: Any,
-    to: Any,
-    out: Any,
-    copy: bool,
-    order: Literal["C", "K"] | None,
-    packed: bool,
-    from_: Any,
-    shape: Any,
-    report: bool,
+    scale: Any = 1.0,
     options: dict[str, Any],
 ) -> Any:
-    if isinstance(to, str) and (to.startswith(">") or _NUMPY_TEXT.fullmatch(to)):
-        to = np.dtype(to)
-    name = _core.dtype_name(to)
-    if name == "uint1":
-        raise UnsupportedError("uint1 can be promoted but not cast")
+    """``tensorcast.cast`` of an object that is an array or has one; :func:`_general.cast` has checked the words.
+
+    Args:
+        name: the canonical name of ``to``.
+        options: those of the core, with ``scale`` if it is a number.
+    """
     swapped = isinstance(to, np.dtype) and not to.isnative
-    scale = options.get("scale", 1.0)
-    options = {option: value for option, value in options.items() if option != "scale"}
-    _core.check_options(options)  # even where there is nothing to do
-    if np.ndim(scale) == 0 and not isinstance(scale, str) and not hasattr(scale, "detach"):
-        scale = scale if isinstance(scale, (int, float)) else _number(scale)
-        options["scale"] = scale
-    if order not in ("C", "K", None):
-        raise CastError(f"order must be 'C', 'K' or None, not {order!r}")
-    if from_ is not None and not packed:
-        raise CastError("from_= says what packed bytes are; it needs packed=True")
-    if shape is not None and from_ is None:
-        raise CastError("shape= says how the packed elements of from_= are arranged; pass both, with packed=True")
-    if packed and (out is not None or not copy):
-        raise CastError("packed=True makes a new array; leave out= and copy= away")
-    if not isinstance(x, (np.ndarray, np.generic)) and _exchange.is_tensor(x) and not _foreign.is_foreign(x):
-        if packed or swapped:
-            raise CastError("packed= and other byte orders are for NumPy arrays")
-        return _exchange.cast_tensor(x, name, out, copy, order, report, scale, options)
     array = as_plain_array(x)
     if packed and isinstance(scale, (int, float)):
         return _cast_packed(array, from_, shape, to, name, report, options)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core, _requests
 from .._interop import _foreign
-from . import _arrays, _numpy_types, _tensors
+from . import _arrays, _general, _numpy_types, _tensors
 from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
 from .._errors import CastError, LossWarning, in_python
 
@@ -36,7 +36,7 @@ def cast(x: Any = _MISSING, /, to: Any = _MISSING, **keywords: Any) -> Any:
             default = REQUEST_DEFAULTS[name]
             if given is not default and given != default:
                 raise TypeError(f"{name}= chooses tensors of a mapping, such as a state_dict; x is {type(x).__name__}")
-    return _arrays.cast(x, to, **keywords)
+    return _general.cast(x, to, **keywords)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -179,7 +179,7 @@ def _converted(
     has_range = from_ == "float32" and to == "bfloat16" and row["scale"] == 1
     judged = _has_elements(value) and not has_range and _core.may_lose(from_, to, options)
     try:
-        done = _arrays.cast(value, to, **per_tensor, **options, report=report or judged)
+        done = _general.cast(value, to, **per_tensor, **options, report=report or judged)
     except CastError as error:
         error.tensor = str(name)
         error.args = (f"tensor {name!r}: {error}",)
@@ -198,7 +198,7 @@ def _has_elements(value: Any) -> bool:
 def _tell_damage(name: Any, value: Any, report: _core.CastReport, from_: str, to: str) -> None:
     nonzero = report.count
     if report.underflowed_to_zero:
-        nonzero = int(_arrays.cast(value, "bool").sum())
+        nonzero = int(_general.cast(value, "bool").sum())
     damage = _core.damage_of(report, nonzero, from_, to)
     if damage is not None:
         what, remedy = (in_python(words) for words in damage)

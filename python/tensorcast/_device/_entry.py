@@ -9,8 +9,7 @@ import torch
 
 from .._cast._arrays import scale_is_one
 from .._errors import CastError
-from .._interop._torch import _NAME, _check_gradient, type_name
-from .._interop._torch import cast_tensor as cast_on_the_host
+from .._interop._torch import _NAME, cast_elements, check_gradient, resolved, type_name
 from . import _operator
 from ._tensors import result_type
 
@@ -45,14 +44,15 @@ def cast_tensor(
     if out is not None:
         _check_out(out, x, name)
     if torch.is_grad_enabled() and (x.requires_grad or (out is not None and out.requires_grad)):
-        _check_gradient(name, out)
+        check_gradient(name, out)
     if name == type_name(x.dtype) and not copy and out is None and scale_is_one(scale) and not report:
         return x
     if order == "C":
         x = x.contiguous()
     done = None
     if report:  # counted on the host
-        made, done = cast_on_the_host(x.detach().cpu(), name, None, True, order, True, scale, options)
+        source = resolved(x.detach().cpu())
+        made, done = cast_elements(source, type_name(x.dtype), name, None, order, True, scale, options)
         result = made.to(x.device)
     else:
         known = {option: value for option, value in options.items() if option not in ("float_string", "scale")}

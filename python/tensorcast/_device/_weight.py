@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import _core
-from .._cast._quantize import QuantizedWeight, _quantized
+from .._cast._quantized_weight import QuantizedWeight, quantized
 from .._errors import UnsupportedError
 from . import _blocks, _quantize
 
@@ -42,7 +42,7 @@ def quantize(x: torch.Tensor, scheme: str, options: dict[str, Any]) -> Quantized
     name = scheme.lower()
     parts = _quantize.quantize(x, recipe, options)
     if parts is None:
-        core = _quantized(x.detach().cpu(), scheme, options)
+        core = quantized(x.detach().cpu(), scheme, options)
         codes, scales = core.codes.to(x.device), core.scales.to(x.device)
         whole = None if core.global_scale is None else torch.tensor(core.global_scale, dtype=torch.float32, device=x.device)
         parts = _quantize.Parts(codes, scales, whole)

@@ -81,7 +81,7 @@ def convert(
     cuts = request["single_file"] or "max_shard_size" in request
     if cuts and not _core.is_checkpoint(request["input"]):
         raise CastError("max_shard_size= and single_file= are for folders and indexes; a file is written as one file")
-    asking = ("budget", "rules", "include", "drop", "only", "rename", "respell")
+    asking = ("budget", "rules", "include", "drop", "only", "rename", "respell", "mix")
     asks = to is not None or cuts or any(request.get(name) for name in asking)
     same_format = os.path.splitext(request["input"])[1] == os.path.splitext(request["output"])[1]
     if not asks and (same_format or _core.is_checkpoint(request["input"])):

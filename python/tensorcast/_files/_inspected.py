@@ -15,7 +15,7 @@ def remote_info(url: str) -> FileInfo:
     found = checkpoint_info(url)
     names = [field.name for field in dataclasses.fields(TensorInfo)]
     rows = tuple(TensorInfo(**{name: getattr(row, name) for name in names}) for row in found.tensors)
-    return FileInfo("safetensors", rows, found.metadata, found.layers, found.warnings)
+    return FileInfo("safetensors", rows, found.metadata, found.layers, found.warnings, found.notes)
 
 
 def checkpoint_info(path: str) -> CheckpointInfo:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -39,57 +37,8 @@ def is_narrow_jax(x: Any) -> bool:
         return False
 
 
-def _check_jax_holds(name: str) -> None:
-    """JAX makes 64-bit types 32 bits wide unless told otherwise, which would cut values off after the cast."""
-    jax = sys.modules.get("jax")
-    if jax is not None and name in ("float64", "int64", "uint64") and not jax.config.jax_enable_x64:
-        raise CastError(
-            f'JAX holds no {name} unless jax.config.update("jax_enable_x64", True) is called first; '
-            "pass numpy.asarray(x) for a NumPy result"
-        )
-
-
 def on_a_device(device: Any) -> CastError:
     return CastError(f"the tensor is on a device ({device}); move it to the host first, e.g. with .cpu()")
-
-
-def cast_tensor(
-    x: Any,
-    name: str,
-    out: Any,
-    copy: bool,
-    order: Literal["C", "K"] | None,
-    report: bool,
-    scale: Any,
-    options: dict[str, Any],
-) -> Any:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        from . import _torch
-
-        return _torch.cast_tensor(x, name, out, copy, order, report, scale, options)
-    from .._cast import _arrays
-
-    if is_jax(x):
-        _check_jax_holds(name)
-    if out is not None:
-        raise TypeError(f"out= is for NumPy arrays and torch tensors, not for {type(x).__name__}")
-    if is_narrow_jax(x):
-        if not copy and name == _core.dtype_name(x.dtype) and _arrays.scale_is_one(scale) and not report:
-            return x
-        done = _arrays.cast(np.asarray(x), name, order=order, report=report, **{**options, "scale": scale})
-        return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
-    codes, from_name, shape = _core.from_dlpack(capsule_of(x))
-    if not copy and name == from_name and _arrays.scale_is_one(scale) and not report:
-        return x
-    if _core.dtype_name(codes.dtype) != from_name:
-        if not isinstance(scale, (int, float)):
-            codes = _numpy_types.unpack(codes, from_name, shape)
-        else:
-            done = _cast_packed(codes, from_name, shape, name, report, options)
-            return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
-    done = _arrays.cast(codes, name, order=order, report=report, **{**options, "scale": scale})
-    return (as_in_library_of(x, done[0]), done[1]) if report else as_in_library_of(x, done)
 
 
 def capsule_of(x: Any, device: tuple[int, int] | None = None, copy: bool | None = None) -> object:
@@ -111,21 +60,6 @@ def _require_cpu(x: Any) -> None:
     device_type, device_id = x.__dlpack_device__()
     if int(device_type) not in _CPU_DEVICES:
         raise on_a_device(getattr(x, "device", f"DLPack device {int(device_type)}:{device_id}"))
-
-
-def _cast_packed(
-    codes: npt.NDArray[Any], from_name: str, shape: tuple[int, ...], name: str, report: bool, options: dict[str, Any]
-) -> Any:
-    count = math.prod(shape)
-    if name == "string":
-        raise TypeError(f"packed {from_name} becomes text in two steps; cast it to another type first")
-    if _numpy_types.is_packable(name):
-        storage = np.empty(_numpy_types.packed_bytes(count, name), np.uint8)
-    else:
-        storage = np.empty(shape, _numpy_types.numpy_type(name))
-    done = _core.cast_packed(codes, from_name, storage, name, count, report, options)
-    result = _numpy_types.unpack(storage, name, shape) if _numpy_types.is_packable(name) else storage
-    return (result, done) if report else result
 
 
 def as_in_library_of(x: Any, result: npt.NDArray[Any]) -> Any:

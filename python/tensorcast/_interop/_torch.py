@@ -12,8 +12,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .. import _core
-from .._cast._arrays import _shares_memory, cast_numbers, cast_scaled, scale_is_one, scales_of
-from .._cast._arrays import cast as general_cast
+from .._cast._arrays import _shares_memory, cast_numbers, cast_scaled, scales_of
 from .._errors import CastError
 from ._exchange import on_a_device
 
@@ -122,45 +121,11 @@ def _codes(tensor: torch.Tensor) -> npt.NDArray[Any]:
     return codes
 
 
-def cast_tensor(
-    x: torch.Tensor,
-    name: str,
-    out: Any,
-    copy: bool,
-    order: Literal["C", "K"] | None,
-    report: bool,
-    scale: Any,
-    options: dict[str, Any],
-) -> Any:
-    from_name = type_name(x.dtype)
-    if x.is_nested:
-        raise TypeError("a nested tensor has no shape of its own; cast the tensors of x.unbind()")
-    traced = is_traced(x)
-    if x.device.type not in ("cpu", "meta") and not (traced and (out is not None or report)):
-        from .._device import _entry
-
-        return _entry.cast_tensor(x, name, out, copy, order, report, scale, options)
-    if traced:
-        return _through_operator(x, name, out, copy, order, report, scale, options)
+def resolved(x: torch.Tensor) -> torch.Tensor:
+    """The tensor with its elements in memory; TypeError if they are not dense."""
     if x.layout != torch.strided or x.is_quantized:
         raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
-    if x.is_conj() or x.is_neg():
-        x = x.resolve_conj().resolve_neg()
-    if name == from_name and not copy and out is None and scale_is_one(scale) and not report:
-        return x
-    if torch.is_grad_enabled() and (x.requires_grad or (isinstance(out, torch.Tensor) and out.requires_grad)):
-        _check_gradient(name, out)
-        reports: list[Any] = []
-
-        def work(values: torch.Tensor) -> torch.Tensor:
-            result, done = cast_elements(values, from_name, name, None, order, report, scale, options)
-            reports.append(done)
-            return result
-
-        result = _StraightThrough.apply(x, work, scale)  # type: ignore[no-untyped-call]
-        return (result, reports[0]) if report else result
-    result, done = cast_elements(x, from_name, name, out, order, report, scale, options)
-    return (result, done) if report else result
+    return x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
 
 
 def may_have_tangents() -> bool:
@@ -183,42 +148,12 @@ def is_traced(x: torch.Tensor) -> bool:
     )
 
 
-def _through_operator(
-    x: torch.Tensor, name: str, out: Any, copy: bool, order: Any, report: bool, scale: Any, options: dict[str, Any]
-) -> torch.Tensor:
-    from . import _torch_operator
-
-    of_tensor = isinstance(scale, torch.Tensor)
-    if out is not None or report or order == "C" or not (isinstance(scale, (int, float, torch.SymFloat)) or of_tensor):
-        raise CastError("a traced or transformed tensor has no elements yet, so out=, report=, order='C' and an array "
-                        "as scale= are not available; call cast outside of torch.compile, export, vmap, jvp and trace")  # fmt: skip
-    if name == _NAME[x.dtype] and not copy and not of_tensor and scale == 1:
-        return x
-    known = {option: value for option, value in options.items() if option != "float_string"}  # of no meaning here
-    if of_tensor:
-        known["scale"] = scale
-    return _torch_operator.called(x, name, **known)
-
-
-def _check_gradient(name: str, out: Any) -> None:
+def check_gradient(name: str, out: Any) -> None:
     if out is not None:
         raise CastError("out= cannot carry a gradient; leave it away, or pass x.detach() and out.detach()")
     dtype = _TORCH_TYPE.get(name)
     if (dtype is not None and not dtype.is_floating_point) or name == _PAIRS:
         raise CastError(f"x requires a gradient, and {name} cannot carry one; pass x.detach()")
-
-
-class _StraightThrough(torch.autograd.Function):
-    """The gradient of a cast is that of ``x * scale``: rounding counts as the identity."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, work: Callable[[torch.Tensor], torch.Tensor], scale: Any) -> torch.Tensor:
-        ctx.to, ctx.scale = x.dtype, scale
-        return work(x)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        return general_cast(grad_outputs[0], ctx.to, copy=False, scale=ctx.scale), None, None
 
 
 def node_forward(x: torch.Tensor, y: Any, backward: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -16,7 +16,7 @@ from zarr.core.common import parse_named_configuration
 from zarr.core.dtype import ZDType, get_data_type_from_json
 
 from .._errors import CastError
-from ..zarr import _check_words, _facts, cast_array
+from ._cast_value import cast_array, check_words, facts_of
 
 # Names of the data types that zarr-python lacks, which are ml_dtypes'.
 _OTHER_TYPES = (
@@ -135,7 +135,7 @@ class CastValue(ArrayArrayCodec):
         out_of_range: str | None = None,
         scalar_map: dict[str, Any] | None = None,
     ) -> None:
-        _check_words(rounding, out_of_range)
+        check_words(rounding, out_of_range)
         unknown = set(scalar_map or ()) - {"encode", "decode"}
         if unknown:
             raise CastError(f"scalar_map has encode and decode, not {', '.join(sorted(unknown))}")
@@ -167,7 +167,7 @@ class CastValue(ArrayArrayCodec):
         for which, native in (("array", dtype.to_native_dtype()), ("data_type", self.dtype.to_native_dtype())):
             if native.kind not in "iuf" and native.name not in _OTHER_TYPES:
                 raise CastError(f"cast_value is of integer and floating-point types, and the {which} is {native}")
-        if self.out_of_range == "wrap" and not _facts(self.dtype.to_native_dtype()).is_integer:
+        if self.out_of_range == "wrap" and not facts_of(self.dtype.to_native_dtype()).is_integer:
             raise CastError("out_of_range wrap is of integers, and data_type is none")
 
     def _entries(self, direction: str, source: ZDType[Any, Any], target: ZDType[Any, Any]) -> list[Any] | None:
@@ -178,7 +178,7 @@ class CastValue(ArrayArrayCodec):
     def _cast(self, direction: str, x: Any, source: ZDType[Any, Any], target: ZDType[Any, Any]) -> Any:
         # A stored integer that wraps has come from an integer: back, it is a number of any type's.
         out_of_range = self.out_of_range
-        if out_of_range == "wrap" and not _facts(target.to_native_dtype()).is_integer:
+        if out_of_range == "wrap" and not facts_of(target.to_native_dtype()).is_integer:
             out_of_range = None
         return cast_array(
             np.asarray(x),

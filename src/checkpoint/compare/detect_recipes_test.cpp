@@ -121,8 +121,9 @@ class DetectRecipesTest : public ::testing::Test {
 
   std::string put(const Written& written, std::string_view scheme, std::string_view spelling, bool symmetric = true) {
     if (spelling == "gguf") {
-      const std::map<std::string_view, std::uint32_t> types = {{"q4_0", 2}, {"q4_1", 3},  {"q5_0", 6}, {"q5_1", 7},
-                                                               {"q8_0", 8}, {"q4_k", 12}, {"q6_k", 14}};
+      const std::map<std::string_view, std::uint32_t> types = {
+          {"q4_0", 2},  {"q4_1", 3},  {"q5_0", 6},  {"q5_1", 7},  {"q8_0", 8},    {"q2_k", 10},
+          {"q3_k", 11}, {"q4_k", 12}, {"q5_k", 13}, {"q6_k", 14}, {"iq4_nl", 20}, {"iq4_xs", 23}};
       io::put_file(folder_ / "made.gguf", gguf_file(types.at(scheme), written.tensors[0].bytes));
       return folder_ / "made.gguf";
     }
@@ -198,9 +199,9 @@ TEST_F(DetectRecipesTest, SlowFindsEveryRecipeAndAllThatMakeTheSameBytes) {
 std::string excluded_of(const std::string& path) {
   const Result<FileSummary> summary = inspect({.input = path});
   EXPECT_TRUE(summary) << (summary ? "" : summary.error().describe());
-  for (const std::string& warning : summary ? summary->warnings : std::vector<std::string>()) {
-    const std::size_t begin = warning.find("exclude ");
-    if (begin != std::string::npos) return warning.substr(begin);
+  for (const std::string& note : summary ? summary->notes : std::vector<std::string>()) {
+    const std::size_t begin = note.find("exclude ");
+    if (begin != std::string::npos) return note.substr(begin);
   }
   return {};
 }
@@ -306,7 +307,7 @@ TEST_F(DetectRecipesTest, ImportanceIsFoundWithItsFile) {
   EXPECT_EQ(found_in(folder, path, 1, file).ways(),
             (std::vector<std::string>{"compressed-tensors with clip mse, importance"}));
   // ggml's own search, without clipping.
-  for (const std::string_view scheme : {"q4_k", "q6_k"}) {
+  for (const std::string_view scheme : {"q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs"}) {
     const Result<QuantizedTensor> blocks =
         quantize(original.view(), *find_block_format(scheme, "gguf"), {.importance = importance});
     ASSERT_TRUE(blocks);

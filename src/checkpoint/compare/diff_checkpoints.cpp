@@ -338,9 +338,9 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
       for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
         summary.layers.push_back(std::move(layer));
       }
-      for (std::string& warning : quantized::scale_warnings(found, reader)) {
-        summary.warnings.push_back(name_prefix(model) + std::move(warning));
-      }
+      const quantized::ScaleRemarks remarks = quantized::scale_remarks(found, reader);
+      for (const std::string& warning : remarks.warnings) summary.warnings.push_back(name_prefix(model) + warning);
+      for (const std::string& note : remarks.notes) summary.notes.push_back(name_prefix(model) + note);
     }
     for (const ListedFile& file : checkpoint.others) {
       summary.other_files.push_back({.name = prefix + file.name, .bytes = file.bytes, .tensors = 0, .metadata = {}});

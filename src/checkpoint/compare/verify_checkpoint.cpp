@@ -126,7 +126,7 @@ class Verification {
     if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
       outcome_.warnings.push_back(prefix + problem);
     }
-    for (std::string& warning : quantized::scale_warnings(found, *output.reader)) {
+    for (std::string& warning : quantized::scale_remarks(found, *output.reader).warnings) {
       outcome_.warnings.push_back(prefix + std::move(warning));
     }
   }

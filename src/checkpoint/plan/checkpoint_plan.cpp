@@ -492,6 +492,7 @@ Result<void> check_request(const ConvertRequest& request) {
   const OutputFilter& filter = request.filter;
   const bool filters = !filter.drop.empty() || !filter.only.empty() || !filter.rename.empty();
   const bool cuts = request.single_file || request.max_shard_bytes != 0;
+  if (!request.mix.empty()) return invalid("`mix` is from one GGUF file to another, and the input is a checkpoint");
   if (!file_conversion::has_target(request) && !cuts && !filters && request.respell.empty()) {
     return fail("there is no type to convert to",
                 "`to` names one; `max_shard_size`, `only`, `drop` and `rename` work without");

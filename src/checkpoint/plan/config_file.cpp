@@ -17,6 +17,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/description_json.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -30,23 +31,13 @@ bool names_a_float(std::string_view word) {
   return std::ranges::find(words, word) != words.end() || word.starts_with("float8_");
 }
 
-constexpr auto section_keys =
-    std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
-
-bool is_section(std::string_view key) { return std::ranges::find(section_keys, key) != section_keys.end(); }
-
-bool is_inner_config(std::string_view key) {
-  if (is_section(key)) return false;
-  return key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||
-         key == "generator" || key == "question_encoder";
-}
-
 // Calls `visit` for the configuration and for those inside it.
 void for_each_config(const JsonTree& tree, JsonTree::Node config, const std::function<void(JsonTree::Node)>& visit) {
   if (tree.kind(config) != JsonKind::object) return;
   visit(config);
   for (const JsonTree::Node member : tree.members(config)) {
-    if (is_inner_config(tree.key(member))) for_each_config(tree, member, visit);
+    const std::string key = tree.key(member);
+    if (!quantized::is_section_key(key) && quantized::is_inner_config(key)) for_each_config(tree, member, visit);
   }
 }
 
@@ -61,7 +52,7 @@ void for_each_member(const JsonTree& tree, const std::function<void(JsonTree::No
 std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree) {
   std::vector<JsonTree::Node> found;
   for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
-    if (is_section(key) && tree.kind(member) == JsonKind::object) found.push_back(member);
+    if (quantized::is_section_key(key) && tree.kind(member) == JsonKind::object) found.push_back(member);
   });
   return found;
 }
@@ -70,7 +61,8 @@ std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree) {
 void remove_descriptions(JsonTree& tree) {
   for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
     const bool is_none = tree.text(member) == "null" || tree.text(member) == "false";
-    const bool describes = key == "quantization" ? tree.kind(member) == JsonKind::object : is_section(key) && !is_none;
+    const bool describes =
+        key == "quantization" ? tree.kind(member) == JsonKind::object : quantized::is_section_key(key) && !is_none;
     if (describes) tree.remove(member);
   });
 }
@@ -208,9 +200,10 @@ Result<std::string> with_section(std::string_view text, std::string_view section
   if (tree.kind(tree.root()) != JsonKind::object) return parse_error("it is not an object of JSON");
   remove_descriptions(tree);
   for (const JsonTree::Node member : tree.members(tree.root())) {
-    if (tree.key(member) == section_keys[0]) tree.remove(member);  // null, of a model that was not quantized
+    if (tree.key(member) == quantized::section_keys().front())
+      tree.remove(member);  // null, of a model that was not quantized
   }
-  tree.append(tree.root(), section_keys[0], std::string(section));
+  tree.append(tree.root(), quantized::section_keys().front(), std::string(section));
   return tree.changed();
 }
 

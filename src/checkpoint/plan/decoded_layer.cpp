@@ -35,6 +35,7 @@ nlohmann::ordered_json layer_json(const quantized::Layer& layer) {
           {"global", static_cast<int>(coding.global)},
           {"positive_zero", coding.positive_zero},
           {"swizzled", coding.swizzled},
+          {"scales_down", coding.scales_down},
           {"times_inverse_127", coding.times_inverse_127},
           {"transposed", coding.transposed},
           {"rotation", coding.rotation},
@@ -52,6 +53,7 @@ bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
   coding.zero_added = json.at("zero_added").get<int>();
   coding.positive_zero = json.at("positive_zero").get<bool>();
   coding.swizzled = json.at("swizzled").get<bool>();
+  coding.scales_down = json.at("scales_down").get<bool>();
   coding.times_inverse_127 = json.at("times_inverse_127").get<bool>();
   coding.transposed = json.at("transposed").get<bool>();
   coding.rotation = json.at("rotation").get<std::int64_t>();

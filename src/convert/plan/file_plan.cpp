@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "convert/plan/loader_limits.hpp"
 #include "convert/plan/respelled_plan.hpp"
 #include "convert/select/optimizer_state.hpp"
 #include "convert/select/output_names.hpp"
@@ -197,6 +197,7 @@ class TensorPlanner::Implementation {
   Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
                                              std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
     const auto writes = [this](const std::string& name) { return written_.writes(name); };
+    architecture_ = quantized::ModelArchitecture::of(texts);
     if (!request_.respell.empty()) {
       return quantized::plan_respelling(layers, texts, reader,
                                         {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
@@ -205,15 +206,21 @@ class TensorPlanner::Implementation {
     decided_.reset();
     Result<Decisions> decisions = decide_all(reader.tensors(), layers);
     if (!decisions) return std::move(decisions).error();
-    std::vector<quantized::ChosenWeight> chosen = TRY(choose_weights(reader.tensors(), *decisions, layers));
+    quantized::QuantizeRequest wanted{
+        .targets = request_, .to_gguf = to_gguf(), .writes = writes, .architecture = architecture_};
+    const bool is_free = request_.budget != 0.0 && wanted.targets.spelling.empty() && !to_gguf();
+    if (is_free) wanted.targets.spelling = "compressed-tensors";
+    const auto writer = choose_spelling(schemes_of(*decisions), wanted);  // plan_quantizing() tells its error
+    LoaderLimits limits(request_, writer ? (*writer)->name : "", architecture_);
+    TRY(respect_loaders(reader.tensors(), layers, *decisions, limits));
+    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), *decisions, layers);
+    if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
     decided_ = std::move(decisions);
-    quantized::QuantizeRequest wanted{.targets = request_, .to_gguf = to_gguf(), .writes = writes};
-    TRY(wanted.open_importance(layers, chosen));
-    if (request_.budget != 0.0) {
-      if (wanted.targets.spelling.empty() && !to_gguf()) wanted.targets.spelling = "compressed-tensors";
-      TRY(choose_within_budget(chosen, layers, reader, wanted, request_, memory_));
-    }
-    return quantized::plan_quantizing(layers, chosen, reader.tensors(), wanted);
+    TRY(wanted.open_importance(layers, *chosen));
+    if (request_.budget != 0.0) TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
+    quantized::Respelling plan = TRY(quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted));
+    for (std::string& warning : limits.warnings()) plan.warnings.push_back(std::move(warning));
+    return plan;
   }
 
   [[nodiscard]] Result<void> check_all_matched() const {
@@ -241,16 +248,23 @@ class TensorPlanner::Implementation {
     }
   };
 
+  [[nodiscard]] static std::vector<std::string> schemes_of(const Decisions& decisions) {
+    std::vector<std::string> schemes;
+    for (const auto& each : decisions.layers) schemes.push_back(each ? each->scheme : "");
+    for (const auto& each : decisions.tensors) schemes.push_back(each && *each ? (*each)->scheme : "");
+    return schemes;
+  }
+
   Result<Decisions> decide_all(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers) {
     std::vector<std::optional<Decision>> of_layers = TRY(decide_layers(tensors, layers));
     Decisions all{.layers = std::move(of_layers), .tensors = {}};
     const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
+    all.tensors.resize(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const bool is_decided = layers.any() && all.of_layer(layers.layer_of[i]) != nullptr;
-      all.tensors.emplace_back();
-      if (!is_decided) all.tensors.back() = selection_.decide(request_, tensors[i], input_, optimizer_state[i]);
+      if (layers.any() && all.of_layer(layers.layer_of[i]) != nullptr) continue;
+      auto& decision = all.tensors[i].emplace(selection_.decide(request_, tensors[i], input_, optimizer_state[i]));
+      if (decision) keep_float32(tensors[i], *decision);
     }
-    if (is_same_name(request_.spelling, "gpt-oss")) leave_all_but_experts(tensors, all);
     return all;
   }
 
@@ -261,19 +275,33 @@ class TensorPlanner::Implementation {
     return {.reason = {TypeReason::unfit, 0, why->second}, .left = true};
   }
 
-  // Loaders of gpt-oss take MXFP4 for its experts alone.
-  static void leave_all_but_experts(std::span<const TensorInfo> tensors, Decisions& decisions) {
-    std::vector<bool> experts(tensors.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      experts[i] = quantized::are_transposed_experts(tensors[i], tensors);
-    if (std::ranges::find(experts, true) == experts.end()) return;
+  // Leaves float32 to tensors that the model keeps in it, unless a rule names them.
+  void keep_float32(const TensorInfo& tensor, Decision& decision) const {
+    if (decision.reason.why != TypeReason::to || bit_width(tensor.dtype) < bit_width(DType::float32)) return;
+    const std::string_view keeper = architecture_.keeps_float32(tensor.name, decision.to);
+    if (keeper.empty()) return;
+    decision.to = DType::float32;
+    decision.reason = {TypeReason::kept_float32, 0, std::string(keeper)};
+  }
+
+  // Leaves weights that loaders of the layout would not take.
+  Result<void> respect_loaders(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers,
+                               Decisions& decisions, LoaderLimits& limits) {
+    for (std::size_t i = 0; i < decisions.layers.size(); ++i) {
+      if (!decisions.layers[i] || !written_.writes(layers.layers[i].name)) continue;
+      const quantized::Layer& layer = layers.layers[i];
+      TRY(limits.apply(quantized::decoded_info(layer), {.is_transposed = is_stored_transposed(layer)}, true,
+                       *decisions.layers[i]));
+    }
+    const auto is_fused = [&](const TensorInfo& tensor) { return quantized::are_transposed_experts(tensor, tensors); };
+    const bool has_fused = std::ranges::any_of(tensors, is_fused);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       std::optional<Result<Decision>>& decision = decisions.tensors[i];
-      if (experts[i] || !decision || !*decision || !(*decision)->quantizes()) continue;
-      if ((*decision)->reason.why != TypeReason::to) continue;  // a rule names it
-      const TensorKind kind = tensor_kind(tensors[i].name, tensors[i].shape.size());
-      decision = Decision{.reason = {TypeReason::kind, 0, std::string(name(kind))}};
+      if (!decision || !*decision || !written_.writes(tensors[i].name)) continue;
+      const quantized::LoadedWeight weight{.is_transposed = is_fused(tensors[i]), .beside_fused_experts = has_fused};
+      TRY(limits.apply(tensors[i], weight, false, **decision));
     }
+    return {};
   }
 
   // Chooses the weights that are quantized, and makes plain ones layers.
@@ -323,6 +351,7 @@ class TensorPlanner::Implementation {
       if (!layer.is_quantized()) continue;  // a weight that was chosen
       TensorInfo weight = quantized::decoded_info(layer);
       Decision decision = TRY(selection_.decide(request_, weight, input_, false));
+      keep_float32(weight, decision);
       // A pattern may name the tensors that are there.
       for (const quantized::Part& part : layer.parts) {
         if (selection_.excludes(tensors[part.tensor].name))
@@ -478,7 +507,8 @@ class TensorPlanner::Implementation {
   bool is_alone_ = true;  // the input has one tensor
   Selection selection_;
   OutputNames written_;
-  std::optional<Result<Decisions>> decided_;  // of the model whose new_spelling() was asked for last
+  quantized::ModelArchitecture architecture_;  // of the model whose new_spelling() was asked for last
+  std::optional<Result<Decisions>> decided_;   // of that model
   BudgetMemory* memory_ = nullptr;
   std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
@@ -532,17 +562,6 @@ std::vector<std::string> TensorPlanner::take_warnings() { return implementation_
 
 Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
   return implementation_->metadata_of(metadata);
-}
-
-Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
-  std::vector<TensorInfo> targets;
-  targets.reserve(tensors.size());
-  for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
-  if (output.check != nullptr) TRY(output.check(targets));
-  if (output.layout != nullptr) return output.layout(targets);
-  std::vector<std::size_t> layout(targets.size());
-  std::iota(layout.begin(), layout.end(), std::size_t{0});
-  return layout;
 }
 
 namespace {

@@ -2,7 +2,10 @@
 // What a plan says of its tensors.
 #include "convert/plan/file_plan.hpp"
 
+#include <numeric>
+
 #include "convert/plan/tensor_seed.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -59,6 +62,17 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .bits = weight.bits,
           .choice = weight.choice,
           .passes = weight.passes};
+}
+
+Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
+  std::vector<TensorInfo> targets;
+  targets.reserve(tensors.size());
+  for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
+  if (output.check != nullptr) TRY(output.check(targets));
+  if (output.layout != nullptr) return output.layout(targets);
+  std::vector<std::size_t> layout(targets.size());
+  std::iota(layout.begin(), layout.end(), std::size_t{0});
+  return layout;
 }
 
 }  // namespace tensorcast::file_conversion

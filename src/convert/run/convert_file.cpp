@@ -11,6 +11,7 @@
 
 #include "cast/conversion.hpp"
 #include "convert/plan/file_plan.hpp"
+#include "convert/plan/mix_rules.hpp"
 #include "convert/plan/respelled_plan.hpp"
 #include "convert/plan/scale_record.hpp"
 #include "convert/run/config_beside.hpp"
@@ -128,6 +129,7 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
                                       .quantizes = respelled != nullptr,
+                                      .file_type = TRY(file_conversion::file_type_of_mix(request)),
                                       .native_metadata = input.reader->native_metadata()};
   const std::vector<const PlannedTensor*> ordered = plan.in_layout();
   std::vector<formats::TensorInfo> targets;
@@ -228,9 +230,12 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
 
 }  // namespace
 
-Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input) {
-  TRY(check_execution(request.execution));
-  const Format* format = TRY(output_format_of(request));
+Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& input) {
+  TRY(check_execution(asked.execution));
+  const Format* format = TRY(output_format_of(asked));
+  Result<ConvertRequest> mixed = with_mix(asked, *input.reader, *input.format, *format);
+  if (!mixed) return in_file(asked.input, std::move(mixed).error());
+  const ConvertRequest& request = *mixed;
   const quantized::FoundLayers layers = layers_of(input);
   Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
   if (!plan) return in_file(request.input, plan.error());

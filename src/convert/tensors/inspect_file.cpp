@@ -20,7 +20,9 @@ Result<FileSummary> inspect(const InspectRequest& request) {
     FileSummary summary = file_conversion::summary_of(input);
     const quantized::FoundLayers found = file_conversion::layers_of(input);
     summary.layers = quantized::summary_of(found, input.reader->tensors());
-    std::ranges::move(quantized::scale_warnings(found, *input.reader), std::back_inserter(summary.warnings));
+    quantized::ScaleRemarks remarks = quantized::scale_remarks(found, *input.reader);
+    std::ranges::move(remarks.warnings, std::back_inserter(summary.warnings));
+    summary.notes = std::move(remarks.notes);
     return summary;
   });
 }

@@ -131,7 +131,7 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
     texts = gguf::with_quantization_version(native.bytes);
     native.bytes = texts;
   }
-  const std::string header = gguf::format_header(tensors, native);
+  const std::string header = gguf::format_header(tensors, native, options.file_type);
   TRY(file.append(std::as_bytes(std::span(header))));
   return std::unique_ptr<Writer>(std::make_unique<GgufWriter>(file, tensors, native.alignment));
 }

@@ -275,7 +275,7 @@ NativeMetadata unpack_native(std::string_view packed) {
   return native;
 }
 
-std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native) {
+std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native, std::uint32_t file_type) {
   std::string bytes(magic);
   put(bytes, newest_version);
   put(bytes, std::uint64_t{tensors.size()});
@@ -284,7 +284,8 @@ std::string format_header(std::span<const TensorInfo> tensors, const NativeMetad
     const std::size_t at = bytes.size() - native.bytes.size() + native.file_type_at;
     std::uint32_t before = 0;
     std::memcpy(&before, bytes.data() + at, sizeof before);
-    if (const auto type = file_type_of(tensors, before)) std::memcpy(bytes.data() + at, &*type, sizeof *type);
+    const std::optional<std::uint32_t> type = file_type != 0 ? file_type : file_type_of(tensors, before);
+    if (type) std::memcpy(bytes.data() + at, &*type, sizeof *type);
   }
   std::uint64_t begin = 0;
   for (const TensorInfo& tensor : tensors) {

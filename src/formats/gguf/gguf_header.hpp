@@ -43,8 +43,10 @@ struct NativeMetadata {
 [[nodiscard]] NativeMetadata unpack_native(std::string_view packed);
 
 // Returns the bytes of a file up to the first tensor's data. Tensors have types of GGUF. general.file_type names the
-// type that most bytes have, unless some are of block formats or none of ggml's numbers is for that type.
-[[nodiscard]] std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native);
+// type that most bytes have, unless some are of block formats or none of ggml's numbers is for that type; not 0: it is
+// `file_type`.
+[[nodiscard]] std::string format_header(std::span<const TensorInfo> tensors, const NativeMetadata& native,
+                                        std::uint32_t file_type = 0);
 
 // Returns the bytes to add to `size` to make it a multiple of `alignment`.
 [[nodiscard]] constexpr std::uint64_t padding(std::uint64_t size, std::uint64_t alignment) noexcept {

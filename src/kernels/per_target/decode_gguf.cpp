@@ -338,7 +338,13 @@ bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::ui
 }  // namespace
 
 DecodeGgufFn find_decode_gguf(GgufBlock block) noexcept {
-  return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() { return run<Format<each>>; });
+  return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() -> DecodeGgufFn {
+    if constexpr (is_low_bit(each)) {
+      return nullptr;
+    } else {
+      return run<Format<each>>;
+    }
+  });
 }
 
 #endif

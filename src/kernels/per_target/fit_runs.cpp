@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The searches of Q4_K and Q6_K: a lane is a run, so each run's sums keep their order.
+// The searches of Q4_K, Q5_K and Q6_K: a lane is a run, so each run's sums keep their order.
 #include <cmath>
 
 #include "kernels/per_target/functions.hpp"
@@ -76,7 +76,8 @@ struct OffsetSteps {
 
 class OffsetSearch {
  public:
-  SIMD_INLINE OffsetSearch(const OffsetRuns& x, const OffsetRuns& weights) : x_(x), weights_(weights) {
+  SIMD_INLINE OffsetSearch(const OffsetRuns& x, const OffsetRuns& weights, int most)
+      : x_(x), weights_(weights), most_(most) {
     low_ = high_ = x.at[0];
     weight_sum_ = weights.at[0];
     number_sum_ = weight_sum_ * x.at[0];
@@ -95,7 +96,7 @@ class OffsetSearch {
   }
 
   SIMD_INLINE void run(const ScaleSearch& search) {
-    constexpr auto most = static_cast<float>(OffsetFit::most);
+    const auto most = static_cast<float>(most_);
     const OffsetSteps first = {most / (high_ - low_), low_};
     set_codes(first);
     kept_ = first;
@@ -132,7 +133,7 @@ class OffsetSearch {
     constexpr float adder = 12582912.0F;
     constexpr std::int32_t least = 0x4b400000;  // the bits of `adder`, which sums count from
     const I32 sum = as<I32>(steps.inverse * (x_.at[i] - steps.base) + adder);
-    return as<F32>(min(max(sum, splat(least)), splat(least + OffsetFit::most))) - adder;
+    return as<F32>(min(max(sum, splat(least)), splat(least + most_))) - adder;
   }
 
   SIMD_INLINE void set_codes(const OffsetSteps& steps) {
@@ -141,7 +142,7 @@ class OffsetSearch {
       return;
     }
     for (int i = 0; i < offset_size; ++i) {
-      codes_.at[i] = clamped_code(steps.inverse * (x_.at[i] - steps.base), 0, OffsetFit::most);
+      codes_.at[i] = clamped_code(steps.inverse * (x_.at[i] - steps.base), 0, most_);
     }
   }
 
@@ -195,6 +196,7 @@ class OffsetSearch {
 
   const OffsetRuns& x_;
   const OffsetRuns& weights_;
+  const int most_;
   OffsetRuns codes_;
   OffsetSteps kept_ = {};
   F32 low_, high_, weight_sum_, number_sum_, best_ = {};
@@ -264,7 +266,7 @@ class SignedSearch {
     for (const F32 weight : by.at) sum += weight;
     put_lanes(sum, count, fit.weight_sums);
   }
-  OffsetSearch found(x, by);
+  OffsetSearch found(x, by, fit.most);
   found.run(search);
   put_lanes(found.scale, count, fit.scales);
   put_lanes(found.minimum(), count, fit.minima);
@@ -293,7 +295,7 @@ void fit_offset_runs(const float* numbers, const float* weights, std::size_t run
       const std::size_t first = done * OffsetFit::run;
       float* const sums = fit.weight_sums == nullptr ? nullptr : fit.weight_sums + done;
       fit_offset(numbers + first, weights == nullptr ? nullptr : weights + first, runs - done, search,
-                 {fit.scales + done, fit.minima + done, sums, fit.codes + first});
+                 {fit.scales + done, fit.minima + done, sums, fit.codes + first, fit.most});
     }
   });
 }

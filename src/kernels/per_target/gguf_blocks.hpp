@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/gguf_low_bits.hpp"
 #include "kernels/simd/simd.hpp"
 #include "tensorcast/block.hpp"
 
@@ -86,7 +87,7 @@ Function find_by_block(GgufBlock block, Of) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     static constexpr Function functions[] = {nullptr, Of{}.template operator()<static_cast<GgufBlock>(i + 1)>()...};
     return functions[static_cast<std::size_t>(block)];
-  }(std::make_index_sequence<static_cast<std::size_t>(GgufBlock::nvfp4)>{});
+  }(std::make_index_sequence<static_cast<std::size_t>(last_gguf_block)>{});
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -327,6 +327,11 @@ void run(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
   in_default_environment([&] { unpack<Format>(src, blocks, runs); });
 }
 
+template <GgufBlock block>
+void run_low_bits(const std::byte* src, std::size_t blocks, GgufRuns& runs) {
+  in_default_environment([&] { unpack_low_bits(block, src, blocks, runs); });
+}
+
 }  // namespace
 
 UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept {
@@ -338,7 +343,13 @@ UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept {
 #endif
     return nullptr;
   }
-  return find_by_block<UnpackGgufFn>(block, []<GgufBlock each>() { return run<Format<each>>; });
+  return find_by_block<UnpackGgufFn>(block, []<GgufBlock each>() -> UnpackGgufFn {
+    if constexpr (is_low_bit(each)) {
+      return run_low_bits<each>;
+    } else {
+      return run<Format<each>>;
+    }
+  });
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,52 @@ std::vector<std::string_view> scheme_names() {
     if (names.empty() || names.back() != row.scheme) names.push_back(row.scheme);
   }
   return names;
+}
+
+// Words of other tools, and what says the same here.
+struct ForeignWord {
+  std::string_view word, ours;
+};
+constexpr ForeignWord foreign_words[] = {
+    {"w4a16", "int4-group"},        {"w4a16-asym", "int4-group, and no `symmetric`"},
+    {"gptq", "int4-group"},         {"awq", "int4-group"},
+    {"w8a16", "int8-channel"},      {"w8a8", "int8-channel"},
+    {"w8a8-int8", "int8-channel"},  {"llm-int8", "int8-channel"},
+    {"fp8-dynamic", "fp8-channel"}, {"w8a8-fp8", "fp8-channel"},
+    {"mxfp4a16", "mxfp4"},          {"nvfp4a16", "nvfp4"},
+    {"w4a16-nvfp4", "nvfp4"}};
+
+// Edits of one name to another: characters that differ, are missing or are too many.
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (is_same_name(a.substr(i, 1), b.substr(j, 1)) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Whether a scheme may be meant: the text is its beginning, or one edit of four characters away.
+bool is_alike(std::string_view scheme, std::string_view text) {
+  constexpr std::size_t shortest = 2;
+  if (text.size() >= shortest && is_same_name(scheme.substr(0, text.size()), text)) return true;
+  return edits_between(scheme, text) <= scheme.size() / 4;
+}
+
+// A hint of what `text` is called here; empty: it is not known.
+std::string our_word(std::string_view text) {
+  const auto* const found =
+      std::ranges::find_if(foreign_words, [&](const ForeignWord& each) { return is_same_name(each.word, text); });
+  if (found != std::end(foreign_words)) return fmt::format("write {}", found->ours);
+  for (const std::string_view mix : mix_names()) {
+    if (is_same_name(mix, text)) return fmt::format("{} is a mixture of types: `mix` makes it, from GGUF to GGUF", mix);
+  }
+  return {};
 }
 
 }  // namespace
@@ -43,8 +90,9 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
     return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe),
                    fmt::format("write one of {}", fmt::join(recipes, ", ")));
   }
-  return invalid(fmt::format("there is no scheme \"{}\"", scheme),
-                 fmt::format("write one of {}", fmt::join(scheme_names(), ", ")));
+  std::string hint = our_word(scheme);
+  if (hint.empty()) hint = fmt::format("write one of {}", fmt::join(scheme_names(), ", "));
+  return invalid(fmt::format("there is no scheme \"{}\"", scheme), std::move(hint));
 }
 
 std::vector<SchemeCandidate> default_scheme_candidates() {
@@ -64,9 +112,13 @@ Result<ConvertTarget> parse_target(std::string_view text) {
   }
   if (text.find(':') != std::string_view::npos) return std::move(scheme).error();
   Error error = std::move(dtype).error();
+  if (std::string hint = our_word(text); !hint.empty()) {
+    error.hint = std::move(hint);
+    return error;
+  }
   std::vector<std::string_view> alike;
   for (const std::string_view name : scheme_names()) {
-    if (is_same_name(name.substr(0, 2), text.substr(0, 2))) alike.push_back(name);
+    if (is_alike(name, text)) alike.push_back(name);
   }
   if (!alike.empty()) {
     error.hint += fmt::format("{}schemes: {}", error.hint.empty() ? "" : "; ", fmt::join(alike, ", "));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "quantized/detect/loader_summary.hpp"
 #include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -24,13 +25,13 @@ struct ScaleCounts {
   std::uint64_t nan = 0, zero = 0, infinite = 0, negative = 0;
 };
 
-class Warnings {
+class Remarks {
  public:
-  Warnings(const FoundLayers& found, formats::Reader& reader)
+  Remarks(const FoundLayers& found, formats::Reader& reader)
       : found_(found), reader_(reader), bytes_(block_elements * sizeof(float)), values_(block_elements) {}
 
-  std::vector<std::string> run() {
-    if (!found_.refusal.empty()) warnings_.push_back(found_.refusal);
+  ScaleRemarks run() {
+    if (!found_.refusal.empty()) remarks_.warnings.push_back(found_.refusal);
     if (found_.refusal.empty()) find_other_codes();
     say(found_.excluded,
         fmt::format("codes, but {} lists such layers as not quantized: loaders take the codes for weights, or fail",
@@ -45,9 +46,10 @@ class Warnings {
     say(nan_, "scales that are NaN: all weights of their blocks are NaN");
     say(zero_global_,
         "a scale of the whole tensor that is zero or infinite, as of experts that no calibration reached");
-    say(negative_, "scales that are negative");
-    if (unread_ > 0) warnings_.push_back(fmt::format("the scales of {} layers were not looked at", unread_));
-    return std::move(warnings_);
+    if (!negative_.empty()) remarks_.notes.push_back(sentence(negative_, "scales that are negative"));
+    if (unread_ > 0) remarks_.notes.push_back(fmt::format("the scales of {} layers were not looked at", unread_));
+    add_recipe_remarks(found_, reader_, remarks_);
+    return std::move(remarks_);
   }
 
  private:
@@ -125,9 +127,12 @@ class Warnings {
   }
 
   void say(const std::vector<std::string>& names, std::string_view what) {
-    if (names.empty()) return;
+    if (!names.empty()) remarks_.warnings.push_back(sentence(names, what));
+  }
+
+  static std::string sentence(const std::vector<std::string>& names, std::string_view what) {
     const std::string others = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
-    warnings_.push_back(fmt::format("\"{}\"{} {} {}", names[0], others, names.size() > 1 ? "have" : "has", what));
+    return fmt::format("\"{}\"{} {} {}", names[0], others, names.size() > 1 ? "have" : "has", what);
   }
 
   const FoundLayers& found_;
@@ -138,7 +143,7 @@ class Warnings {
   std::size_t unread_ = 0;
   std::map<std::size_t, float> tensor_scales_;  // by layer
   std::vector<std::string> nan_, negative_, zero_global_;
-  std::vector<std::string> warnings_;
+  ScaleRemarks remarks_;
 };
 
 }  // namespace
@@ -171,10 +176,10 @@ std::string problem_warning(const FoundLayers& found) {
   return fmt::format("not decoded: {}: {}{}", first->problem_tensor, first->problem, others);
 }
 
-std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader) {
-  std::vector<std::string> warnings = Warnings(found, reader).run();
-  for (std::string& warning : recipe_warnings(found, reader)) warnings.push_back(std::move(warning));
-  return warnings;
+ScaleRemarks scale_remarks(const FoundLayers& found, formats::Reader& reader) {
+  ScaleRemarks remarks = Remarks(found, reader).run();
+  for (std::string& warning : loader_warnings(found)) remarks.warnings.push_back(std::move(warning));
+  return remarks;
 }
 
 }  // namespace tensorcast::quantized

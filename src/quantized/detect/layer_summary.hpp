@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/format.hpp"
+#include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layout/spelling.hpp"
 #include "tensorcast/file.hpp"
 
@@ -18,9 +19,10 @@ namespace tensorcast::quantized {
 // Returns a sentence about the layers that cannot be decoded; "": there are none. inspect() says why, for each.
 [[nodiscard]] std::string problem_warning(const FoundLayers& found);
 
-// Returns sentences about scales: NaN, zero or infinite ones; layers that loaders join, such as gate and up, whose
-// tensor scales differ; a method or a spelling that is not decoded. Reads at most 256 MiB of scales. Scales that cannot
-// be read are passed over: reading the file tells.
-[[nodiscard]] std::vector<std::string> scale_warnings(const FoundLayers& found, formats::Reader& reader);
+// Warns of scales that are NaN, zero or infinite; of layers that loaders join, such as gate and up, whose tensor scales
+// differ; of a method or a spelling that is not decoded. Notes negative scales, as auto-round makes them, and the
+// recipes that are excluded. Reads at most 256 MiB of scales. Scales that cannot be read are passed over: reading the
+// file tells.
+[[nodiscard]] ScaleRemarks scale_remarks(const FoundLayers& found, formats::Reader& reader);
 
 }  // namespace tensorcast::quantized

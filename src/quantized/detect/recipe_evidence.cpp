@@ -142,15 +142,13 @@ class Evidence {
  public:
   Evidence(const FoundLayers& found, formats::Reader& reader) : found_(found), reader_(reader) {}
 
-  std::vector<std::string> run() {
+  void run(ScaleRemarks& remarks) {
     for (const Layer& layer : found_.layers) {
       if (!layer.problem.empty() && !layer.other_basis) continue;
       const std::string scheme = scheme_of_recipes(layer);
       if (has_evidence(scheme)) look(layer, scheme);
     }
-    std::vector<std::string> sentences;
-    for (const auto& [scheme, seen] : seen_) say(scheme, seen, sentences);
-    return sentences;
+    for (const auto& [scheme, seen] : seen_) say(scheme, seen, remarks);
   }
 
  private:
@@ -208,28 +206,29 @@ class Evidence {
     }
   }
 
-  static void say(const std::string& scheme, const Seen& seen, std::vector<std::string>& sentences) {
+  static void say(const std::string& scheme, const Seen& seen, ScaleRemarks& remarks) {
     std::vector<std::string_view> left, gone;
     for (std::size_t k = 0; k < seen.possible->size(); ++k) {
       (seen.excluded[k] ? gone : left).push_back((*seen.possible)[k].recipe);
     }
     if (left.empty()) {
-      sentences.push_back(
+      remarks.notes.push_back(
           fmt::format("{}: codes and scales of {} blocks exclude every recipe, as of weights that were "
                       "calibrated or made by another tool",
                       scheme, seen.blocks));
     } else if (!gone.empty()) {
-      sentences.push_back(fmt::format("{}: codes and scales of {} blocks exclude the recipes {}; left: {}", scheme,
-                                      seen.blocks, fmt::join(gone, ", "), fmt::join(left, ", ")));
+      remarks.notes.push_back(fmt::format("{}: codes and scales of {} blocks exclude the recipes {}; left: {}", scheme,
+                                          seen.blocks, fmt::join(gone, ", "), fmt::join(left, ", ")));
     }
     if (seen.zeroed != 0) {
-      sentences.push_back(
+      remarks.warnings.push_back(
           fmt::format("\"{}\" has blocks whose scale is zero and whose codes are not ({} in all layers)",
                       seen.zeroed_layer, seen.zeroed));
     }
     if (seen.wrapped != 0) {
-      sentences.push_back(fmt::format("\"{}\" has scales of 2^113 and more ({} in all layers), as bytes that wrapped",
-                                      seen.wrapped_layer, seen.wrapped));
+      remarks.warnings.push_back(
+          fmt::format("\"{}\" has scales of 2^113 and more ({} in all layers), as bytes that wrapped",
+                      seen.wrapped_layer, seen.wrapped));
     }
   }
 
@@ -241,8 +240,8 @@ class Evidence {
 
 }  // namespace
 
-std::vector<std::string> recipe_warnings(const FoundLayers& found, formats::Reader& reader) {
-  return Evidence(found, reader).run();
+void add_recipe_remarks(const FoundLayers& found, formats::Reader& reader, ScaleRemarks& remarks) {
+  Evidence(found, reader).run(remarks);
 }
 
 }  // namespace tensorcast::quantized

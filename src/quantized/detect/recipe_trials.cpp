@@ -178,8 +178,8 @@ class Trials {
   Result<void> prepare() {
     if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
-    if (const std::size_t global = reader_.find(PartRole::global_scale); global != no_part) {
-      globals_ = TRY(reader_.all_numbers(global, std::uint64_t{1} << 20));
+    if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
+      globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
     }
     add_trials();
     if (trials_.empty()) {
@@ -268,7 +268,7 @@ class Trials {
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return is_searched() || (is_raw_ && (found_.scheme == "q4_k" || found_.scheme == "q6_k"));
+    return is_searched() || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
   }
 
   // Returns the options of a trial, but for its recipe.
@@ -384,7 +384,7 @@ class Trials {
 
   // compressed-tensors': words down the rows, or one a byte.
   Result<void> load_zero_points(std::uint64_t first, std::uint64_t count) {
-    const std::size_t part = reader_.find(PartRole::zero_points);
+    const std::size_t part = *reader_.find(PartRole::zero_points);
     const std::uint64_t columns = geometry_.grid_columns;
     stored_.zero_points.resize(count * columns);
     if (bit_width(reader_.info(part).dtype) == 8) return reader_.bytes(part, first * columns, stored_.zero_points);

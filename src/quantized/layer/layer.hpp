@@ -67,6 +67,7 @@ struct Coding {
   GlobalScale global = GlobalScale::none;
   bool positive_zero = false;      // ModelOpt's NVFP4: the code of -0 means +0
   bool swizzled = false;           // scales in tiles of 128 x 4
+  bool scales_down = false;        // scales and biases are [..., inputs / group, outputs]: the grid's transpose
   bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
   bool transposed = false;         // the weight is the transpose of [..., N, K] codes
   // ComfyUI's ConvRot: groups of so many inputs were rotated by a Hadamard matrix, which is undone; a power of 4.

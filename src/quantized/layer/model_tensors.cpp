@@ -167,6 +167,7 @@ void LayerBuilder::check_grid(std::optional<std::size_t> scales, std::string_vie
   std::vector<std::int64_t> wanted(layer_.shape.begin(), layer_.shape.end());
   wanted[rank - 2] = blocks_of(wanted[rank - 2], layer_.block_rows);
   wanted[rank - 1] = blocks_of(wanted[rank - 1], layer_.block_columns);
+  if (layer_.coding.scales_down) std::swap(wanted[rank - 2], wanted[rank - 1]);
   if (tensor.shape == wanted) return;
   // Where each row has a scale, one without elements has, too.
   const bool rows = layer_.block_rows == 1 && layer_.block_columns == whole_row(layer_.shape);

@@ -24,7 +24,7 @@ class Narrowing {
     const std::vector<std::int64_t>& shape = layer.shape;
     if (!shape.empty()) columns_ = static_cast<std::uint64_t>(shape.back());
     if (shape.size() > 1) rows_ = static_cast<std::uint64_t>(shape[shape.size() - 2]);
-    indexed_ = find(PartRole::group_index) != no_part;
+    indexed_ = find(PartRole::group_index).has_value();
   }
 
   NarrowLayer done() && {
@@ -36,7 +36,7 @@ class Narrowing {
       narrow_experts();
     } else if (coding().transposed) {
       narrow_words();
-    } else if (packing != Packing::flat && !indexed_ && find(PartRole::nested_table) == no_part) {
+    } else if (packing != Packing::flat && !indexed_ && !find(PartRole::nested_table)) {
       narrow_rows();
     }
     read_boxes();
@@ -45,7 +45,7 @@ class Narrowing {
 
  private:
   [[nodiscard]] const Coding& coding() const noexcept { return made_.layer.coding; }
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept { return made_.layer.place_of(role).value_or(no_part); }
+  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return made_.layer.place_of(role); }
   [[nodiscard]] std::uint64_t item(std::size_t part) const noexcept {
     return static_cast<std::uint64_t>(bit_width(made_.parts.infos[part].dtype)) / 8;
   }
@@ -105,7 +105,7 @@ class Narrowing {
     const std::size_t rank = made_.layer.shape.size();
     const IndexRange inputs = narrow(rank - 2, block), outputs = narrow(rank - 1, 1);
     box(0, columns_, rows_ / 2, outputs, {inputs.begin / 2, inputs.end / 2});
-    box(find(PartRole::scales), columns_, rows_ / block, outputs, {inputs.begin / block, inputs.end / block});
+    box(*find(PartRole::scales), columns_, rows_ / block, outputs, {inputs.begin / block, inputs.end / block});
   }
 
   // GPTQ and AWQ: a weight [N, K] whose parts have N as the last axis.
@@ -127,7 +127,7 @@ class Narrowing {
       box(0, columns_ * bits / word_bits, rows_ * 4, {inputs.begin * bits / word_bits, inputs.end * bits / word_bits},
           bytes_of(word_bits));
     }
-    const std::size_t zeros = find(PartRole::zero_points), scales = find(PartRole::scales);
+    const std::size_t zeros = *find(PartRole::zero_points), scales = *find(PartRole::scales);
     box(zeros, groups, rows_ * bits / 8, of_groups, bytes_of(bits));
     box(scales, groups, rows_ * item(scales), of_groups, bytes_of(item(scales) * 8));
   }
@@ -158,12 +158,14 @@ class Narrowing {
     const std::uint64_t grid = ceil_div(columns_, block);
     const IndexRange scales{kept.begin / block, ceil_div(kept.end, block)};
     for (const PartRole role : {PartRole::scales, PartRole::zero_points, PartRole::biases}) {
-      const std::size_t part = find(role);
-      if (part == no_part) continue;
+      if (!find(role)) continue;
+      const std::size_t part = *find(role);
       if (coding().swizzled) {
         const std::uint64_t tile = block::tile_scales * item(part);
         box(part, ceil_div(grid, block::tile_columns) * tile,
             {scales.begin / block::tile_columns * tile, ceil_div(scales.end, block::tile_columns) * tile});
+      } else if (coding().scales_down) {
+        box(part, grid, rows_ * item(part), scales, {0, rows_ * item(part)});
       } else {
         box(part, grid * item(part), {scales.begin * item(part), scales.end * item(part)});
       }

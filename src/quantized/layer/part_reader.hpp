@@ -2,7 +2,9 @@
 // Reads parts of a layer as bytes, words and float32 numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,8 +14,6 @@
 
 namespace tensorcast::quantized {
 
-inline constexpr std::size_t no_part = SIZE_MAX;
-
 class PartReader {
  public:
   PartReader(Layer layer, std::vector<formats::TensorInfo> parts, ReadPart read)
@@ -21,8 +21,8 @@ class PartReader {
 
   [[nodiscard]] const Layer& layer() const noexcept { return layer_; }
   [[nodiscard]] const formats::TensorInfo& info(std::size_t part) const noexcept { return parts_[part]; }
-  // Returns the place of a role among the parts; no_part: none.
-  [[nodiscard]] std::size_t find(PartRole role) const noexcept { return layer_.place_of(role).value_or(no_part); }
+  // Returns the place of a role among the parts, if there is one.
+  [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return layer_.place_of(role); }
 
   [[nodiscard]] Result<void> bytes(std::size_t part, std::uint64_t offset, std::span<std::byte> out) const {
     return read_(part, offset, out);

@@ -45,8 +45,9 @@ Result<void> PieceDecoder::decode_blocks(const BlockTensor& tensor, std::uint64_
 }
 
 Result<void> PieceDecoder::load_index(std::uint64_t inputs, std::uint64_t groups) {
-  const std::size_t part = reader_.find(PartRole::group_index);
-  if (part == no_part) return {};
+  const std::optional<std::size_t> found = reader_.find(PartRole::group_index);
+  if (!found) return {};
+  const std::size_t part = *found;
   if (reader_.info(part).dtype != DType::int32 || reader_.info(part).count != inputs) {
     return reader_.wrong(part, "it is not one group an input");
   }

@@ -59,7 +59,7 @@ class RowDecoder final : public PieceDecoder {
       least = std::min(least, magnitude);
       most = std::max(most, magnitude);
     }
-    if (zeros_ != no_part) most = 512;  // differences of bytes
+    if (zeros_) most = 512;  // differences of bytes
     const auto size = static_cast<double>(std::max<std::int64_t>(coding_.rotation, 1));
     constexpr double times_127 = 128;
     bounds_.set_elements(least / size / (coding_.times_inverse_127 ? times_127 : 1), most * size);
@@ -112,7 +112,7 @@ class RowDecoder final : public PieceDecoder {
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
     if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
         one_scale && coding_.element == Element::integer && coding_.packing == Packing::bytes &&
-        reader_.find(PartRole::zero_points) == no_part) {
+        !reader_.find(PartRole::zero_points)) {
       return {};
     }
     return reader_.wrong(0, "its inputs were rotated in a way that is not known");
@@ -120,8 +120,9 @@ class RowDecoder final : public PieceDecoder {
 
   Result<void> check_grid() {
     const Layer& layer = reader_.layer();
-    scales_ = reader_.find(PartRole::scales);
-    if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
+    const std::optional<std::size_t> scales = reader_.find(PartRole::scales);
+    if (!scales) return reader_.wrong(0, "it has no scales");
+    scales_ = *scales;
     const bool whole = layer.block_rows == 0 && layer.block_columns == 0;
     block_rows_ = layer.block_rows == 0 ? rows_ * experts_ : static_cast<std::uint64_t>(layer.block_rows);
     block_columns_ = layer.block_columns == 0 ? columns_ : static_cast<std::uint64_t>(layer.block_columns);
@@ -146,30 +147,33 @@ class RowDecoder final : public PieceDecoder {
 
   // Loads what is small, and checks what is read beside the scales.
   Result<void> load_more() {
-    if (const std::size_t part = reader_.find(PartRole::global_scale); part != no_part) {
-      globals_ = TRY(reader_.all_numbers(part, std::max<std::uint64_t>(experts_, 1)));
+    if (const std::optional<std::size_t> part = reader_.find(PartRole::global_scale)) {
+      globals_ = TRY(reader_.all_numbers(*part, std::max<std::uint64_t>(experts_, 1)));
       const bool each = globals_.size() == experts_ && rows_of_expert_ == rows_;
-      if (globals_.size() != 1 && !each) return reader_.wrong(part, "it is not one scale a tensor");
+      if (globals_.size() != 1 && !each) return reader_.wrong(*part, "it is not one scale a tensor");
     } else if (coding_.global != GlobalScale::none) {
       return reader_.wrong(0, "it has no scale of the whole tensor");
     }
     zeros_ = reader_.find(PartRole::zero_points);
-    if (zeros_ != no_part) {
-      const formats::TensorInfo& info = reader_.info(zeros_);
+    if (zeros_) {
+      const formats::TensorInfo& info = reader_.info(*zeros_);
       packed_zeros_ = info.dtype != DType::int8;
       const std::uint64_t wanted =
           packed_zeros_ ? ceil_div(zero_bit(grid_rows_), word_bits) * grid_columns_ : reader_.info(scales_).count;
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
-      if (!fits) return reader_.wrong(zeros_, "its elements are not one zero point for each scale");
+      if (!fits) return reader_.wrong(*zeros_, "its elements are not one zero point for each scale");
     }
     biases_ = reader_.find(PartRole::biases);
-    if (biases_ != no_part && reader_.info(biases_).count != reader_.info(scales_).count) {
-      return reader_.wrong(biases_, "its elements are not one for each scale");
+    if (biases_ && reader_.info(*biases_).count != reader_.info(scales_).count) {
+      return reader_.wrong(*biases_, "its elements are not one for each scale");
     }
-    const bool has_more = zeros_ != no_part || biases_ != no_part;
+    const bool has_more = zeros_ || biases_;
+    if (coding_.scales_down && (coding_.swizzled || zeros_ || flat())) {
+      return reader_.wrong(scales_, "a transposed grid with tiles or zero points is not known");
+    }
     if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
-    if (flat() && (has_more || reader_.find(PartRole::group_index) != no_part)) {
+    if (flat() && (has_more || reader_.find(PartRole::group_index))) {
       return reader_.wrong(scales_, "blocks over the whole tensor have scales alone");
     }
     TRY(load_index(columns_, grid_columns_));
@@ -178,15 +182,15 @@ class RowDecoder final : public PieceDecoder {
 
   // Loads the table of scales that are codes themselves.
   Result<void> load_nested() {
-    if (const std::size_t table = reader_.find(PartRole::nested_table); table != no_part) {
-      nested_table_ = TRY(reader_.all_numbers(table, 256));
-      if (nested_table_.size() != 256) return reader_.wrong(table, "it is not a table of 256 numbers");
+    if (const std::optional<std::size_t> table = reader_.find(PartRole::nested_table)) {
+      nested_table_ = TRY(reader_.all_numbers(*table, 256));
+      if (nested_table_.size() != 256) return reader_.wrong(*table, "it is not a table of 256 numbers");
       nested_ = reader_.find(PartRole::nested_scales);
       const std::uint64_t block =
           reader_.layer().nested_block < 1 ? 0 : static_cast<std::uint64_t>(reader_.layer().nested_block);
-      if (nested_ == no_part || block == 0 || bit_width(reader_.info(scales_).dtype) != 8 ||
-          reader_.info(nested_).count != ceil_div(reader_.info(scales_).count, block)) {
-        return reader_.wrong(table, "its scales have no scales of their own");
+      if (!nested_ || block == 0 || bit_width(reader_.info(scales_).dtype) != 8 ||
+          reader_.info(*nested_).count != ceil_div(reader_.info(scales_).count, block)) {
+        return reader_.wrong(*table, "its scales have no scales of their own");
       }
     }
     return {};
@@ -251,7 +255,7 @@ class RowDecoder final : public PieceDecoder {
     tensor.coding = {.element = element_type(coding_), .bits = coding_.bits};
     if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
     if (flat()) tensor.coding.packing = BlockPacking::flat;
-    const bool has_offset = coding_.element == Element::integer && !coding_.is_signed && zeros_ == no_part;
+    const bool has_offset = coding_.element == Element::integer && !coding_.is_signed && !zeros_;
     if (has_offset) tensor.coding.offset = coding_.offset;
     tensor.coding.positive_zero = coding_.positive_zero;
     tensor.shape = shape;
@@ -271,8 +275,8 @@ class RowDecoder final : public PieceDecoder {
                                        : (grid_first - loaded_first_) * grid_columns_ +
                                              (whole_rows || one_scale_ ? 0 : column / block_columns_);
     Values values{.scales = std::span(scale_values_).subspan(begin, grid_rows * blocks)};
-    if (zeros_ != no_part) values.zeros = std::span(zero_values_).subspan(begin, values.scales.size());
-    if (biases_ != no_part) values.biases = std::span(bias_values_).subspan(begin, values.scales.size());
+    if (zeros_) values.zeros = std::span(zero_values_).subspan(begin, values.scales.size());
+    if (biases_) values.biases = std::span(bias_values_).subspan(begin, values.scales.size());
     if (indexed) values = expanded(first, rows, column, width);
     const std::int64_t shape[] = {static_cast<std::int64_t>(skipped + rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size() / rows * (skipped + rows))};
@@ -297,7 +301,7 @@ class RowDecoder final : public PieceDecoder {
   // The scale and the zero point of each element, as the index of groups has them.
   Values expanded(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width) {
     each_scale_.resize(rows * width);
-    each_zero_.resize(zeros_ == no_part ? 0 : rows * width);
+    each_zero_.resize(!zeros_ ? 0 : rows * width);
     for (std::uint64_t row = 0; row < rows; ++row) {
       const std::uint64_t offset = (grid_row(first + row) - loaded_first_) * grid_columns_;
       for (std::uint64_t k = 0; k < width; ++k) {
@@ -342,16 +346,27 @@ class RowDecoder final : public PieceDecoder {
     loaded_first_ = first;
     loaded_end_ = last + 1;
     scale_values_.resize((last + 1 - first) * grid_columns_);
-    const std::uint64_t begin = first * grid_columns_;
-    TRY(reader_.numbers(scales_, reader_.scale_type(scales_), begin, scale_values_));
+    TRY(load_grid(scales_, reader_.scale_type(scales_), first, scale_values_));
     apply_global(first);
-    if (biases_ != no_part) {
+    if (biases_) {
       bias_values_.resize(scale_values_.size());
-      TRY(reader_.numbers(biases_, reader_.info(biases_).dtype, begin, bias_values_));
+      TRY(load_grid(*biases_, reader_.info(*biases_).dtype, first, bias_values_));
       bounds_.add_biases(bias_values_);
     }
     bounds_.add_scales(scale_values_);
     return load_zeros(first, last);
+  }
+
+  // Loads the numbers of a grid from its row `first` on, which are rows of one expert where the grid is transposed.
+  Result<void> load_grid(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
+    if (!coding_.scales_down) return reader_.numbers(part, type, first * grid_columns_, out);
+    const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
+    column_values_.resize(rows);
+    for (std::uint64_t column = 0; column < grid_columns_; ++column) {
+      TRY(reader_.numbers(part, type, before + column * grid_rows_ + first % grid_rows_, column_values_));
+      for (std::uint64_t row = 0; row < rows; ++row) out[row * grid_columns_ + column] = column_values_[row];
+    }
+    return {};
   }
 
   void apply_global(std::uint64_t first_row) {
@@ -365,10 +380,10 @@ class RowDecoder final : public PieceDecoder {
   }
 
   Result<void> load_zeros(std::uint64_t first, std::uint64_t last) {
-    if (zeros_ == no_part) return {};
+    if (!zeros_) return {};
     zero_values_.resize(scale_values_.size());
     if (!packed_zeros_) {
-      TRY(reader_.numbers(zeros_, DType::int8, first * grid_columns_, zero_values_));
+      TRY(reader_.numbers(*zeros_, DType::int8, first * grid_columns_, zero_values_));
       for (float& zero : zero_values_) zero += static_cast<float>(coding_.offset);
       return {};
     }
@@ -377,7 +392,7 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t begin = zero_bit(first) / word_bits, end = ceil_div(zero_bit(last) + bits, word_bits);
     words_.resize((end - begin) * grid_columns_);
     auto bytes = std::as_writable_bytes(std::span(words_));
-    TRY(reader_.bytes(zeros_, begin * grid_columns_ * 4, bytes));
+    TRY(reader_.bytes(*zeros_, begin * grid_columns_ * 4, bytes));
     for (std::uint64_t row = first; row <= last; ++row) {
       const std::uint64_t bit = zero_bit(row) - begin * word_bits, word = bit / word_bits, shift = bit % word_bits;
       for (std::uint64_t column = 0; column < grid_columns_; ++column) {
@@ -414,7 +429,7 @@ class RowDecoder final : public PieceDecoder {
   Result<void> load_flat(std::uint64_t first, std::uint64_t count) {
     const std::uint64_t begin = first / block_columns_, end = (first + count - 1) / block_columns_ + 1;
     scale_values_.resize(end - begin);
-    if (nested_ == no_part) {
+    if (!nested_) {
       TRY(reader_.numbers(scales_, reader_.info(scales_).dtype, begin, scale_values_));
       bounds_.add_scales(scale_values_);
       return {};
@@ -423,7 +438,7 @@ class RowDecoder final : public PieceDecoder {
     nested_codes_.resize(end - begin);
     TRY(reader_.bytes(scales_, begin, nested_codes_));
     nested_values_.resize((end - 1) / block - begin / block + 1);
-    TRY(reader_.numbers(nested_, DType::float32, begin / block, nested_values_));
+    TRY(reader_.numbers(*nested_, DType::float32, begin / block, nested_values_));
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
       const float outer = nested_values_[(begin + i) / block - begin / block];
       const float product = nested_table_[std::to_integer<std::size_t>(nested_codes_[i])] * outer;
@@ -440,12 +455,14 @@ class RowDecoder final : public PieceDecoder {
   bool cuts_rows_ = false;  // pieces are parts of a row, of part_columns_
   bool one_scale_ = false;  // all parts of a row have one scale
   std::uint64_t part_columns_ = 0;
-  std::size_t scales_ = no_part, zeros_ = no_part, biases_ = no_part, nested_ = no_part;
+  std::size_t scales_ = 0;
+  std::optional<std::size_t> zeros_, biases_, nested_;
   bool packed_zeros_ = false;
   std::vector<float> globals_, nested_table_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
   std::vector<float> rotated_;
-  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, nested_values_, each_scale_, each_zero_;
+  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, column_values_, nested_values_,
+      each_scale_, each_zero_;
   std::vector<std::uint32_t> words_;
   std::vector<std::byte> codes_, nested_codes_;
 };

@@ -35,9 +35,10 @@ class ColumnDecoder final : public PieceDecoder {
     code_rows_ = awq_ ? inputs_ : inputs_ * bits / word_bits;
     code_words_ = awq_ ? outputs_ / awq_columns : outputs_;
     zero_words_ = outputs_ * bits / word_bits;
-    scales_ = reader_.find(PartRole::scales);
-    zeros_ = reader_.find(PartRole::zero_points);
-    if (scales_ == no_part || zeros_ == no_part) return reader_.wrong(0, "it has no scales or no zero points");
+    const std::optional<std::size_t> scales = reader_.find(PartRole::scales),
+                                     zeros = reader_.find(PartRole::zero_points);
+    if (!scales || !zeros) return reader_.wrong(0, "it has no scales or no zero points");
+    scales_ = *scales, zeros_ = *zeros;
     const bool whole = inputs_ * bits % word_bits == 0 && outputs_ * bits % word_bits == 0 && (!awq_ || bits == 4);
     if (!whole || reader_.info(0).bytes != code_rows_ * code_words_ * 4 ||
         reader_.info(zeros_).bytes != groups_ * zero_words_ * 4 || reader_.info(scales_).count != groups_ * outputs_) {
@@ -118,7 +119,7 @@ class ColumnDecoder final : public PieceDecoder {
   const Coding coding_;
   const bool awq_;
   std::uint64_t outputs_ = 0, inputs_ = 0, group_ = 1, groups_ = 0, code_rows_ = 0, code_words_ = 0, zero_words_ = 0;
-  std::size_t scales_ = no_part, zeros_ = no_part;
+  std::size_t scales_ = 0, zeros_ = 0;
   std::uint64_t width_ = unit, window_begin_ = 0, window_end_ = 0;
   std::vector<std::uint32_t> codes_, zero_codes_;
   std::vector<float> scale_values_;
@@ -140,12 +141,13 @@ class ExpertDecoder final : public PieceDecoder {
     outputs_ = static_cast<std::uint64_t>(layer.shape[rank - 1]);
     experts_ = 1;
     for (std::size_t i = 0; i + 2 < rank; ++i) experts_ *= static_cast<std::uint64_t>(layer.shape[i]);
-    scales_ = reader_.find(PartRole::scales);
+    const std::optional<std::size_t> scales = reader_.find(PartRole::scales);
     const std::uint64_t count = experts_ * inputs_ * outputs_;
-    if (scales_ == no_part || inputs_ % block != 0 || reader_.info(0).bytes != count / 2 ||
-        reader_.info(scales_).bytes != count / block) {
+    if (!scales || inputs_ % block != 0 || reader_.info(0).bytes != count / 2 ||
+        reader_.info(*scales).bytes != count / block) {
       return reader_.wrong(0, "codes and scales do not have the sizes of their weight");
     }
+    scales_ = *scales;
     if (count == 0) return {};
     blocks_ = inputs_ / block;
     width_ = std::clamp<std::uint64_t>(window_bytes / (outputs_ * block_bytes), 1, blocks_);
@@ -207,7 +209,7 @@ class ExpertDecoder final : public PieceDecoder {
   }
 
   std::uint64_t inputs_ = 0, outputs_ = 0, experts_ = 0, blocks_ = 0, width_ = 1;
-  std::size_t scales_ = no_part;
+  std::size_t scales_ = 0;
   std::uint64_t expert_ = UINT64_MAX, begin_ = 0;
   std::vector<std::byte> codes_, scales_bytes_;
 };

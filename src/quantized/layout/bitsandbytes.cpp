@@ -184,10 +184,6 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   layers.push_back(std::move(builder).done());
 }
 
-}  // namespace
-
-std::span<const KnownKey> bitsandbytes_keys() { return keys_of_bitsandbytes; }
-
 void find_bitsandbytes(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
@@ -195,5 +191,13 @@ void find_bitsandbytes(const ModelTensors& tensors, const Description* /*descrip
     if (const std::optional<std::string> module = module_with(name, "SCB")) add_int8(tensors, i, *module, layers);
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::bitsandbytes = {.name = "bitsandbytes",
+                                                  .methods = {"bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"},
+                                                  .keys = keys_of_bitsandbytes,
+                                                  .describes_itself = true,
+                                                  .find = find_bitsandbytes};
 
 }  // namespace tensorcast::quantized

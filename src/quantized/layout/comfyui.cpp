@@ -132,10 +132,6 @@ bool has_marker(const ModelTensors& tensors) {
   return false;
 }
 
-}  // namespace
-
-std::span<const KnownKey> comfyui_keys() { return keys_of_comfyui; }
-
 void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const bool marked = has_marker(tensors);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
@@ -175,5 +171,10 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::comfyui = {
+    .name = "comfyui", .methods = {"comfyui"}, .keys = keys_of_comfyui, .describes_itself = true, .find = find_comfyui};
 
 }  // namespace tensorcast::quantized

@@ -407,10 +407,6 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
   layers.push_back(std::move(builder).done());
 }
 
-}  // namespace
-
-std::span<const KnownKey> compressed_tensors_keys() { return keys_of_compressed_tensors; }
-
 void find_compressed_tensors(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const Groups groups(description->section);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
@@ -423,5 +419,12 @@ void find_compressed_tensors(const ModelTensors& tensors, const Description* des
     }
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::compressed_tensors = {.name = "compressed-tensors",
+                                                        .methods = {"compressed-tensors"},
+                                                        .keys = keys_of_compressed_tensors,
+                                                        .find = find_compressed_tensors};
 
 }  // namespace tensorcast::quantized

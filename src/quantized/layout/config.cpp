@@ -94,6 +94,10 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       found.push_back({.source = "the file's metadata", .method = "comfyui", .section = std::move(json)});
       continue;
     }
+    if (config.name == torchao_text) {
+      found.push_back({.source = "the file's metadata", .method = "torchao", .section = std::move(json)});
+      continue;
+    }
     if (config.name == "quantization_config") {
       if (describes(json)) {
         found.push_back(

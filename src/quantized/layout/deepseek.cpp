@@ -64,10 +64,6 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
   layers.push_back(std::move(builder).done());
 }
 
-}  // namespace
-
-std::span<const KnownKey> deepseek_keys() { return keys_of_deepseek; }
-
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
@@ -85,5 +81,10 @@ void find_deepseek(const ModelTensors& tensors, const Description* description, 
     if (codes) add_layer(tensors, *description, *codes, i, layers);
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::deepseek = {
+    .name = "deepseek", .methods = {"fp8"}, .keys = keys_of_deepseek, .find = find_deepseek};
 
 }  // namespace tensorcast::quantized

@@ -7,6 +7,7 @@
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
+namespace {
 
 void find_gguf(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
@@ -33,5 +34,9 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::gguf = {.name = "gguf", .describes_itself = true, .find = find_gguf};
 
 }  // namespace tensorcast::quantized

@@ -3,12 +3,10 @@
 // have X.blocks and X.scales, and no transpose.
 #include <fmt/format.h>
 
-#include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
-
-std::span<const KnownKey> gpt_oss_keys() { return {}; }
+namespace {
 
 void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32, block_bytes = 16;
@@ -41,5 +39,10 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::gpt_oss = {
+    .name = "gpt-oss", .methods = {"mxfp4"}, .describes_itself = true, .find = find_gpt_oss};
 
 }  // namespace tensorcast::quantized

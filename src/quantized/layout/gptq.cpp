@@ -310,12 +310,6 @@ void add_all(const ModelTensors& tensors, const Description& description, const 
   }
 }
 
-}  // namespace
-
-std::span<const KnownKey> gptq_keys() { return keys_of_gptq; }
-std::span<const KnownKey> awq_keys() { return keys_of_awq; }
-std::span<const KnownKey> auto_round_keys() { return keys_of_auto_round; }
-
 void find_gptq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const Json* dynamic = object_in(description->section, "dynamic");
   const Json* meta = object_in(description->section, "meta");  // where GPTQModel had it first
@@ -361,7 +355,16 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
   // Layers of DeepSeek's that stayed as they were.
   constexpr std::int64_t block = 128;
   if (all.section["weight_block_size"].is_null()) all.section["weight_block_size"] = {block, block};
-  find_deepseek(tensors, &all, layers);
+  layouts::deepseek.find(tensors, &all, layers);
 }
+
+}  // namespace
+
+constinit const Spelling layouts::gptq = {.name = "gptq", .methods = {"gptq"}, .keys = keys_of_gptq, .find = find_gptq};
+
+constinit const Spelling layouts::awq = {.name = "awq", .methods = {"awq"}, .keys = keys_of_awq, .find = find_awq};
+
+constinit const Spelling layouts::auto_round = {
+    .name = "auto-round", .methods = {"auto-round"}, .keys = keys_of_auto_round, .find = find_auto_round};
 
 }  // namespace tensorcast::quantized

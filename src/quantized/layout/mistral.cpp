@@ -15,10 +15,6 @@ constexpr auto keys_of_mistral =
     std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
                              {.name = "qscheme_act", .type = KeyType::text}});
 
-}  // namespace
-
-std::span<const KnownKey> mistral_keys() { return keys_of_mistral; }
-
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");
   for (const auto& [i, module] : tensors.of_modules("qscale_weight")) {
@@ -40,5 +36,10 @@ void find_mistral(const ModelTensors& tensors, const Description* description, s
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::mistral = {
+    .name = "mistral", .methods = {"mistral"}, .keys = keys_of_mistral, .find = find_mistral};
 
 }  // namespace tensorcast::quantized

@@ -98,10 +98,6 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
   builder.check_grid(scales, "its mode");
 }
 
-}  // namespace
-
-std::span<const KnownKey> mlx_keys() { return keys_of_mlx; }
-
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
   const OwnSettings settings(description->section);
@@ -154,5 +150,10 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::mlx = {
+    .name = "mlx", .methods = {"mlx", "metal"}, .keys = keys_of_mlx, .find = find_mlx};
 
 }  // namespace tensorcast::quantized

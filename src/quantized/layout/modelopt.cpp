@@ -97,10 +97,6 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   builder.check_scales(scales, false, description.source);
 }
 
-}  // namespace
-
-std::span<const KnownKey> modelopt_keys() { return keys_of_modelopt; }
-
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
     const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
@@ -138,5 +134,10 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::modelopt = {
+    .name = "modelopt", .methods = {"modelopt", "modelopt_fp4"}, .keys = keys_of_modelopt, .find = find_modelopt};
 
 }  // namespace tensorcast::quantized

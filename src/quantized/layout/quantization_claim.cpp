@@ -30,6 +30,35 @@ constexpr auto sizes = std::to_array<std::string_view>({"bits", "w_bit", "group_
 // ComfyUI's; and what a writer may copy from config.json.
 constexpr auto metadata_keys = std::to_array<std::string_view>({"_quantization_metadata", "quantization_config"});
 
+// torchao lists the tensors, and describes each under its name, also those that are not quantized.
+constexpr std::string_view torchao_names = "tensor_names";
+
+bool is_of_torchao(const std::pair<std::string, std::string>& entry) {
+  return entry.second.starts_with('{') && entry.second.find(R"("_type")") != std::string::npos;
+}
+
+// Whether torchao wrote the metadata, and some tensor is one of its subclasses.
+bool has_torchao(const formats::Metadata& metadata) {
+  const auto is_quantized = [](const auto& entry) {
+    return is_of_torchao(entry) && entry.second.find(R"("_tensor_data_names")") != std::string::npos;
+  };
+  return std::ranges::any_of(metadata, [](const auto& entry) { return entry.first == torchao_names; }) &&
+         std::ranges::any_of(metadata, is_quantized);
+}
+
+// All descriptions of torchao as one object. What is no JSON becomes one of no type, which is refused.
+std::string torchao_descriptions(const formats::Metadata& metadata) {
+  std::string text;
+  for (const auto& entry : metadata) {
+    if (!is_of_torchao(entry)) continue;
+    const bool is_json = quantized::parse_description(entry.second, quantized::KeptValues::all).ok();
+    text += fmt::format("{}{}:{}", text.empty() ? '{' : ',',
+                        Json(entry.first).dump(-1, ' ', true, Json::error_handler_t::replace),
+                        is_json ? entry.second : std::string("{}"));
+  }
+  return text + "}";
+}
+
 Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 // Returns the method that a section names, "" if it is a quantization without a name; nullopt if it is none.
@@ -94,6 +123,7 @@ std::string claim_of_text(std::string_view file_name, std::string_view text) {
 }
 
 std::string claim_of_metadata(const formats::Metadata& metadata) {
+  if (has_torchao(metadata)) return claim("the file's metadata", "torchao");
   for (const auto& [key, value] : metadata) {
     if (std::ranges::find(metadata_keys, key) == metadata_keys.end()) continue;
     const Json section = parsed(value);
@@ -125,6 +155,8 @@ void add_config_texts(const formats::Metadata& metadata, std::vector<quantized::
   for (const auto& [key, value] : metadata) {
     if (std::ranges::find(metadata_keys, key) != metadata_keys.end()) texts.push_back({.name = key, .text = value});
   }
+  if (!has_torchao(metadata)) return;
+  texts.push_back({.name = std::string(quantized::torchao_text), .text = torchao_descriptions(metadata)});
 }
 
 void add_accepted(const std::vector<std::string>& words, std::vector<quantized::ConfigText>& texts) {
@@ -133,6 +165,9 @@ void add_accepted(const std::vector<std::string>& words, std::vector<quantized::
 }
 
 void remove_config_texts(formats::Metadata& metadata) {
+  if (has_torchao(metadata)) {
+    std::erase_if(metadata, [](const auto& entry) { return entry.first == torchao_names || is_of_torchao(entry); });
+  }
   std::erase_if(metadata,
                 [](const auto& entry) { return std::ranges::find(metadata_keys, entry.first) != metadata_keys.end(); });
 }

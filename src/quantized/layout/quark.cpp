@@ -122,10 +122,6 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
   builder.check_scales(scales, true, description.source);
 }
 
-}  // namespace
-
-std::span<const KnownKey> quark_keys() { return keys_of_quark; }
-
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
   for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
@@ -142,5 +138,10 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+constinit const Spelling layouts::quark = {
+    .name = "quark", .methods = {"quark"}, .keys = keys_of_quark, .find = find_quark};
 
 }  // namespace tensorcast::quantized

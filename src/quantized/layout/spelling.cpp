@@ -35,7 +35,6 @@ constexpr auto known_methods = std::to_array<KnownMethod>({
     {"higgs", "its codes are those of a grid, and its weights are rotated"},
     {"hqq", "its zero points are fractions"},
     {"fbgemm_fp8", "its codes are laid out by FBGEMM"},
-    {"torchao", "its tensors are subclasses of PyTorch's"},
     {"bitnet", "its codes have three values"},
     {"spqr", "its outliers are in a sparse matrix"},
     {"nvfp4", "transformers quantizes while it loads, and writes no such folder"},
@@ -52,8 +51,8 @@ constexpr auto basis_changes = std::to_array<std::string_view>(
     {"pre_quant_scale", "svdquant_lora_a", "svdquant_lora_b", "svdquant_smooth_factor"});
 
 const Spelling* spelling_of(std::string_view method) {
-  for (const Spelling& spelling : all_spellings()) {
-    if (std::ranges::find(spelling.methods, method) != spelling.methods.end()) return &spelling;
+  for (const Spelling* spelling : all_spellings()) {
+    if (std::ranges::find(spelling->methods, method) != spelling->methods.end()) return spelling;
   }
   return nullptr;
 }
@@ -76,8 +75,8 @@ class Search {
     if (chosen != descriptions.end()) {
       describe(*chosen, descriptions);
     } else {
-      for (const Spelling& spelling : all_spellings()) {
-        if (spelling.describes_itself) search(spelling, nullptr);
+      for (const Spelling* spelling : all_spellings()) {
+        if (spelling->describes_itself) search(*spelling, nullptr);
       }
     }
     for (Layer& layer : found_.layers) refuse_other_basis(layer);
@@ -105,11 +104,11 @@ class Search {
           "not decoded",
           description.source);
     }
-    const Description whole = merged(description, all, spelling->keys());
+    const Description whole = merged(description, all, spelling->keys);
     search(*spelling, &whole);
     // Experts of gpt-oss may stand beside others, and ComfyUI's files describe themselves.
-    for (const Spelling& other : all_spellings()) {
-      if (other.describes_itself && &other != spelling) search(other, nullptr);
+    for (const Spelling* other : all_spellings()) {
+      if (other->describes_itself && other != spelling) search(*other, nullptr);
     }
     note_excluded(whole);
     if (problem_.empty()) return;
@@ -204,44 +203,12 @@ class Search {
 
 }  // namespace
 
-// The one table of spellings.
-std::span<const Spelling> all_spellings() {
-  static const std::vector<Spelling> spellings = {
-      {.name = "deepseek", .methods = {"fp8"}, .keys = deepseek_keys, .describes_itself = false, .find = find_deepseek},
-      {.name = "transformers-mxfp8",
-       .methods = {"mxfp8"},
-       .keys = transformers_mxfp8_keys,
-       .describes_itself = false,
-       .find = find_transformers_mxfp8},
-      {.name = "compressed-tensors",
-       .methods = {"compressed-tensors"},
-       .keys = compressed_tensors_keys,
-       .describes_itself = false,
-       .find = find_compressed_tensors},
-      {.name = "modelopt",
-       .methods = {"modelopt", "modelopt_fp4"},
-       .keys = modelopt_keys,
-       .describes_itself = false,
-       .find = find_modelopt},
-      {.name = "gpt-oss", .methods = {"mxfp4"}, .keys = gpt_oss_keys, .describes_itself = true, .find = find_gpt_oss},
-      {.name = "gptq", .methods = {"gptq"}, .keys = gptq_keys, .describes_itself = false, .find = find_gptq},
-      {.name = "awq", .methods = {"awq"}, .keys = awq_keys, .describes_itself = false, .find = find_awq},
-      {.name = "auto-round",
-       .methods = {"auto-round"},
-       .keys = auto_round_keys,
-       .describes_itself = false,
-       .find = find_auto_round},
-      {.name = "bitsandbytes",
-       .methods = {"bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"},
-       .keys = bitsandbytes_keys,
-       .describes_itself = true,
-       .find = find_bitsandbytes},
-      {.name = "quark", .methods = {"quark"}, .keys = quark_keys, .describes_itself = false, .find = find_quark},
-      {.name = "mlx", .methods = {"mlx", "metal"}, .keys = mlx_keys, .describes_itself = false, .find = find_mlx},
-      {.name = "mistral", .methods = {"mistral"}, .keys = mistral_keys, .find = find_mistral},
-      {.name = "gguf", .methods = {}, .describes_itself = true, .find = find_gguf},
-      {.name = "comfyui", .methods = {"comfyui"}, .keys = comfyui_keys, .describes_itself = true, .find = find_comfyui},
-  };
+// The one table of spellings, in the order of the search.
+std::span<const Spelling* const> all_spellings() noexcept {
+  using namespace layouts;
+  static constexpr auto spellings = std::to_array<const Spelling*>(
+      {&deepseek, &transformers_mxfp8, &compressed_tensors, &modelopt, &gpt_oss, &gptq, &awq, &auto_round,
+       &bitsandbytes, &quark, &mlx, &mistral, &torchao, &gguf, &comfyui});
   return spellings;
 }
 
@@ -257,7 +224,9 @@ FoundLayers find_layers(std::span<const TensorInfo> tensors, std::span<const Con
     if (config.name != accepted_words) continue;
     for (const auto word : std::views::split(config.text, '\n')) accepted.emplace_back(word.begin(), word.end());
   }
-  return Search(tensors, read, accepted).run(read_descriptions(texts));
+  FoundLayers found = Search(tensors, read, accepted).run(read_descriptions(texts));
+  found.architecture = ModelArchitecture::of(texts);
+  return found;
 }
 
 void add_activations(LayerBuilder& builder, const std::string& module) {

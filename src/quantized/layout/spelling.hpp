@@ -2,6 +2,7 @@
 // Finds the layers of quantized checkpoints. Each way to spell them has one file and one row in spelling.cpp.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "quantized/layer/layer.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config_text.hpp"
+#include "quantized/layout/model_architecture.hpp"
 
 namespace tensorcast::quantized {
 
@@ -20,16 +22,16 @@ struct KnownKey;     // known_keys.hpp
 struct Spelling {
   std::string_view name;
   // Methods of descriptions that mean it.
-  std::vector<std::string_view> methods;
+  std::array<std::string_view, 3> methods = {};
   // What its descriptions may say.
-  std::span<const KnownKey> (*keys)() = nullptr;
+  std::span<const KnownKey> keys = {};
   // Whether its names and types alone tell all that decoding needs, so that no description must name it.
   bool describes_itself = false;
   // Appends the layers that the tensors have. `description` is null if the spelling describes itself and nothing does.
   void (*find)(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) = nullptr;
 };
 
-[[nodiscard]] std::span<const Spelling> all_spellings();
+[[nodiscard]] std::span<const Spelling* const> all_spellings() noexcept;
 
 // A way to quantize that is known and not decoded. Returns why not; "": it is not known.
 [[nodiscard]] std::string_view reason_not_decoded(std::string_view method);
@@ -41,6 +43,7 @@ struct FoundLayers {
   std::string method;                 // that it names
   std::vector<std::string> excluded;  // weights of layers that the description lists as not quantized
   std::string refusal;                // why nothing is decoded: the method is not known, or not decoded; mostly ""
+  ModelArchitecture architecture;     // that the model's files name
 
   [[nodiscard]] bool any() const noexcept { return !layers.empty(); }
 };
@@ -53,35 +56,10 @@ struct FoundLayers {
 // Adds what only activations need of the module `module`: input_scale and the like.
 void add_activations(LayerBuilder& builder, const std::string& module);
 
-// What descriptions of each spelling may say, in the file of its name.
-[[nodiscard]] std::span<const KnownKey> deepseek_keys();
-[[nodiscard]] std::span<const KnownKey> transformers_mxfp8_keys();
-[[nodiscard]] std::span<const KnownKey> compressed_tensors_keys();
-[[nodiscard]] std::span<const KnownKey> modelopt_keys();
-[[nodiscard]] std::span<const KnownKey> gpt_oss_keys();
-[[nodiscard]] std::span<const KnownKey> comfyui_keys();
-[[nodiscard]] std::span<const KnownKey> gptq_keys();
-[[nodiscard]] std::span<const KnownKey> awq_keys();
-[[nodiscard]] std::span<const KnownKey> auto_round_keys();
-[[nodiscard]] std::span<const KnownKey> bitsandbytes_keys();
-[[nodiscard]] std::span<const KnownKey> quark_keys();
-[[nodiscard]] std::span<const KnownKey> mlx_keys();
-[[nodiscard]] std::span<const KnownKey> mistral_keys();
-
-// The spellings. Each is in the file of its name.
-void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_compressed_tensors(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_gpt_oss(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_gptq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_awq(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_auto_round(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_bitsandbytes(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_gguf(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
-void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers);
+// The rows, each in the file of its name.
+namespace layouts {
+extern const Spelling deepseek, transformers_mxfp8, compressed_tensors, modelopt, gpt_oss, gptq, awq, auto_round,
+    bitsandbytes, quark, mlx, mistral, torchao, gguf, comfyui;
+}
 
 }  // namespace tensorcast::quantized

@@ -374,7 +374,62 @@ TEST(Spelling, LayersThatAreListedAsNotQuantized) {
   EXPECT_EQ(listed("ignore", many + "\"*.q\"]"), Names{"a.q.weight"});
 }
 
-// All that transformers 5.23 knows.
+// torchao's description of one weight: its subclass, attributes and the names of its parts.
+std::string torchao(const std::string& type, const std::string& data, const std::string& parts) {
+  return R"({"a.weight": {"_type": ")" + type + R"(", "_data": {)" + data + R"(}, "_tensor_data_names": [)" + parts +
+         R"(]}, "b.weight": {"_type": "Tensor"}})";
+}
+
+std::string said_of_torchao(const std::vector<TensorInfo>& tensors, const std::string& description) {
+  return said(layer(tensors, description, {}, std::string(torchao_text)));
+}
+
+TEST(Spelling, Torchao) {
+  const std::vector<TensorInfo> float8 = {tensor("a._weight_qdata", fp8, {64, 128}),
+                                          tensor("a._weight_scale", f32, {2, 2})};
+  const std::string parts = R"("qdata", "scale")";
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [32, 64])", parts)),
+            "torchao fp8-block a.weight [64, 128] 32x64 of 2");
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [1, 128])", parts)),
+            "a._weight_scale: its description names blocks of 1 x 128, so a weight of [64, 128] has scales of [64, 1], "
+            "and these are of [2, 2]");
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [64])", parts)),
+            "a._weight_qdata: its block_size does not name a size above 0 for each dimension");
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [32, 64], "new": 1)", parts))
+                .find("a._weight_qdata: its description has the key \"new\""),
+            0u);
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [32, 64])", R"("qdata")")),
+            "a._weight_scale: its description does not list the part \"a._weight_scale\"");
+  EXPECT_EQ(said_of_torchao(float8, torchao("Float8Tensor", R"("block_size": [32, 64])", parts + R"(, "more")")),
+            "a._weight_qdata: its codes need the tensor \"a._weight_more\", which is missing");
+  EXPECT_EQ(said_of_torchao(float8, torchao("NewTensor", "", parts)),
+            "a._weight_qdata: the type \"NewTensor\" of torchao is not decoded");
+}
+
+TEST(Spelling, TorchaosIntegers) {
+  const std::string parts = R"("qdata", "scale", "zero_point")";
+  const std::vector<TensorInfo> bytes = {tensor("a._weight_qdata", i8, {64, 128}),
+                                         tensor("a._weight_scale", bf16, {64, 4}),
+                                         tensor("a._weight_zero_point", i8, {64, 4})};
+  const auto of_type = [](const std::string& type) {
+    return R"("block_size": [1, 32], "target_dtype": {"_type": "torch.dtype", "_data": ")" + type + "\"}";
+  };
+  EXPECT_EQ(said_of_torchao(bytes, torchao("IntxUnpackedToInt8Tensor", of_type("int4"), parts)),
+            "torchao int4-group a.weight [64, 128] 1x32 of 3");
+  EXPECT_EQ(said_of_torchao(bytes, torchao("IntxUnpackedToInt8Tensor", of_type("uint4"), parts)),
+            "a._weight_qdata: its target_dtype \"uint4\" is not one of integers of 8 bits or fewer");
+  const std::vector<TensorInfo> pairs = {tensor("a._weight_qdata", i8, {64, 64}),
+                                         tensor("a._weight_scale", bf16, {4, 64}),
+                                         tensor("a._weight_zero_point", bf16, {4, 64})};
+  EXPECT_EQ(said_of_torchao(pairs, torchao("Int4Tensor", R"("block_size": [1, 32], "shape": [64, 128])", parts)),
+            "torchao int4-group a.weight [64, 128] 1x32 of 3");
+  EXPECT_EQ(said_of_torchao(pairs, torchao("Int4Tensor", R"("block_size": [1, 32], "shape": [64, 127])", parts)),
+            "a._weight_qdata: its description names another shape than [64, 128]");
+  EXPECT_EQ(said_of_torchao(pairs, torchao("Int4Tensor", R"("block_size": [2, 32], "shape": [64, 128])", parts)),
+            "a._weight_qdata: its blocks have several rows");
+}
+
+// All that transformers 5.24 knows.
 TEST(Spelling, EveryMethodOfTransformersIsDecodedOrRefusedByName) {
   for (const char* method : {"awq",
                              "bitsandbytes_4bit",

@@ -5,8 +5,7 @@
 #include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::quantized {
-
-std::span<const KnownKey> transformers_mxfp8_keys() { return deepseek_keys(); }
+namespace {
 
 void find_transformers_mxfp8(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32;
@@ -33,5 +32,13 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
     layers.push_back(std::move(builder).done());
   }
 }
+
+}  // namespace
+
+// Its configuration has the keys of DeepSeek's.
+const Spelling layouts::transformers_mxfp8 = {.name = "transformers-mxfp8",
+                                                        .methods = {"mxfp8"},
+                                                        .keys = layouts::deepseek.keys,
+                                                        .find = find_transformers_mxfp8};
 
 }  // namespace tensorcast::quantized

@@ -43,6 +43,9 @@ std::string remedy_of(const CastReport& report, DType from, DType to) {
   const bool from_real = family(from) == Family::floating;
   if (report.wrapped != 0 && !from_real) return "a wider type would help";
   if (report.wrapped != 0) return "`scale`, a wider type or `out_of_range` saturate would help";
+  // Users of quantized models call their scheme by the type of its codes.
+  if (from_real && to == DType::int8) return "`scale`, a floating-point type or the scheme int8-channel would help";
+  if (from_real && to == DType::int4) return "`scale`, a floating-point type or the scheme int4-group would help";
   if (family(to) == Family::integer) return "`scale` or a floating-point type would help";
   return "`scale`, a wider type or a block scheme would help";
 }

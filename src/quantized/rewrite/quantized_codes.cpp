@@ -122,6 +122,12 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
+std::vector<std::string_view> written_spellings() {
+  std::vector<std::string_view> names;
+  for (const quantized::SpellingWriter& writer : quantized::all_writers()) names.push_back(writer.name);
+  return names;
+}
+
 Result<std::vector<SpelledTensor>> spell(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
   return guarded([&] { return quantized::spelled(weight, spelling, weights); });
 }

@@ -38,7 +38,8 @@ class QuantizingPlanner {
     TRY(leave_unfit());
     share_scales();
     warn_of_transposed_weights();
-    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, {});
+    plan_.config =
+        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, WrittenModel{});
     return std::move(plan_);
   }
 

@@ -34,6 +34,7 @@ struct QuantizeRequest {
   bool to_gguf = false;  // the output is GGUF: so are its layouts
   // Whether a tensor or weight of this name is written.
   std::function<bool(const std::string&)> writes;
+  ModelArchitecture architecture = {};
   std::shared_ptr<const ImportanceFile> importance = {};  // that of the targets
 
   // Errors: as ImportanceFile::open(); invalid_argument: the file has none of the weights.

@@ -114,7 +114,6 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
 Result<void> RespelledCodes::check() {
   const Coding& coding = reader_.layer().coding;
   const formats::TensorInfo& codes = reader_.info(0);
-  scales_ = reader_.find(PartRole::scales);
   if (coding.packing == Packing::gguf) {
     gguf_ = float4_block(content_.scheme);
     if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
@@ -123,7 +122,9 @@ Result<void> RespelledCodes::check() {
     row_bytes_ = content_.columns() / gguf_->size.elements * gguf_->size.bytes;
   } else {
     row_bytes_ = packed_row_bytes(coding, bit_width(codes.dtype), content_.columns());
-    if (scales_ == no_part) return reader_.wrong(0, "it has no scales");
+    const std::optional<std::size_t> part = reader_.find(PartRole::scales);
+    if (!part) return reader_.wrong(0, "it has no scales");
+    scales_ = *part;
     const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
     const std::uint64_t wanted = coding.swizzled ? block::scales_in_tiles(rows, columns) : rows * columns;
     const formats::TensorInfo& scales = reader_.info(scales_);

@@ -46,7 +46,7 @@ class RespelledCodes final : public LayerCodes {
   PartReader reader_;
   LayerContent content_;
   ScaleChange change_;
-  std::size_t scales_ = no_part;
+  std::size_t scales_ = 0;
   const block::GgufRow* gguf_ = nullptr;  // of the codes; null: they are no blocks of ggml
   std::uint64_t row_bytes_ = 0;           // of codes
   std::vector<std::byte> buffer_, stored_;

@@ -257,7 +257,8 @@ class RespellingPlanner {
   void describe_model() {
     WrittenModel model;
     model.scale_format = scale_format_;
-    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, std::move(model));
+    plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, ModelArchitecture::of(texts_),
+                                   std::move(model));
     const Json section = Json::parse(plan_.config.section, nullptr, false);
     if (dynamic_ || !section.is_object() || !is_dynamic(section)) return;
     plan_.warnings.push_back(fmt::format(
@@ -297,7 +298,8 @@ Result<const SpellingWriter*> writer_named(const std::string& spelling) {
 
 WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
-                              const std::function<bool(const std::string&)>& writes, WrittenModel model) {
+                              const std::function<bool(const std::string&)>& writes,
+                              const ModelArchitecture& architecture, WrittenModel model) {
   bool has_powers = false, has_others = false;  // scales of fp8-block
   for (const RespelledLayer& layer : plan.layers) {
     if (!layer.changes()) continue;
@@ -323,10 +325,12 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
     if (std::string module = module_of(tensor.name); !module.empty()) model.unquantized.push_back(std::move(module));
   }
   // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
-  const bool has_head = std::ranges::any_of(
-      model.layers, [](const Layer& written) { return module_of(written.name).ends_with("lm_head"); });
-  const bool listed = std::ranges::find(model.unquantized, "lm_head") != model.unquantized.end();
-  if (!has_head && !listed) model.unquantized.emplace_back("lm_head");
+  for (std::string& head : architecture.tied_heads()) {
+    const bool is_quantized = std::ranges::any_of(
+        model.layers, [&](const Layer& written) { return module_of(written.name).ends_with(head); });
+    const bool is_listed = std::ranges::find(model.unquantized, head) != model.unquantized.end();
+    if (!is_quantized && !is_listed) model.unquantized.push_back(std::move(head));
+  }
   return describe(writer, model);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "quantized/layout/model_architecture.hpp"
 #include "quantized/layout/spelling.hpp"
 #include "quantized/layout/written_layer.hpp"
 #include "quantized/rewrite/quantizing.hpp"
@@ -59,7 +60,8 @@ struct RespellRequest {
 // What the configuration says of the layers of `plan` that are written.
 [[nodiscard]] WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
                                             std::span<const formats::TensorInfo> tensors, const Respelling& plan,
-                                            const std::function<bool(const std::string&)>& writes, WrittenModel model);
+                                            const std::function<bool(const std::string&)>& writes,
+                                            const ModelArchitecture& architecture, WrittenModel model);
 
 // The spelling of a name. Errors: invalid_argument (there is none).
 [[nodiscard]] Result<const SpellingWriter*> writer_named(const std::string& spelling);

@@ -46,6 +46,11 @@ inline constexpr std::tuple quantize_targets{
                     "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
             .metavar = "SPELLING"}),
     option(
+        "force_layout", &QuantizeTargets::force_layout,
+        {.of_files = true,
+         .help = "with a scheme: quantize also weights that no known loader of the spelling loads (default: they are "
+                 "left, or an error)"}),
+    option(
         "activations", &QuantizeTargets::activations,
         {.words = {"auto", "none", "dynamic"},
          .of_files = true,

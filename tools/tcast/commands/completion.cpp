@@ -12,6 +12,8 @@
 #include "flags/options.hpp"
 #include "process/terminal.hpp"
 #include "tensorcast/dtype.hpp"
+#include "tensorcast/file.hpp"
+#include "tensorcast/spelling.hpp"
 
 namespace tcast {
 namespace {
@@ -51,10 +53,18 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
 std::vector<Candidate> values_of(const CLI::Option& option) {
   const std::string& text = option.get_option_text();
   std::vector<Candidate> values;
+  const auto add = [&](const auto& words) {
+    for (const auto& word : words) values.push_back({std::string(word), {}});
+  };
   if (text.find("DTYPE") != std::string::npos && text.find("REGEX") == std::string::npos) {
     for (const tensorcast::DType dtype : tensorcast::all_dtypes()) values.push_back({std::string(name(dtype)), {}});
+    if (option.check_lname("to")) add(scheme_words());
     return values;
   }
+  if (option.check_lname("recipe")) add(recipe_words());
+  if (option.check_lname("spelling") || option.check_lname("respell")) add(tensorcast::written_spellings());
+  if (option.check_lname("mix")) add(tensorcast::mix_names());
+  if (!values.empty()) return values;
   if (text.find('|') == std::string::npos) return {};
   for (const std::string_view word : tensorcast::split(text, '|')) {
     const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == word.npos;
@@ -106,6 +116,8 @@ std::vector<Candidate> candidates_for(const CLI::App& app, std::vector<std::stri
     for (const CLI::App* inner : command->get_subcommands({})) {
       candidates.push_back({inner->get_name(), shortened(inner->get_description())});
     }
+  } else if (command->get_name() == "recipes") {
+    for (const std::string& scheme : scheme_words()) candidates.push_back({scheme, {}});
   } else if (command->get_name() == "completion") {
     for (const Script& script : scripts) candidates.push_back({script.shell, {}});
   }

@@ -44,6 +44,8 @@ constexpr const char* convert_examples = R"(Examples:
   tcast convert folder/ -o folder-nvfp4 --to nvfp4 --dry-run
       quantize the matrices of layers as ModelOpt does; show which stay, and why
   tcast convert model-f16.gguf -o model-q4_k.gguf --to q4_k
+  tcast convert model-f16.gguf -o model-Q4_K_M.gguf --mix q4_k_m
+      the types that llama-quantize chooses, also for the embedding and the output
   tcast convert folder/ -o folder-small --budget 4.5bits --candidates nvfp4,mxfp6,mxfp8 --report choice.json
       for each matrix the scheme that loses least, 4.5 bits on average with scales; the report says why
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
@@ -70,7 +72,7 @@ bool asks_for_something(const ConvertArguments& arguments) {
   return request.to != tensorcast::DType::undefined || !request.scheme.empty() || request.budget != 0.0 ||
          !arguments.rules.empty() || !arguments.rule_files.empty() || !request.include.empty() || request.single_file ||
          request.max_shard_bytes != 0 || !filter.only.empty() || !filter.drop.empty() || !filter.rename.empty() ||
-         !request.respell.empty();
+         !request.respell.empty() || !request.mix.empty();
 }
 
 // Without reading: files are of one format if their extensions are equal.
@@ -206,12 +208,12 @@ const std::vector<OptionGroup>& convert_groups() {
         "--input-format"}},
       {"How weights are quantized",
        {"--budget", "--candidates", "--recipe", "--group-size", "--importance"},
-       {"--spelling", "--activations", "--strict-schemes", "--compute-dtype", "--symmetric", "--no-symmetric",
-        "--power-of-two-scales", "--fuse", "--nonfinite", "--clip", "--convrot"}},
+       {"--spelling", "--force-layout", "--activations", "--strict-schemes", "--compute-dtype", "--symmetric",
+        "--no-symmetric", "--power-of-two-scales", "--fuse", "--nonfinite", "--clip", "--convrot"}},
       {"What is written",
        {"--output", "--only", "--drop", "--rename", "--max-shard-size", "--report"},
-       {"--output-format", "--output-layout", "--skip-files", "--respell", "--exact", "--parents", "--json", "--quiet",
-        "--threads"}},
+       {"--output-format", "--output-layout", "--skip-files", "--respell", "--mix", "--exact", "--parents", "--json",
+        "--quiet", "--threads"}},
       {"Safety", {"--dry-run", "--verify", "--strict-loss", "--allow-loss", "--force"}, {"--zero-limit"}}};
   return groups;
 }

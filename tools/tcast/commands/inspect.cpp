@@ -342,6 +342,7 @@ Result<Inspection> read_folder(const InspectArguments& arguments) {
   }
   found.file.layers = checkpoint.layers;
   found.file.warnings = checkpoint.warnings;
+  found.file.notes = checkpoint.notes;
   found.checkpoint = std::move(checkpoint);
   return found;
 }
@@ -375,7 +376,7 @@ std::string inspection_json(const InspectArguments& arguments, const Inspection&
   Json json = inspected_json(found.file, found.tensors);
   if (arguments.paths.size() > 1) json["file"] = arguments.path;
   if (found.checkpoint) add_checkpoint_json(json, *found.checkpoint, found.tensors);
-  add_layers_json(json, found.file.layers, found.file.warnings);
+  add_layers_json(json, found.file);
   if (!arguments.against.empty()) add_recipes_json(json, found.recipes);
   if (!found.plan.weights.empty()) add_plan_json(json, found.plan);
   return found.other_data.empty() ? json_text(json) : json_text_with(json, "other_data", found.other_data);
@@ -390,7 +391,7 @@ std::string inspection_text(const InspectArguments& arguments, const Inspection&
   std::string text = found.checkpoint ? types_table(found.tensors) + kinds_table(found.tensors)
                      : listed         ? list
                                       : types_table(found.tensors);
-  text += layers_text(found.file.layers, found.file.warnings, arguments.all);
+  text += layers_text(found.file, arguments.all);
   if (!arguments.against.empty()) {
     const bool all_layers = arguments.all || (!found.checkpoint && found.file.layers.size() <= most_listed);
     text += recipes_text(found.recipes, all_layers, !arguments.importance.empty());

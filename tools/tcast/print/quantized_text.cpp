@@ -2,6 +2,7 @@
 #include "print/quantized_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +11,7 @@
 #include "print/text_table.hpp"
 #include "print/value_text.hpp"
 #include "process/printable.hpp"
+#include "tensorcast/quantized_file.hpp"
 
 namespace tcast {
 namespace {
@@ -46,10 +48,14 @@ std::string all_layers(std::span<const QuantizedLayer> layers) {
 
 }  // namespace
 
-std::string layers_text(std::span<const QuantizedLayer> layers, std::span<const std::string> warnings, bool listed) {
+std::string layers_text(const tensorcast::FileSummary& file, bool listed) {
+  const std::span<const QuantizedLayer> layers = file.layers;
   constexpr std::size_t most_problems = 5;
   std::string text;
   if (!layers.empty()) text += "\n" + (listed ? all_layers(layers) : kinds_of_layers(layers));
+  if (const std::vector<std::string> loaders = tensorcast::known_loaders(layers); !loaders.empty()) {
+    text += fmt::format("known loaders: {}\n", fmt::join(loaders, ", "));
+  }
   std::string problems;
   std::size_t count = 0;
   for (const QuantizedLayer& layer : layers) {
@@ -59,14 +65,15 @@ std::string layers_text(std::span<const QuantizedLayer> layers, std::span<const 
   if (count > most_problems && !listed) {
     problems += fmt::format("not decoded: {} more; --tensors lists them\n", count - most_problems);
   }
-  for (const std::string& warning : warnings) problems += fmt::format("warning: {}\n", printable(warning));
+  for (const std::string& warning : file.warnings) problems += fmt::format("warning: {}\n", printable(warning));
+  for (const std::string& note : file.notes) problems += fmt::format("note: {}\n", printable(note));
   return problems.empty() ? text : text + "\n" + problems;
 }
 
-void add_layers_json(Json& json, std::span<const QuantizedLayer> layers, std::span<const std::string> warnings) {
-  if (layers.empty() && warnings.empty()) return;
+void add_layers_json(Json& json, const tensorcast::FileSummary& file) {
+  if (file.layers.empty() && file.warnings.empty() && file.notes.empty()) return;
   Json list = Json::array();
-  for (const QuantizedLayer& layer : layers) {
+  for (const QuantizedLayer& layer : file.layers) {
     Json entry = {{"name", layer.name}, {"spelling", layer.spelling}, {"scheme", layer.scheme}};
     entry["shape"] = layer.shape;
     entry["block"] = {layer.block_rows, layer.block_columns};
@@ -78,7 +85,9 @@ void add_layers_json(Json& json, std::span<const QuantizedLayer> layers, std::sp
     list.push_back(std::move(entry));
   }
   json["layers"] = std::move(list);
-  json["warnings"] = std::vector<std::string>(warnings.begin(), warnings.end());
+  json["loaders"] = tensorcast::known_loaders(file.layers);
+  json["warnings"] = file.warnings;
+  json["notes"] = file.notes;
 }
 
 }  // namespace tcast

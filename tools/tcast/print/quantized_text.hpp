@@ -11,13 +11,11 @@
 
 namespace tcast {
 
-// Returns a table of the kinds of layers, or with `listed` of all layers, then what cannot be decoded and why, and the
-// warnings; "" if there is nothing to say.
-[[nodiscard]] std::string layers_text(std::span<const tensorcast::QuantizedLayer> layers,
-                                      std::span<const std::string> warnings, bool listed);
+// Returns a table of the kinds of layers, or with `listed` of all layers, then their known
+// loaders, what cannot be decoded and why, and the warnings and notes; "" if there is nothing to say.
+[[nodiscard]] std::string layers_text(const tensorcast::FileSummary& file, bool listed);
 
-// Adds `layers` and `warnings`, unless both are empty.
-void add_layers_json(Json& json, std::span<const tensorcast::QuantizedLayer> layers,
-                     std::span<const std::string> warnings);
+// Adds `layers`, `loaders`, `warnings` and `notes`, unless all are empty.
+void add_layers_json(Json& json, const tensorcast::FileSummary& file);
 
 }  // namespace tcast

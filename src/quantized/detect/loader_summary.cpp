@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/detect/loader_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "quantized/layout/loaders.hpp"
+#include "quantized/rewrite/quantizing.hpp"
+#include "tensorcast/quantized_file.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// What a configuration may say otherwise than ours does: that embeddings are quantized.
+bool is_sure(WeightTrait trait) { return trait != WeightTrait::embedding && trait != WeightTrait::no_fused_expert; }
+
+bool takes(const Loader& loader, const QuantizedLayer& layer) {
+  const std::vector<std::string_view> schemes = list_words(loader.schemes);
+  return loader.layout == layer.spelling &&
+         (schemes.empty() || std::ranges::find(schemes, layer.scheme) != schemes.end());
+}
+
+}  // namespace
+
+std::vector<std::string> loader_warnings(const FoundLayers& found) {
+  std::map<const LoaderLimit*, std::vector<std::string>> beyond;
+  for (const Layer& layer : found.layers) {
+    if (!layer.problem.empty()) continue;
+    const LoadedWeight weight{
+        .name = layer.name, .scheme = layer.scheme, .shape = layer.shape, .is_transposed = is_stored_transposed(layer)};
+    for (const LoaderLimit* limit : limits_of(layer.spelling, weight, found.architecture)) {
+      if (is_sure(limit->trait)) beyond[limit].push_back(layer.name);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const LoaderLimit& limit : all_limits()) {
+    const auto row = beyond.find(&limit);
+    if (row == beyond.end()) continue;
+    const std::size_t others = row->second.size() - 1;
+    warnings.push_back(fmt::format("\"{}\"{}: known loaders do not take it: {}", row->second.front(),
+                                   others == 0 ? "" : fmt::format(" and {} more", others), text_of(limit)));
+  }
+  return warnings;
+}
+
+}  // namespace tensorcast::quantized
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+std::vector<std::string> known_loaders(std::span<const QuantizedLayer> layers) {
+  std::vector<std::string> names;
+  for (const quantized::Loader& loader : quantized::all_loaders()) {
+    const auto is_taken = [&](const QuantizedLayer& layer) {
+      return std::ranges::any_of(quantized::all_loaders(), [&](const quantized::Loader& row) {
+        return row.name == loader.name && quantized::takes(row, layer);
+      });
+    };
+    const bool is_new = std::ranges::find(names, loader.name) == names.end();
+    if (is_new && !layers.empty() && std::ranges::all_of(layers, is_taken)) names.emplace_back(loader.name);
+  }
+  return names;
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

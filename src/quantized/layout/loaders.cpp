@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/layout/loaders.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "quantized/names/module_name.hpp"
+#include "tensorcast/file.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// Loaders that scripts/checks/loaders runs have their versions.
+constexpr auto loaders = std::to_array<Loader>({
+    {"compressed-tensors", "transformers 5.24 (compressed-tensors 0.20.1)",
+     "fp8-tensor fp8-channel fp8-block mxfp8 mxfp6 mxfp4 nvfp4 int8-channel int4-group"},
+    {"compressed-tensors", "vLLM", "fp8-tensor fp8-channel fp8-block mxfp8 mxfp4 nvfp4 int8-channel int4-group"},
+    {"compressed-tensors", "SGLang", "fp8-tensor fp8-channel fp8-block nvfp4 int8-channel int4-group"},
+    {"modelopt", "vLLM", ""},
+    {"modelopt", "SGLang", "fp8-tensor nvfp4"},
+    {"modelopt", "TensorRT-LLM", "fp8-tensor fp8-block nvfp4"},
+    {"deepseek", "transformers 5.24", "fp8-tensor fp8-block"},
+    {"deepseek", "vLLM", ""},
+    {"deepseek", "SGLang", ""},
+    {"deepseek", "TensorRT-LLM", "fp8-block"},
+    {"transformers-mxfp8", "transformers 5.24", ""},
+    {"transformers-mxfp8", "SGLang", ""},
+    {"gpt-oss", "transformers 5.24", ""},
+    {"gpt-oss", "vLLM", ""},
+    {"gpt-oss", "SGLang", ""},
+    {"gpt-oss", "TensorRT-LLM", ""},
+    {"quark", "vLLM", ""},
+    {"comfyui", "ComfyUI", ""},
+    {"gguf", "llama.cpp", ""},
+    {"mlx", "MLX", ""},
+    {"awq", "vLLM", ""},
+    {"awq", "SGLang", ""},
+    {"gptq", "vLLM", ""},
+    {"gptq", "SGLang", ""},
+    {"bitsandbytes", "transformers 5.24", ""},
+});
+
+constexpr std::string_view by_modules = "compressed-tensors modelopt deepseek transformers-mxfp8 gpt-oss quark";
+constexpr std::string_view transformers = "transformers 5.24";
+constexpr std::string_view with_tensors = "transformers 5.24 with compressed-tensors 0.20.1";
+
+constexpr auto limits = std::to_array<LoaderLimit>({
+    {by_modules, "", WeightTrait::embedding, 0, LimitEffect::leave, "all",
+     "only linear layers are quantized, and the codes of an embedding are taken for its numbers"},
+    {by_modules, "", WeightTrait::conv1d, 0, LimitEffect::leave, "all",
+     "Conv1D, whose weight lies as [inputs, outputs], is no linear layer"},
+    {"gpt-oss", "", WeightTrait::no_fused_expert, 0, LimitEffect::leave, "all",
+     "only experts in one tensor are read as MXFP4"},
+    {by_modules, "", WeightTrait::plain_float8, 0, LimitEffect::leave, "all",
+     "float8 without scales is taken for codes whose scales are missing"},
+    {"compressed-tensors modelopt transformers-mxfp8", "mxfp8", WeightTrait::ragged_inputs, 32, LimitEffect::leave,
+     "all", "inputs are not whole groups of 32"},
+    {"modelopt", "fp8-block", WeightTrait::ragged_outputs, 128, LimitEffect::leave, "vLLM",
+     "outputs are not whole blocks of 128"},
+    {"modelopt", "fp8-block", WeightTrait::ragged_inputs, 128, LimitEffect::leave, "vLLM",
+     "inputs are not whole blocks of 128"},
+    {"deepseek transformers-mxfp8", "", WeightTrait::kept_float32, 0, LimitEffect::leave, transformers,
+     "the module stays in float32, and the codes are taken for its numbers"},
+    {"compressed-tensors", "nvfp4", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
+     "experts of nvfp4 are loaded with wrong numbers"},
+    {"compressed-tensors", "fp8-block mxfp8 int8-channel", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
+     "experts of this scheme are not loaded"},
+    {"modelopt", "fp8-block fp8-channel", WeightTrait::expert, 0, LimitEffect::warn, "vLLM",
+     "there is no layer for experts of this scheme"},
+});
+
+bool has_list_word(std::string_view list, std::string_view word) {
+  const std::vector<std::string_view> words = list_words(list);
+  return std::ranges::find(words, word) != words.end();
+}
+
+bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const ModelArchitecture& architecture) {
+  const std::size_t rank = weight.shape.size();
+  if (rank < 2) return false;
+  if (limit.trait == WeightTrait::plain_float8) return weight.is_plain_float8;
+  if (weight.scheme.empty()) return false;
+  const TensorKind kind = tensor_kind(weight.name, rank);
+  switch (limit.trait) {
+    case WeightTrait::ragged_inputs:
+      return weight.shape[weight.is_transposed ? rank - 2 : rank - 1] % limit.size != 0;
+    case WeightTrait::ragged_outputs:
+      return rank == 2 && weight.shape[0] % limit.size != 0;
+    case WeightTrait::embedding:
+      return kind == TensorKind::embedding;
+    case WeightTrait::conv1d:
+      return architecture.is_conv1d(module_of(weight.name));
+    case WeightTrait::kept_float32:
+      return !architecture.keeps_float32(weight.name, DType::float16).empty();
+    case WeightTrait::expert:
+      return kind == TensorKind::expert && weight.name.find("shared_expert") == std::string_view::npos;
+    case WeightTrait::no_fused_expert:
+      return !weight.is_transposed && (weight.beside_fused_experts || !architecture.model_type().empty());
+    case WeightTrait::plain_float8:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Loader> all_loaders() noexcept { return loaders; }
+std::span<const LoaderLimit> all_limits() noexcept { return limits; }
+
+std::vector<const LoaderLimit*> limits_of(std::string_view layout, const LoadedWeight& weight,
+                                          const ModelArchitecture& architecture) {
+  std::vector<const LoaderLimit*> beyond;
+  for (const LoaderLimit& limit : limits) {
+    const bool is_meant =
+        has_list_word(limit.layouts, layout) && (limit.schemes.empty() || has_list_word(limit.schemes, weight.scheme));
+    if (is_meant && has_trait(weight, limit, architecture)) beyond.push_back(&limit);
+  }
+  return beyond;
+}
+
+std::string text_of(const LoaderLimit& limit) {
+  return limit.loaders == "all" ? std::string(limit.reason) : fmt::format("{}: {}", limit.loaders, limit.reason);
+}
+
+}  // namespace tensorcast::quantized

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchao's subclasses of tensors, as its safetensors support flattens them: "x.weight" is "x._weight_qdata" and its
+// scales, and the metadata describe each tensor under its name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "block/scale_tiles.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/known_keys.hpp"
+#include "quantized/layout/spelling.hpp"
+
+namespace tensorcast::quantized {
+namespace {
+
+// Of config.json, and the descriptions of tensors under their names.
+constexpr auto keys_of_torchao =
+    std::to_array<KnownKey>({{.name = "quant_method", .type = KeyType::text},
+                             {.name = "quant_type"},
+                             {.name = "quant_type_kwargs", .type = KeyType::object},
+                             {.name = "include_input_output_embeddings", .type = KeyType::flag},
+                             {.name = "untie_embedding_weights", .type = KeyType::flag},
+                             {.name = "modules_to_not_convert", .type = KeyType::list},
+                             {.name = every_other, .type = KeyType::object, .decides = true}});
+constexpr auto keys_of_tensors = std::to_array<KnownKey>({{.name = "_type", .type = KeyType::text},
+                                                          {.name = "_data", .type = KeyType::object},
+                                                          {.name = "_tensor_data_names", .type = KeyType::list}});
+
+// Attributes that tell how activations are quantized, or which kernel multiplies, change no weight.
+constexpr auto keys_of_float8 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
+                                                         {.name = "mm_config", .type = KeyType::object},
+                                                         {.name = "act_quant_kwargs", .type = KeyType::object},
+                                                         {.name = "kernel_preference", .type = KeyType::object},
+                                                         {.name = "dtype", .type = KeyType::object}});
+constexpr auto keys_of_intx = std::to_array<KnownKey>({{.name = "target_dtype", .type = KeyType::object},
+                                                       {.name = "block_size", .type = KeyType::list},
+                                                       {.name = "dtype", .type = KeyType::object},
+                                                       {.name = "activation_quantization"}});
+constexpr auto keys_of_int8 = std::to_array<KnownKey>({{.name = "act_quant_kwargs", .type = KeyType::object},
+                                                       {.name = "reduce_range", .type = KeyType::flag},
+                                                       {.name = "block_size", .type = KeyType::list},
+                                                       {.name = "dtype", .type = KeyType::object}});
+constexpr auto keys_of_mx = std::to_array<KnownKey>({{.name = "elem_dtype", .type = KeyType::object},
+                                                     {.name = "block_size", .type = KeyType::integer},
+                                                     {.name = "orig_dtype", .type = KeyType::object},
+                                                     {.name = "kernel_preference", .type = KeyType::object},
+                                                     {.name = "act_quant_kwargs", .type = KeyType::object},
+                                                     {.name = "is_swizzled_scales", .type = KeyType::flag}});
+constexpr auto keys_of_nvfp4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::integer},
+                                                        {.name = "orig_dtype", .type = KeyType::object},
+                                                        {.name = "use_triton_kernel", .type = KeyType::flag},
+                                                        {.name = "act_quant_kwargs", .type = KeyType::object},
+                                                        {.name = "is_swizzled_scales", .type = KeyType::flag}});
+constexpr auto keys_of_int4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
+                                                       {.name = "shape", .type = KeyType::list},
+                                                       {.name = "activation_dtype", .type = KeyType::object}});
+constexpr std::string_view described = "its description";
+
+// The name of a type: {"_type": "torch.dtype", "_data": "int4"}; "": none.
+std::string type_in(const Json& data, std::string_view key) {
+  const Json* type = object_in(data, key);
+  return type == nullptr ? std::string() : text_in(*type, "_data");
+}
+
+class TorchaoLayer {
+ public:
+  // `prefix`: of the names of its parts. `codes` is the tensor of "qdata".
+  TorchaoLayer(const ModelTensors& tensors, const std::string& name, std::string prefix, std::size_t codes)
+      : tensors_(tensors), builder_(tensors, "torchao", name, codes), prefix_(std::move(prefix)) {}
+
+  Layer made(const Json& description) && {
+    const std::string type = text_in(description, "_type");
+    builder_.layer().scheme = type;
+    const Json* data = object_in(description, "_data");
+    if (!has_known_keys(description, keys_of_tensors)) return std::move(builder_).done();
+    if (data == nullptr) {
+      builder_.fail("its description has no attributes");
+    } else if (const Subclass* subclass = find_subclass(type); subclass == nullptr) {
+      builder_.fail(fmt::format("the type \"{}\" of torchao is not decoded", type));
+    } else if (has_known_keys(*data, subclass->keys)) {
+      (this->*subclass->complete)(*data);
+    }
+    if (builder_.ok()) check_parts(description);
+    return std::move(builder_).done();
+  }
+
+ private:
+  // A subclass of tensors: its attributes, and what reads them.
+  struct Subclass {
+    std::string_view name;
+    std::span<const KnownKey> keys;
+    void (TorchaoLayer::*complete)(const Json& data);
+  };
+
+  static const Subclass* find_subclass(std::string_view name) {
+    static constexpr auto all =
+        std::to_array<Subclass>({{"Float8Tensor", keys_of_float8, &TorchaoLayer::complete_float8},
+                                 {"Int4Tensor", keys_of_int4, &TorchaoLayer::complete_int4},
+                                 {"Int8Tensor", keys_of_int8, &TorchaoLayer::complete_integers},
+                                 {"IntxUnpackedToInt8Tensor", keys_of_intx, &TorchaoLayer::complete_integers},
+                                 {"MXTensor", keys_of_mx, &TorchaoLayer::complete_mx},
+                                 {"NVFP4Tensor", keys_of_nvfp4, &TorchaoLayer::complete_nvfp4}});
+    const auto found = std::ranges::find(all, name, &Subclass::name);
+    return found == all.end() ? nullptr : &*found;
+  }
+
+  bool has_known_keys(const Json& object, std::span<const KnownKey> keys) {
+    std::string problem = key_problem(object, keys, described, tensors_.accepted());
+    if (!problem.empty()) builder_.fail(std::move(problem));
+    return builder_.ok();
+  }
+
+  // All parts that the description lists are those that were found.
+  void check_parts(const Json& description) {
+    const std::vector<std::string> names = texts_in(description, "_tensor_data_names");
+    for (const std::string& name : names) {
+      const std::optional<std::size_t> part = tensors_.find(prefix_ + name);
+      if (!part)
+        return builder_.fail(fmt::format("its codes need the tensor \"{}{}\", which is missing", prefix_, name));
+      const auto& parts = builder_.layer().parts;
+      if (std::ranges::any_of(parts, [&](const Part& one) { return one.tensor == *part; })) continue;
+      return builder_.fail(fmt::format("its part \"{}\" is not known", name), part);
+    }
+    for (const Part& part : builder_.layer().parts) {
+      const std::string& name = tensors_[part.tensor].name;
+      const bool listed = std::ranges::any_of(names, [&](const std::string& one) { return name == prefix_ + one; });
+      if (!listed)
+        return builder_.fail(fmt::format("its description does not list the part \"{}\"", name), part.tensor);
+    }
+  }
+
+  // Blocks as a list with a size for each dimension: of all leading dimensions 1.
+  void set_blocks(const Json& data) {
+    Layer& layer = builder_.layer();
+    const std::size_t rank = layer.shape.size();
+    const auto listed = data.find("block_size");
+    std::vector<std::int64_t> sizes;
+    if (listed != data.end() && listed->is_array()) {
+      for (const Json& size : *listed) sizes.push_back(size_in(Json{{"size", size}}, "size").value_or(not_a_size));
+    }
+    if (!builder_.ok()) return;
+    if (sizes.size() != rank || std::ranges::any_of(sizes, [](std::int64_t size) { return size < 1; })) {
+      return builder_.fail("its block_size does not name a size above 0 for each dimension");
+    }
+    if (sizes == layer.shape) return;  // one scale
+    for (std::size_t i = 0; i + 2 < rank; ++i) {
+      if (sizes[i] != 1) return builder_.fail("its blocks have several matrices");
+    }
+    layer.block_rows = sizes[rank - 2];
+    layer.block_columns = sizes[rank - 1];
+  }
+
+  // "tensor", "channel" or another word for blocks within rows and columns.
+  [[nodiscard]] std::string_view kind(std::string_view blocks) {
+    const Layer& layer = builder_.layer();
+    if (layer.block_rows == 0) return "tensor";
+    return layer.block_rows == 1 && layer.block_columns == whole_row(layer.shape) ? "channel" : blocks;
+  }
+
+  void complete_float8(const Json& data) {
+    Layer& layer = builder_.layer();
+    layer.scheme = "fp8";
+    layer.coding = {.element = builder_.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    builder_.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
+    builder_.set_shape(1, 1);
+    set_blocks(data);
+    layer.scheme = fmt::format("fp8-{}", kind("block"));
+    builder_.check_scales(builder_.need(prefix_ + "scale", PartRole::scales), false, described);
+  }
+
+  // Integers of any width, one a byte: "target_dtype" names it, and Int8Tensor has none.
+  void complete_integers(const Json& data) {
+    Layer& layer = builder_.layer();
+    const std::string named = type_in(data, "target_dtype"), type = data.contains("target_dtype") ? named : "int8";
+    int bits = 0;
+    const std::string_view digits = type.starts_with("int") ? std::string_view(type).substr(3) : std::string_view();
+    std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+    if (bits < 1 || bits > 8) {
+      return builder_.fail(fmt::format("its target_dtype \"{}\" is not one of integers of 8 bits or fewer", type));
+    }
+    layer.scheme = fmt::format("int{}", bits);
+    layer.coding = {.element = Element::integer, .is_signed = true};
+    builder_.need_codes_of({DType::int8});
+    builder_.set_shape(1, 1);
+    set_blocks(data);
+    layer.scheme = fmt::format("int{}-{}", bits, kind("group"));
+    const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
+    builder_.check_scales(scales, false, described);
+    const std::optional<std::size_t> zeros = builder_.add(prefix_ + "zero_point", PartRole::zero_points);
+    if (!builder_.ok() || !zeros) return;
+    if (tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count) return;
+    builder_.fail(
+        fmt::format("a zero point is an int8 for each scale, and these are {}", type_and_shape(tensors_[*zeros])),
+        zeros);
+  }
+
+  // Pairs of signed codes along the inputs. Scales, and what is added after the product, are [inputs / group, outputs].
+  void complete_int4(const Json& data) {
+    Layer& layer = builder_.layer();
+    layer.scheme = "int4-group";
+    layer.coding = {.element = Element::integer,
+                    .bits = 4,
+                    .packing = Packing::low_nibble_first,
+                    .is_signed = true,
+                    .scales_down = true};
+    builder_.need_codes_of({DType::int8, DType::uint8});
+    builder_.set_shape(1, 2);
+    set_blocks(data);
+    if (!builder_.ok()) return;
+    if (const auto shape = data.find("shape"); shape == data.end() || *shape != Json(layer.shape)) {
+      return builder_.fail(fmt::format("its description names another shape than {}", shape_text(layer.shape)));
+    }
+    if (layer.block_rows == 0) layer.block_rows = 1, layer.block_columns = layer.shape.back();
+    if (layer.block_rows != 1) return builder_.fail("its blocks have several rows");
+    const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
+    builder_.check_scales(scales, false, described);
+    const std::optional<std::size_t> added = builder_.need(prefix_ + "zero_point", PartRole::biases);
+    if (!builder_.ok()) return;
+    if (is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape) return;
+    builder_.fail(fmt::format("zero points are like scales, {}, and these are {}", type_and_shape(tensors_[*scales]),
+                              type_and_shape(tensors_[*added])),
+                  added);
+  }
+
+  // Scales of blocks along the inputs, as a grid or in tiles of 128 x 4.
+  void check_block_scales(const Json& data, std::int64_t block) {
+    Layer& layer = builder_.layer();
+    layer.block_rows = 1;
+    layer.block_columns = block;
+    const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
+    if (size_in(data, "block_size") != block) {
+      return builder_.fail(
+          fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, block));
+    }
+    if (!is_true(data, "is_swizzled_scales")) return builder_.check_scales(scales, false, described);
+    layer.coding.swizzled = true;
+    builder_.check_scale_type(scales, false);
+    if (!builder_.ok()) return;
+    if (layer.shape.size() != 2) return builder_.fail("scales in tiles are those of a matrix");
+    const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
+    const std::size_t wanted = block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], block)));
+    if (std::cmp_equal(tensors_[*scales].count, wanted)) return;
+    builder_.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
+                              shape_text(layer.shape), wanted, type_and_shape(tensors_[*scales])),
+                  scales);
+  }
+
+  void complete_mx(const Json& data) {
+    constexpr std::int64_t block = 32;
+    Layer& layer = builder_.layer();
+    const std::string type = type_in(data, "elem_dtype");
+    const bool four = type == "float4_e2m1fn_x2";
+    layer.scheme = four ? "mxfp4" : "mxfp8";
+    if (!four && type != "float8_e4m3fn" && type != "float8_e5m2") {
+      return builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
+    }
+    layer.coding = four ? Coding{.element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first}
+                        : Coding{.element = type == "float8_e5m2" ? Element::e5m2 : Element::e4m3};
+    layer.coding.scales = ScaleType::e8m0;
+    if (four) {
+      builder_.need_codes_of({DType::uint8});
+    } else {
+      builder_.need_codes_of({type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn});
+    }
+    builder_.set_shape(1, four ? 2 : 1);
+    check_block_scales(data, block);
+  }
+
+  void complete_nvfp4(const Json& data) {
+    constexpr std::int64_t block = 16;
+    Layer& layer = builder_.layer();
+    layer.scheme = "nvfp4";
+    layer.coding = {
+        .element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first, .scales = ScaleType::e4m3};
+    builder_.need_codes_of({DType::uint8});
+    builder_.set_shape(1, 2);
+    check_block_scales(data, block);
+    if (const auto global = builder_.add(prefix_ + "per_tensor_scale", PartRole::global_scale)) {
+      layer.coding.global = GlobalScale::factor;
+      builder_.check_global(global);
+    }
+    builder_.add(prefix_ + "act_per_tensor_scale", PartRole::activations);
+  }
+
+  const ModelTensors& tensors_;
+  LayerBuilder builder_;
+  const std::string prefix_;
+};
+
+void find_torchao(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
+  for (const auto& [name, value] : description->section.items()) {
+    const std::size_t dot = name.rfind('.');
+    if (!value.is_object() || dot == std::string::npos || text_in(value, "_type") == "Tensor") continue;
+    std::string prefix = fmt::format("{}._{}_", name.substr(0, dot), name.substr(dot + 1));
+    std::optional<std::size_t> codes = tensors.find(prefix + "qdata");
+    for (const std::string& part : texts_in(value, "_tensor_data_names")) {  // of a type that is not known
+      if (!codes) codes = tensors.find(prefix + part);
+    }
+    if (!codes) continue;  // of another shard
+    layers.push_back(TorchaoLayer(tensors, name, std::move(prefix), *codes).made(value));
+  }
+}
+
+}  // namespace
+
+constinit const Spelling layouts::torchao = {
+    .name = "torchao", .methods = {"torchao"}, .keys = keys_of_torchao, .find = find_torchao};
+
+}  // namespace tensorcast::quantized

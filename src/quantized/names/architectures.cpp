@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/names/architectures.hpp"
+
+#include <algorithm>
+
+namespace tensorcast::quantized {
+
+const Architecture* find_architecture(std::string_view model_type) noexcept {
+  const std::span<const Architecture> rows = all_architectures();
+  const auto row = std::ranges::lower_bound(rows, model_type, {}, &Architecture::model_type);
+  return row == rows.end() || row->model_type != model_type ? nullptr : &*row;
+}
+
+std::vector<std::string_view> list_words(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    const std::size_t size = std::min(list.find(' '), list.size());
+    if (size != 0) words.push_back(list.substr(0, size));
+    list.remove_prefix(std::min(size + 1, list.size()));
+  }
+  return words;
+}
+
+}  // namespace tensorcast::quantized
