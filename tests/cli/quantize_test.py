@@ -72,7 +72,7 @@ class QuantizeTest(running.CommandTest):
                   "model.layers.0.mixer.x_proj.weight": bf16(8, 250, 3), "down.attn.to_q.weight": ("BF16", [8, 8, 1, 1], bytes(128))}
         self.write_tensors("ragged", ragged)
         (self.folder / "ragged/config.json").write_text("{}")
-        for scheme, size in (("nvfp4", 16), ("mxfp8", 32), ("int4-group", 128)):
+        for scheme, size in (("nvfp4", 16), ("mxfp4", 32), ("int4-group", 128)):
             with self.subTest(scheme):
                 out = f"out-{scheme}"
                 words = ("convert", "ragged", "-o", out, "--to", scheme, "--spelling", "compressed-tensors")

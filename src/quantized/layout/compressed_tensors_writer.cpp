@@ -35,7 +35,6 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const bool mx = content.scheme == "mxfp8";
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
-  if (mx) need_groups(content, written);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
              content.shape);
   add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), mx ? DType::uint8 : stored_scales(content),

@@ -226,11 +226,8 @@ class Counting final : public LayerCodes {
 };
 
 TEST(WrittenLayer, WhatALayoutCannotHold) {
-  LayerContent content = contents().at("mxfp8");
-  content.shape = {130, 200};
   const SpellingWriter& compressed = *find_writer("compressed-tensors");
-  EXPECT_EQ(spell(compressed, content).refusal, "200 inputs are not whole groups of 32");
-  content = contents().at("int8-channel");
+  LayerContent content = contents().at("int8-channel");
   content.shape = {320, 320, 1, 1};
   for (const SpellingWriter& writer : all_writers()) {
     if (writer.name == "gguf") continue;

@@ -276,6 +276,7 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   for (const auto& [first, count] : left) {
     const char* option = first->why == TypeReason::optimizer_state ? "--rule"
                          : first->why == TypeReason::unfit         ? "--strict-schemes"
+                         : first->why == TypeReason::not_loaded    ? "--force-layout"
                                                                    : "--allow-odd";
     parts.push_back(fmt::format("{} left: {}, see {}", grouped(count), first->reason, option));
   }
