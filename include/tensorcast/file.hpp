@@ -167,6 +167,13 @@ enum class Fuse : std::uint8_t {
   never,
 };
 
+// What the configuration says of activations, where the spelling has a choice. No scale of them is calibrated.
+enum class Activations : std::uint8_t {
+  automatic,  // as the tool of a recipe that is named does; else none
+  none,       // they stay as they are
+  dynamic,    // they are quantized while the model runs
+};
+
 // How weights are quantized.
 struct QuantizeTargets {
   // A scheme of quantize_recipes(), such as "nvfp4" or "q4_k", for matrices of layers that no rule names; the output's
@@ -184,6 +191,7 @@ struct QuantizeTargets {
   // Writes also what known loaders of the spelling do not load. Without it, such weights are left as they are if the
   // configuration can say so, else they are an error.
   bool force_layout = false;
+  Activations activations = Activations::automatic;
   // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
   // float32).
   DType compute_dtype = DType::undefined;
@@ -202,6 +210,9 @@ struct QuantizeTargets {
   // name, of a number for each column, or for each column of each matrix. Squared errors are weighed by it: for
   // `budget`, `clip`, q2_k to q6_k, iq4_nl and iq4_xs. Weights that the file lacks count alike. Empty: none.
   std::string importance = {};
+  // A weight that its scheme or the spelling cannot hold, such as one of 250 inputs in groups of 16, is an error, which
+  // lists all of them. Else such weights stay as they are, with TypeReason::unfit, unless all of a scheme are such.
+  bool strict_schemes = false;
 };
 
 // What the tensors become.
@@ -219,7 +230,7 @@ struct ConversionSettings {
   OnLoss on_loss = OnLoss::ignore;
   double zero_limit = 0.01;    // with OnLoss::fail: the share of the nonzero elements of a tensor that may become zero
   bool refuse_wrap = false;    // options.out_of_range = automatic means error if the target is an integer type
-  bool refuse_zeroed = false;  // a tensor more than half of whose nonzero elements become zero is an error
+  bool refuse_zeroed = false;  // error if over half of the nonzero become zero, or a scheme makes NaN or infinity
   bool report = false;         // fill TensorOutcome::report
   // Not of quantized weights that are decoded, which can then be rounded to their type while they are decoded.
   bool report_casts_only = false;
@@ -295,6 +306,7 @@ enum class TypeReason : std::uint8_t {
   quantized,        // it is of a weight that is quantized
   kept_float32,     // its model keeps it in float32, whatever type the others have
   not_loaded,       // it is not quantized, as loaders of the spelling would not load it; `force_layout`
+  unfit,            // it is left, as its scheme or the spelling cannot hold it; `strict_schemes`
 };
 
 struct TensorOutcome {

@@ -97,6 +97,9 @@ struct ConvertRequest {
   // "int4-group": inputs that share a scale, 32, 64 or 128; 0: 128.
   std::uint64_t group_size = 0;
   bool symmetric = true;  // "int4-group": false: codes have zero points
+  // With weights_scheme: weights more than half of whose nonzero numbers become zero, or in which NaN or infinity
+  // appears, are converted all the same. Else one is an error.
+  bool allow_loss = false;
   Runtime runtime = Runtime::onnxruntime_cpu;
   OnOverflow on_overflow = OnOverflow::keep_high;
   Masks masks = Masks::finite;

@@ -50,6 +50,14 @@ TEST(TensorKind, OfUsualNames) {
       {"", TensorKind::other},
   };
   for (const auto& [tensor, kind] : rows) EXPECT_EQ(name(tensor_kind(tensor, 2)), name(kind)) << tensor;
+  // Kernels, whatever their names; but experts in one tensor.
+  for (const char* tensor : {"down_blocks.0.attn.to_q.weight", "mlp.fc1.weight", "a.weight", "experts.0.w1.weight"}) {
+    EXPECT_EQ(tensor_kind(tensor, 4), TensorKind::convolution) << tensor;
+    EXPECT_NE(tensor_kind(tensor, 2), TensorKind::convolution) << tensor;
+    EXPECT_FALSE(is_quantized_matrix(tensor, 4)) << tensor;
+  }
+  EXPECT_EQ(tensor_kind("model.layers.0.mlp.experts.down_proj_blocks", 4), TensorKind::expert);
+  EXPECT_EQ(tensor_kind("patch_embed.proj.weight", 4), TensorKind::embedding);
   EXPECT_EQ(tensor_kind(std::string(100000, 'x') + ".lm_head.weight", 2), TensorKind::head);
 }
 

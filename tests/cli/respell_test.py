@@ -16,14 +16,14 @@ PAIRS = {
     "deepseek": ("deepseek", ["compressed-tensors", "modelopt"]),
     "deepseek-v4": ("deepseek", ["compressed-tensors"]),
     "mxfp8": ("transformers-mxfp8", ["compressed-tensors", "modelopt", "comfyui"]),
-    "ct-fp8-tensor": ("compressed-tensors", ["modelopt", "comfyui", "deepseek"]),
+    "ct-fp8-tensor": ("compressed-tensors", ["comfyui", "deepseek"]),
     "ct-fp8-channel": ("compressed-tensors", ["modelopt"]),
     "ct-fp8-block": ("compressed-tensors", ["deepseek", "modelopt"]),
     "ct-int8": ("compressed-tensors", ["comfyui"]),
     "ct-mxfp4": ("compressed-tensors", ["gpt-oss", "deepseek"]),
     "modelopt-fp8": ("modelopt", ["compressed-tensors", "comfyui", "deepseek"]),
     "gpt-oss": ("gpt-oss", ["compressed-tensors", "deepseek"]),
-    "comfyui-fp8": ("comfyui", ["modelopt", "compressed-tensors"]),
+    "comfyui-fp8": ("comfyui", ["compressed-tensors"]),
 }
 
 

@@ -159,6 +159,7 @@ bool read_new_scheme(const nlohmann::json& json, QuantizingRule& rule) {
   if (!read_writer(json, rule.writer)) return false;
   rule.rotation = json.at("rotation").get<std::int64_t>();
   rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
+  rule.dynamic_activations = json.value("dynamic_activations", false);
   return rule.rotation >= 0 && read_quantizing(json.at("quantizing"), rule.quantizing);
 }
 
@@ -186,6 +187,7 @@ void append_fate(nlohmann::ordered_json& json, const QuantizingRule& rule) {
   json["quantizing"] = quantizing_json(rule.quantizing);
   json["rotation"] = rule.rotation;
   json["beside_mxfp4"] = rule.beside_mxfp4;
+  if (rule.dynamic_activations) json["dynamic_activations"] = true;
 }
 
 }  // namespace

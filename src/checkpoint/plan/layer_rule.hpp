@@ -56,6 +56,7 @@ struct QuantizingRule {
   quantized::Quantizing quantizing;  // of its importance the file alone
   std::int64_t rotation = 0;         // as Coding::rotation
   bool beside_mxfp4 = false;         // as in LayerContent
+  bool dynamic_activations = false;  // as in LayerContent
 };
 
 struct LayerRule {

@@ -83,7 +83,8 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
     QuantizingRule fate{.writer = becomes.writer,
                         .quantizing = *becomes.quantizing,
                         .rotation = becomes.becomes.rotation,
-                        .beside_mxfp4 = becomes.becomes.beside_mxfp4};
+                        .beside_mxfp4 = becomes.becomes.beside_mxfp4,
+                        .dynamic_activations = becomes.becomes.dynamic_activations};
     rest.importance = std::exchange(fate.quantizing.importance.name, {});
     rest.importance_row = std::exchange(fate.quantizing.importance.row, -1);
     rest.choice = becomes.choice;

@@ -96,6 +96,7 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   layer.choice = rest_of(row).choice;
   layer.becomes = quantized::content_of(quantizer->layout(), row.name, !quantizing.options.symmetric);
   layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
+  layer.becomes.dynamic_activations = rule.dynamic_activations;
   layer.becomes.rotation = rule.rotation;
   layer.becomes.exact_scales = quantized::exact_scales_of(quantizer->layout(), quantizing.compute());
   layer.writer = rule.writer;

@@ -217,6 +217,13 @@ void WorkFolder::remove_unused() const {
   static_cast<void>(ignored);
 }
 
+void WorkFolder::forget_plan() {
+  const Result<void> is_ours = check_identity();
+  if (!is_ours || !folder_->remove(identity_name) || !folder_->remove(plan_name)) return;
+  identity_.clear();
+  remove_unused();
+}
+
 Result<void> WorkFolder::finish_state() {
   TRY(remove_finished(*folder_));
   // At once, so that a crash leaves no part of the state, which would look like a conversion to go on with.

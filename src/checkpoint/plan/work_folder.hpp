@@ -86,6 +86,9 @@ class WorkFolder {
   // Removes the state if there is nothing in it but the lock, which is ours: another run may have completed the output
   // just before. Best effort, as it is called after an error.
   void remove_unused() const;
+  // Forgets the plan, so that any other can begin, which keeps the shards that fit it; best effort, as it is called
+  // after an error.
+  void forget_plan();
   // Removes the state. Call when all files have their places. Errors: io.
   [[nodiscard]] Result<void> finish_state();
   // Removes what a crash in finish_state() left in a folder. Errors: io.

@@ -248,6 +248,12 @@ Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
   return checkpoint::make_checkpoint_plan(request, std::move(before->choices));
 }
 
+// Whether a run with the same options would end so, too: nothing is to be resumed.
+bool is_of_data(const Error& error) {
+  return error.code == ErrorCode::out_of_range || error.code == ErrorCode::unsupported ||
+         error.code == ErrorCode::parse || error.code == ErrorCode::invalid_argument;
+}
+
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
   const CheckpointPlan plan = TRY(plan_for(request));
   if (request.dry_run) {
@@ -260,7 +266,12 @@ Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
   }
   Begun begun = TRY(begin(request, plan));
   const std::vector<std::size_t> all = all_shards(plan);
-  DoneShards done = TRY(run_shards({plan, begun.folder, request.execution, request.on_progress}, all));
+  Result<DoneShards> run = run_shards({plan, begun.folder, request.execution, request.on_progress}, all);
+  if (!run) {
+    if (is_of_data(run.error())) begun.folder.forget_plan();
+    return std::move(run).error();
+  }
+  DoneShards done = *std::move(run);
   TRY(finish_plan(plan, done, begun.folder));
   ConvertOutcome outcome = outcome_with(plan, all, std::move(done));
   outcome.warnings = plan.warnings;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "convert/plan/loader_limits.hpp"
+#include "convert/plan/plan_checks.hpp"
 #include "convert/plan/respelled_plan.hpp"
 #include "convert/select/optimizer_state.hpp"
 #include "convert/select/output_names.hpp"
@@ -34,37 +35,6 @@ namespace {
 
 using formats::Format;
 using formats::TensorInfo;
-
-std::string formats_holding(DType dtype) {
-  const std::vector<std::string_view> names = file_formats_for(dtype);
-  return names.empty() ? "no format can" : fmt::format("{} can", fmt::join(names, ", "));
-}
-
-// Checks the options for the pair of types by converting no elements.
-Result<void> check_pair(DType from, DType to, const CastOptions& options) {
-  const std::int64_t none[] = {0};
-  const std::int64_t no_offsets[] = {0};
-  if (from == DType::string && to == DType::string) return {};
-  if (from == DType::string) return cast_from_strings({.data = {}, .offsets = no_offsets}, {to, none, {}}, options);
-  if (to == DType::string) {
-    Result<StringBuffer> strings = cast_to_strings({from, none, {}}, options);
-    return strings ? Result<void>() : std::move(strings).error();
-  }
-  return cast({from, none, {}}, {to, none, {}}, options);
-}
-
-Result<void> check_holds(const Format& output, const Format& input, const TensorInfo& tensor) {
-  if (!tensor.foreign_dtype.empty()) {
-    if (&input == &output) return {};
-    if (output.can_hold_foreign != nullptr && output.can_hold_foreign(tensor.foreign_dtype)) return {};
-    return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, tensor.foreign_dtype),
-                                              input.create == nullptr ? "`include` takes other tensors out, one by one"
-                                                                      : fmt::format("only {} can", input.name)));
-  }
-  if (output.can_hold(tensor.dtype)) return {};
-  return of_tensor(tensor.name, unsupported(fmt::format("{} cannot hold {}", output.name, name(tensor.dtype)),
-                                            formats_holding(tensor.dtype)));
-}
 
 // Returns the name of an unnamed array: that of its file.
 std::string name_from_path(const std::string& path) {
@@ -168,8 +138,14 @@ class TensorPlanner::Implementation {
         TRY(plan_respelled(tensors, index, layers.layers[*layer], *layer, respelling, output_, plan));
         continue;
       }
-      if (const Decision* of_layer = decisions.of_layer(layer)) {
+      const Decision unfit = unfit_decision(layer, respelling);
+      if (const Decision* of_layer = unfit.left ? &unfit : decisions.of_layer(layer)) {
         if (of_layer->quantizes()) return not_quantized(layers.layers[*layer].name);
+        if (!layers.layers[*layer].is_quantized()) {
+          plan.push_back(TRY(plan_one(tensors[index], *of_layer)));
+          plan.back().source = index;
+          continue;
+        }
         TRY(plan_layer(tensors, index, layers.layers[*layer], *layer, *of_layer, plan));
         continue;
       }
@@ -259,6 +235,13 @@ class TensorPlanner::Implementation {
       if (decision) keep_float32(tensors[i], *decision);
     }
     return all;
+  }
+
+  // `left` if a weight stays as it is because it cannot have its scheme.
+  static Decision unfit_decision(std::optional<std::size_t> layer, const quantized::Respelling& respelling) {
+    const auto why = layer ? respelling.unfit.find(*layer) : respelling.unfit.end();
+    if (why == respelling.unfit.end()) return {};
+    return {.reason = {TypeReason::unfit, 0, why->second}, .left = true};
   }
 
   // Leaves float32 to tensors that the model keeps in it, unless a rule names them.
@@ -372,7 +355,7 @@ class TensorPlanner::Implementation {
       }
       return of_tensor(layer.name, unsupported(planned.reason.text()));
     }
-    PlannedTensor planned = TRY(plan_one(tensors[index], Decision{.reason = decision.reason}));
+    PlannedTensor planned = TRY(plan_one(tensors[index], {.reason = decision.reason, .left = decision.left}));
     planned.source = index;
     planned.quantized = true;
     planned.fate = Copied{.layer = place};

@@ -27,7 +27,7 @@ Result<void> LoaderLimits::apply(const formats::TensorInfo& tensor, quantized::L
           unsupported(fmt::format("loaders of {} do not take it: {}", layout_, text_of(*limit)),
                       is_float8 ? "a rule can give it another type; `force_layout` writes it all the same"
                                 : "`exclude` leaves it, another `spelling` may take it, and `force_layout` writes it"));
-      if (decision.reason.why == TypeReason::rule) return error;
+      if (decision.reason.why == TypeReason::rule || request_.strict_schemes) return error;
       if (first_left_.message.empty()) first_left_ = std::move(error);
       decision = Decision{.to = from_layer ? DType::bfloat16 : DType::undefined,
                           .reason = {TypeReason::not_loaded, 0, text_of(*limit)},

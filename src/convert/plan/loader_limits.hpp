@@ -20,7 +20,7 @@ class LoaderLimits {
 
   // Changes the decision for a weight that loaders would not take: it is not quantized. `weight` says what the tensor
   // does not. `from_layer`: it is quantized already, and becomes bfloat16. Errors: unsupported: a rule names the
-  // weight.
+  // weight, or `strict_schemes`.
   [[nodiscard]] Result<void> apply(const formats::TensorInfo& tensor, quantized::LoadedWeight weight, bool from_layer,
                                    Decision& decision);
   // One sentence for each limit that weights go beyond all the same.

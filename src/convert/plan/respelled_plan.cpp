@@ -88,8 +88,9 @@ Result<void> check_quantizing(const ConvertRequest& request) {
 std::string words_of(const quantized::RespelledLayer& layer, const std::string& scheme) {
   if (!layer.quantizing) return scheme;
   const std::string search = layer.quantizing->search();
-  return fmt::format("{} by {}{}{} as {}{}", layer.becomes.scheme, layer.recipe, search.empty() ? "" : ", ", search,
-                     layer.writer->name, layer.choice.empty() ? "" : ", within `budget`");
+  return fmt::format("{} by {}{}{} as {}{}{}", layer.becomes.scheme, layer.recipe, search.empty() ? "" : ", ", search,
+                     layer.writer->name, layer.becomes.dynamic_activations ? ", dynamic activations" : "",
+                     layer.choice.empty() ? "" : ", within `budget`");
 }
 
 PlannedTensor planned_written(const quantized::RespelledLayer& layer, const quantized::WrittenLayer& written,

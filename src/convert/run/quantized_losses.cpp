@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "dtype/error_places.hpp"
-#include "dtype/errors.hpp"
 
 namespace tensorcast::file_conversion {
 
 bool measures_losses(const ConversionSettings& settings) noexcept {
-  return settings.report || settings.on_loss != OnLoss::ignore;
+  return settings.report || settings.on_loss != OnLoss::ignore || settings.refuse_zeroed;
 }
 
 Result<void> add_quantized_losses(const ConversionSettings& settings, std::span<const PlannedTensor* const> tensors,
@@ -21,12 +20,10 @@ Result<void> add_quantized_losses(const ConversionSettings& settings, std::span<
     const std::optional<quantized::QuantizedLoss> loss = reader.loss(tensor.source);
     if (!loss) continue;
     if (settings.report) outcome.reports[i] = loss->report;
-    if (settings.on_loss == OnLoss::ignore) continue;
-    std::optional<Damage> damage = find_quantizing_damage(loss->report, loss->nonzero);
-    if (damage && settings.on_loss == OnLoss::fail) {
-      return of_tensor(tensor.name(), out_of_range(std::move(damage->what), std::move(damage->remedy)));
-    }
-    outcome.damages[i] = std::move(damage);
+    Result<std::optional<Damage>> damage =
+        judge(settings, find_quantizing_damage(loss->report, loss->nonzero, loss->was_finite));
+    if (!damage) return of_tensor(tensor.name(), std::move(damage).error());
+    outcome.damages[i] = *std::move(damage);
   }
   return {};
 }

@@ -13,7 +13,7 @@ namespace tensorcast::file_conversion {
 [[nodiscard]] bool measures_losses(const ConversionSettings& settings) noexcept;
 
 // Sets the reports and damages of weights that `reader` quantized. `tensors`: those of the transfer.
-// Errors: out_of_range (a damaged weight, with OnLoss::fail), which names the tensor.
+// Errors: out_of_range (a damaged weight, as judge() has it), which names the tensor.
 [[nodiscard]] Result<void> add_quantized_losses(const ConversionSettings& settings,
                                                 std::span<const PlannedTensor* const> tensors,
                                                 quantized::RespelledReader& reader, TransferOutcome& outcome);

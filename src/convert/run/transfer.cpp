@@ -163,15 +163,9 @@ class Transfer {
 
   Result<void> judge(std::size_t index, const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
     const bool strict = run_.on_loss == OnLoss::fail;
-    std::optional<Damage> damage =
-        strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to);
-    if (!damage) return {};
-    const bool zeroed = run_.refuse_zeroed && family(to) != Family::boolean && became_mostly_zero(nonzero);
-    if (strict || zeroed) {
-      std::string hint = damage->remedy + (strict ? "" : "; `allow_loss` converts all the same");
-      return Error{.code = ErrorCode::out_of_range, .message = std::move(damage->what), .hint = std::move(hint)};
-    }
-    if (run_.on_loss == OnLoss::tell) outcome_.damages[index] = std::move(damage);
+    std::optional<Damage> damage = TRY(file_conversion::judge(
+        run_, strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to)));
+    if (damage) outcome_.damages[index] = std::move(damage);
     return {};
   }
 

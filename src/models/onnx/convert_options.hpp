@@ -45,6 +45,10 @@ inline constexpr std::tuple model_options{
     option("group_size", &onnx::ConvertRequest::group_size,
            {.help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)", .metavar = "INPUTS"}),
     option("symmetric", &onnx::ConvertRequest::symmetric, {.help = "int4-group: no zero points (default {})"}),
+    option(
+        "allow_loss", &onnx::ConvertRequest::allow_loss,
+        {.help = "with a scheme: convert also weights that are destroyed, as more than half of their nonzero numbers "
+                 "become zero (default: an error)"}),
     option("opset", &onnx::ConvertRequest::opset,
            {.words = {"keep", "auto"},  // 0 and -1
             .help = "keep, auto (raise it if the type needs it) or a number (default {})",

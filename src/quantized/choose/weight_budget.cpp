@@ -53,20 +53,56 @@ class BudgetChoice {
     std::vector<std::string> schemes;
     for (const SchemeCandidate& candidate : candidates_) schemes.push_back(candidate.scheme);
     writer_ = TRY(quantized::choose_spelling(schemes, request_));
-    for (const ChosenWeight& weight : weights_) total_ += element_bytes(weight);
-    for (const ChosenWeight& weight : weights_) TRY(at_tensor(found_.layers[weight.layer].name, measure(weight)));
+    for (ChosenWeight& weight : weights_) leave_unfit(weight);
+    quantized::leave_joined(weights_, found_, *writer_);
+    std::vector<ChosenWeight*> open;  // those that are measured
+    for (ChosenWeight& weight : weights_) {
+      if (weight.unfit.empty()) open.push_back(&weight);
+    }
+    if (open.empty()) {  // an error, which names the first
+      for (ChosenWeight& weight : weights_) weight.unfit.clear(), open.push_back(&weight);
+    }
+    for (const ChosenWeight* weight : open) total_ += element_bytes(*weight);
+    for (const ChosenWeight* weight : open) TRY(at_tensor(found_.layers[weight->layer].name, measure(*weight)));
     const std::vector<std::size_t> chosen = TRY(choose_within_budget(measured_, request_.targets.budget));
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      if (!weights_[i].scheme.empty()) continue;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      ChosenWeight& weight = *open[i];
+      if (!weight.scheme.empty()) continue;
       const SchemeCandidate& candidate = candidates_[chosen[i]];
-      weights_[i].scheme = candidate.scheme;
-      weights_[i].recipe = candidate.recipe;
-      weights_[i].choice = choice_text(measured_[i].candidates, chosen[i]);
+      weight.scheme = candidate.scheme;
+      weight.recipe = candidate.recipe;
+      weight.choice = choice_text(measured_[i].candidates, chosen[i]);
     }
     return {};
   }
 
  private:
+  [[nodiscard]] bool is_beside_mxfp4() const {
+    return std::ranges::any_of(candidates_, [](const SchemeCandidate& other) { return other.scheme == "mxfp4"; });
+  }
+
+  [[nodiscard]] Result<quantized::PlannedWeight> plan(const ChosenWeight& weight,
+                                                      const SchemeCandidate& candidate) const {
+    const ChosenWeight tried{.layer = weight.layer, .scheme = candidate.scheme, .recipe = candidate.recipe};
+    return quantized::plan_weight(found_.layers[weight.layer], tried, reader_.tensors(), request_, *writer_,
+                                  is_beside_mxfp4());
+  }
+
+  // Of a weight that no candidate fits; what else is wrong with it is told as it is measured.
+  void leave_unfit(ChosenWeight& weight) const {
+    std::string first;
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      if (!may_have(weight, c)) continue;
+      const Result<quantized::PlannedWeight> planned = plan(weight, candidates_[c]);
+      if (planned || !quantized::is_unfit(planned.error(), found_.layers[weight.layer], candidates_[c].scheme, request_,
+                                          *writer_)) {
+        return;
+      }
+      if (first.empty()) first = fmt::format("cannot be {}: {}", candidates_[c].scheme, planned.error().message);
+    }
+    weight.unfit = std::move(first);
+  }
+
   // Those of the request, then the schemes that weights have already.
   Result<void> read_candidates() {
     const QuantizeTargets& targets = request_.targets;
@@ -131,17 +167,13 @@ class BudgetChoice {
     measured.count = element_count_of(weight);
     std::vector<FittedScheme> fitted;
     std::vector<double> bits;
-    const bool beside_mxfp4 =
-        std::ranges::any_of(candidates_, [](const SchemeCandidate& other) { return other.scheme == "mxfp4"; });
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       if (!may_have(weight, c)) {
         fitted.push_back({candidates_[c], unsupported(not_offered)});
         bits.push_back(0.0);
         continue;
       }
-      const ChosenWeight tried{.layer = weight.layer, .scheme = candidates_[c].scheme, .recipe = candidates_[c].recipe};
-      Result<quantized::PlannedWeight> planned =
-          quantized::plan_weight(layer, tried, reader_.tensors(), request_, *writer_, beside_mxfp4);
+      Result<quantized::PlannedWeight> planned = plan(weight, candidates_[c]);
       if (!planned && !weight.scheme.empty()) return std::move(planned).error();
       // Without elements there is no average to add to.
       const double elements = static_cast<double>(measured.count);
@@ -224,6 +256,10 @@ bool take(const MadeChoice& known, std::span<ChosenWeight> weights, const quanti
   for (ChosenWeight& weight : taken) {
     if (!weight.scheme.empty()) continue;
     if (next == known.weights.end() || next->name != found.layers[weight.layer].name) return false;
+    if (next->scheme.empty()) {  // unfit
+      weight.unfit = next++->choice;
+      continue;
+    }
     if (find_quantize_recipe(next->scheme, next->recipe) == nullptr) return false;
     weight.scheme = next->scheme;
     weight.recipe = next->recipe;
@@ -253,8 +289,9 @@ Result<void> choose_within_budget(std::span<ChosenWeight> weights, const quantiz
   }
   TRY(BudgetChoice(weights, found, reader, request, run).choose());
   for (const std::size_t i : open) {
-    made.weights.push_back(
-        {found.layers[weights[i].layer].name, weights[i].scheme, weights[i].recipe, weights[i].choice});
+    const ChosenWeight& weight = weights[i];
+    const std::string& choice = weight.unfit.empty() ? weight.choice : weight.unfit;
+    made.weights.push_back({found.layers[weight.layer].name, weight.scheme, weight.recipe, choice});
   }
   memory->made.push_back(std::move(made));
   return {};

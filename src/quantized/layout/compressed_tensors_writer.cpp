@@ -91,18 +91,14 @@ std::string written_format(const Layer& layer) {
   return layer.coding.element == Element::integer ? "int-quantized" : "float-quantized";
 }
 
-// The arguments of a scheme's weights.
+// The arguments of a scheme's weights, as version 0.20 writes them.
 Json weights_of(const Layer& layer) {
   const bool integer = layer.coding.element == Element::integer;
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
                   {"symmetric", !layer.find(PartRole::zero_points)},
                   {"dynamic", false},
-                  {"group_size", nullptr},
-                  {"block_structure", nullptr},
-                  {"actorder", nullptr},
-                  {"observer", "memoryless_minmax"},
-                  {"observer_kwargs", Json::object()}};
+                  {"group_size", nullptr}};
   const bool channel = layer.block_rows == 1 && layer.block_columns >= layer.shape.back();
   if (layer.scheme == "nvfp4") {
     weights["strategy"] = "tensor_group";
@@ -126,23 +122,27 @@ Json weights_of(const Layer& layer) {
   return weights;
 }
 
-// How activations are quantized: with a scale that is there, or while the model runs.
-Json activations_of(const Layer& layer, bool dynamic) {
-  const bool fixed = layer.find(PartRole::activations).has_value();
-  Json inputs = {{"num_bits", layer.coding.bits}, {"type", "float"}, {"symmetric", true}};
-  if (layer.coding.element == Element::integer) return nullptr;
+// How activations are quantized: with a scale that is there, or while the model runs, as the presets of
+// compressed-tensors have it: FP8_DYNAMIC, FP8_BLOCK, INT8, MXFP8, MXFP6A8, and MXFP4XFP8 for weights of 4 bits.
+Json activations_of(const Layer& layer) {
+  const bool fixed = layer.find(PartRole::activations).has_value(), integer = layer.coding.element == Element::integer;
+  const bool is_fixed_kind = layer.scheme == "nvfp4" || layer.scheme.starts_with("fp8");
+  if (!(fixed && is_fixed_kind) && !layer.dynamic_activations) return nullptr;
+  Json inputs = {{"num_bits", 8},         {"type", integer ? "int" : "float"},
+                 {"symmetric", true},     {"dynamic", !fixed},
+                 {"group_size", nullptr}, {"strategy", fixed ? "tensor" : "token"}};
   if (layer.scheme == "nvfp4") {
-    if (!fixed) return nullptr;
+    inputs["num_bits"] = 4;
     inputs["strategy"] = "tensor_group";
     inputs["group_size"] = layer.block_columns;
     inputs["dynamic"] = "local";
     inputs["scale_dtype"] = "torch.float8_e4m3fn";
-    return inputs;
+  } else if (!fixed && (layer.scheme == "fp8-block" || layer.scheme.starts_with("mxfp"))) {
+    constexpr int float8_group = 128;
+    inputs["strategy"] = "group";
+    inputs["group_size"] = layer.scheme == "mxfp4" ? float8_group : layer.block_columns;
+    if (layer.coding.bits > 4 && layer.scheme != "fp8-block") inputs["scale_dtype"] = "torch.uint8";
   }
-  if (!layer.scheme.starts_with("fp8") || (!fixed && !dynamic)) return nullptr;
-  inputs["dynamic"] = !fixed;
-  inputs["strategy"] = fixed ? "tensor" : layer.scheme == "fp8-block" ? "group" : "token";
-  if (!fixed && layer.scheme == "fp8-block") inputs["group_size"] = layer.block_columns;
   return inputs;
 }
 
@@ -207,7 +207,7 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   std::map<std::string, Json> bodies;
   for (const Layer& layer : model.layers) {
     Json body = {{"weights", weights_of(layer)},
-                 {"input_activations", activations_of(layer, model.dynamic_activations)},
+                 {"input_activations", activations_of(layer)},
                  {"output_activations", nullptr},
                  {"format", written_format(layer)}};
     const std::string key = body.dump();
@@ -238,7 +238,8 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
   Json section = {{"quant_method", "compressed-tensors"}, {"format", format},
                   {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},
                   {"kv_cache_scheme", nullptr},           {"ignore", std::move(ignore)},
-                  {"config_groups", std::move(list)}};
+                  {"config_groups", std::move(list)},     {"sparsity_config", Json::object()},
+                  {"transform_config", Json::object()},   {"moe_sparsity_config", nullptr}};
   if (model.float8_cache) {
     section["kv_cache_scheme"] = {
         {"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"symmetric", true}, {"dynamic", false}};

@@ -33,16 +33,17 @@ void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
   Json section = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
   const Layer* block = nullptr;
-  bool only_tensors = true;
+  bool only_tensors = true, has_inputs = true;
   for (const Layer& layer : model.layers) {
     if (layer.scheme == "fp8-block" && block == nullptr) block = &layer;
     only_tensors = only_tensors && layer.scheme == "fp8-tensor";
+    has_inputs = has_inputs && layer.find(PartRole::activations);
   }
   constexpr std::int64_t usual = 128;
   const std::int64_t rows = block == nullptr ? usual : block->block_rows;
   const std::int64_t columns = block == nullptr ? usual : block->block_columns;
   if (!only_tensors) section["weight_block_size"] = {rows, columns};
-  section["activation_scheme"] = only_tensors && !model.dynamic_activations ? "static" : "dynamic";
+  section["activation_scheme"] = only_tensors && has_inputs ? "static" : "dynamic";
   if (!model.scale_format.empty()) section["scale_fmt"] = model.scale_format;
   section["modules_to_not_convert"] = model.unquantized;
   config.section = section.dump();

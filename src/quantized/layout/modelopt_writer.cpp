@@ -73,6 +73,11 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
   } else {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
+  if (content.scheme == "fp8-tensor" && content.input_scale == GlobalScale::none && written.ok()) {
+    written.refusal =
+        "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
+        "zero, and this weight has none; fp8-channel needs none";
+  }
   if (content.input_scale != GlobalScale::none) {
     add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
   }

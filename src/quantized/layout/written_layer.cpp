@@ -28,6 +28,30 @@ constexpr auto writers = std::to_array<SpellingWriter>({
     {"gguf", spell_gguf, nullptr},
 });
 
+struct ActivationsRow {
+  std::string_view spelling, scheme;
+  DynamicActivations activations;
+};
+// The rest has none. NVFP4 of compressed-tensors needs a scale of activations that was calibrated.
+constexpr auto activations_rows = std::to_array<ActivationsRow>({
+    {"compressed-tensors", "fp8-tensor", DynamicActivations::choice},
+    {"compressed-tensors", "fp8-channel", DynamicActivations::choice},
+    {"compressed-tensors", "fp8-block", DynamicActivations::choice},
+    {"compressed-tensors", "int8-channel", DynamicActivations::choice},
+    {"compressed-tensors", "mxfp8", DynamicActivations::choice},
+    {"compressed-tensors", "mxfp6", DynamicActivations::choice},
+    {"compressed-tensors", "mxfp4", DynamicActivations::choice},
+    {"deepseek", "fp8-tensor", DynamicActivations::always},
+    {"deepseek", "fp8-block", DynamicActivations::always},
+    {"deepseek", "mxfp4", DynamicActivations::always},
+    {"modelopt", "fp8-channel", DynamicActivations::always},
+    {"modelopt", "mxfp8", DynamicActivations::always},
+    {"quark", "mxfp4", DynamicActivations::always},
+    {"quark", "mxfp6", DynamicActivations::always},
+    {"quark", "mxfp6-e3m2", DynamicActivations::always},
+    {"transformers-mxfp8", "mxfp8", DynamicActivations::always},
+});
+
 // Returns a pattern for a module's name, with any number in the place of each number between dots.
 std::string pattern_of(const std::string& module) {
   std::string pattern = "re:";
@@ -83,6 +107,13 @@ const SpellingWriter* find_writer(std::string_view spelling) noexcept {
   return found == writers.end() ? nullptr : &*found;
 }
 
+DynamicActivations dynamic_activations(const SpellingWriter& writer, std::string_view scheme) noexcept {
+  const auto row = std::ranges::find_if(activations_rows, [&](const ActivationsRow& each) {
+    return each.spelling == writer.name && each.scheme == scheme;
+  });
+  return row == activations_rows.end() ? DynamicActivations::never : row->activations;
+}
+
 WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   WrittenLayer written;
   Layer& layer = written.layer;
@@ -95,12 +126,17 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   layer.coding.element = content.element;
   layer.coding.bits = content.bits;
   layer.coding.rotation = content.rotation;
+  layer.dynamic_activations = content.dynamic_activations;
   layer.coding.is_signed = content.element == Element::integer;
   layer.coding.scales = content.scales == DType::float8_e8m0fnu  ? ScaleType::e8m0
                         : content.scales == DType::float8_e4m3fn ? ScaleType::e4m3
                                                                  : ScaleType::number;
   if (content.shape.size() < 2) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
+    return written;
+  }
+  if (content.shape.size() > 3 && writer.name != "gguf") {
+    written.refusal = fmt::format("a kernel of {} is no matrix", shape_text(content.shape));
     return written;
   }
   constexpr std::int64_t most = std::int64_t{1} << 56;  // products with bits cannot overflow

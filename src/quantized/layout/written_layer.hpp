@@ -39,7 +39,7 @@ struct LayerContent {
   GlobalScale input_scale = GlobalScale::none;  // a scale of activations that was calibrated; `none`: there is none
   std::int64_t rotation = 0;                    // as Coding::rotation
   bool zero_points = false;                     // integers only; else they are symmetric
-  bool dynamic_activations = false;             // the configuration asks for scales of activations while the model runs
+  bool dynamic_activations = false;             // as Layer::dynamic_activations, where the spelling has a choice
   bool beside_mxfp4 = false;  // another layer of the model is MXFP4: DeepSeek-V4 names scales otherwise
 
   [[nodiscard]] std::uint64_t columns() const noexcept;
@@ -66,6 +66,9 @@ struct WrittenLayer {
   [[nodiscard]] bool ok() const noexcept { return refusal.empty(); }
 };
 
+// Whether the configuration has loaders quantize the inputs of layers while the model runs.
+enum class DynamicActivations : std::uint8_t { never, choice, always };
+
 // Writers of spellings, by the names of `--spelling` and `--respell`. Returns null if there is none.
 struct SpellingWriter {
   std::string_view name;  // as Spelling::name
@@ -80,13 +83,15 @@ struct SpellingWriter {
 
 [[nodiscard]] WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content);
 
+// What a spelling says of the inputs of layers of a scheme that has no scale for them.
+[[nodiscard]] DynamicActivations dynamic_activations(const SpellingWriter& writer, std::string_view scheme) noexcept;
+
 // All layers of a model that are written, and what its configuration should say beside them.
 struct WrittenModel {
   std::vector<Layer> layers;             // as WrittenLayer::layer
   std::vector<std::string> unquantized;  // modules whose weights are plain matrices: "lm_head"
-  bool dynamic_activations = false;
-  bool float8_cache = false;      // scales of keys and values are there, for a cache of float8
-  std::string scale_format = {};  // "ue8m0": scales are powers of two, whatever their type; mostly ""
+  bool float8_cache = false;             // scales of keys and values are there, for a cache of float8
+  std::string scale_format = {};         // "ue8m0": scales are powers of two, whatever their type; mostly ""
 };
 
 struct WrittenConfig {

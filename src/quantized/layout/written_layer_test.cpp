@@ -225,6 +225,35 @@ class Counting final : public LayerCodes {
   const LayerContent& content_;
 };
 
+TEST(WrittenLayer, WhatALayoutCannotHold) {
+  const SpellingWriter& compressed = *find_writer("compressed-tensors");
+  LayerContent content = contents().at("int8-channel");
+  content.shape = {320, 320, 1, 1};
+  for (const SpellingWriter& writer : all_writers()) {
+    if (writer.name == "gguf") continue;
+    EXPECT_FALSE(spell(writer, content).ok()) << writer.name;
+  }
+  EXPECT_EQ(spell(compressed, content).refusal, "a kernel of [320, 320, 1, 1] is no matrix");
+}
+
+TEST(WrittenLayer, StaticActivationsNeedTheirScale) {
+  LayerContent content = contents().at("fp8-tensor");
+  const SpellingWriter& modelopt = *find_writer("modelopt");
+  EXPECT_TRUE(spell(modelopt, content).refusal.starts_with("modelopt has fp8-tensor only with a calibrated scale"));
+  content.input_scale = GlobalScale::factor;
+  EXPECT_TRUE(spell(modelopt, content).ok());
+}
+
+TEST(WrittenLayer, ActivationsOfSchemes) {
+  const auto has = [](const char* spelling, const char* scheme) {
+    return dynamic_activations(*find_writer(spelling), scheme);
+  };
+  EXPECT_EQ(has("compressed-tensors", "int8-channel"), DynamicActivations::choice);
+  EXPECT_EQ(has("compressed-tensors", "nvfp4"), DynamicActivations::never);
+  EXPECT_EQ(has("modelopt", "mxfp8"), DynamicActivations::always);
+  EXPECT_EQ(has("comfyui", "mxfp8"), DynamicActivations::never);
+}
+
 TEST(LayerPacker, PiecesAreTheWhole) {
   for (const SpellingWriter& writer : all_writers()) {
     for (const auto& [scheme, content] : contents()) {

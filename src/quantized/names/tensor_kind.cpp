@@ -115,6 +115,12 @@ bool is_of_layers(TensorKind kind) noexcept {
   }
 }
 
+// Whether a tensor of four dimensions or more is the kernel of a convolution, whatever its layer is called, as those of
+// 1 x 1 of a UNet's attention are. Experts in one tensor may have as many.
+bool is_kernel(TensorKind named, std::string_view tensor, std::size_t rank) noexcept {
+  return rank >= 4 && is_of_layers(named) && (named != TensorKind::expert || tensor.ends_with(".weight."));
+}
+
 }  // namespace
 
 TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
@@ -129,7 +135,8 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
   const std::string_view name(buffer.data(), size);
   if (name == ".output.weight." || name == ".head.weight.") return TensorKind::head;
   for (const Clue& clue : clues) {
-    if (name.find(clue.part) != std::string_view::npos) return clue.kind;
+    if (name.find(clue.part) == std::string_view::npos) continue;
+    return is_kernel(clue.kind, name, rank) ? TensorKind::convolution : clue.kind;
   }
   return rank >= 3 ? TensorKind::convolution : TensorKind::other;
 }

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "codec/reference_cast.hpp"
+#include "dtype/errors.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
@@ -60,6 +62,9 @@ std::string zeros_text(const NonzeroCounts& nonzero) {
   return fmt::format("{} of {} nonzero elements became zero", nonzero.before - nonzero.after, nonzero.before);
 }
 
+// Whether more than half of the nonzero elements became zero.
+bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept { return nonzero.after * 2 < nonzero.before; }
+
 }  // namespace
 
 bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
@@ -95,12 +100,14 @@ std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::s
   }
 }
 
-bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept { return nonzero.after * 2 < nonzero.before; }
-
 std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
   if (family(to) == Family::boolean) return std::nullopt;
   const auto damage = [&](std::string what) { return Damage{std::move(what), remedy_of(report, from, to)}; };
-  if (became_mostly_zero(nonzero)) return damage(zeros_text(nonzero));
+  if (became_mostly_zero(nonzero)) {
+    Damage zeroed = damage(zeros_text(nonzero));
+    zeroed.destroys = true;
+    return zeroed;
+  }
   if (report.wrapped != 0) {
     return damage(fmt::format("{} of {} elements wrapped around", report.wrapped, report.count));
   }
@@ -120,12 +127,16 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
   return std::nullopt;
 }
 
-std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero) {
-  const auto damage = [](std::string what) {
-    return Damage{std::move(what), "another scheme or `exclude` would help"};
+std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero, bool was_finite) {
+  const auto damage = [](std::string what, bool destroys) {
+    return Damage{std::move(what), "another scheme or `exclude` would help", destroys};
   };
-  if (became_mostly_zero(nonzero)) return damage(zeros_text(nonzero));
-  if (is_mostly_noise(report)) return damage(noise_text(report));
+  if (became_mostly_zero(nonzero)) return damage(zeros_text(nonzero), true);
+  const std::uint64_t made = report.nan_made + report.overflowed;
+  if (was_finite && made != 0) {
+    return damage(fmt::format("{} of {} elements became NaN or infinite", made, report.count), true);
+  }
+  if (is_mostly_noise(report)) return damage(noise_text(report), false);
   return std::nullopt;
 }
 
@@ -145,6 +156,17 @@ std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& n
     return damage;
   }
   return std::nullopt;
+}
+
+Result<std::optional<Damage>> judge(const ConversionSettings& settings, std::optional<Damage> damage) {
+  if (!damage) return damage;
+  const bool is_strict = settings.on_loss == OnLoss::fail;
+  if (is_strict || (settings.refuse_zeroed && damage->destroys)) {
+    if (!is_strict) damage->remedy += "; `allow_loss` converts all the same";
+    return out_of_range(std::move(damage->what), std::move(damage->remedy));
+  }
+  if (settings.on_loss == OnLoss::ignore) damage.reset();
+  return damage;
 }
 
 }  // namespace tensorcast::file_conversion

@@ -9,12 +9,16 @@
 
 #include "formats/format.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
 
 struct Damage {
   std::string what;    // "22 of 24 nonzero elements became zero"
   std::string remedy;  // a suggestion; backquotes as in Error::hint
+  // Nothing of the tensor is left: over half of its nonzero elements became zero, or a scheme made NaN or infinity
+  // where there was none.
+  bool destroys = false;
 };
 
 // Returns false if `to` has a value near every value of `from`, infinities and NaN included: the conversion then needs
@@ -32,19 +36,21 @@ struct NonzeroCounts {
   std::uint64_t after = 0;
 };
 
-// Reports whether more than half of the nonzero elements became zero.
-[[nodiscard]] bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept;
-
 // Returns the gravest damage of a conversion.
 [[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                                 DType to);
 
-// The same of a weight that was quantized, whose largest elements are expected to saturate.
-[[nodiscard]] std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero);
+// The same of a weight that was quantized, whose largest elements are expected to saturate. `was_finite`: it had no NaN
+// and no infinity.
+[[nodiscard]] std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero,
+                                                           bool was_finite);
 
 // Returns what a strict conversion does not allow: any damage; an element that overflowed, saturated, or lost a NaN or
 // an infinity; nonzero elements that became zero, beyond the share `zero_limit` of them.
 [[nodiscard]] std::optional<Damage> find_loss(const CastReport& report, const NonzeroCounts& nonzero, DType from,
                                               DType to, double zero_limit);
+
+// Returns the damage if it is to be told. Errors: out_of_range: the settings refuse it.
+[[nodiscard]] Result<std::optional<Damage>> judge(const ConversionSettings& settings, std::optional<Damage> damage);
 
 }  // namespace tensorcast::file_conversion

@@ -2,6 +2,7 @@
 #include "quantized/rewrite/loss_meter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,7 @@ Result<void> LossMeter::add(std::uint64_t first, std::uint64_t rows, std::span<c
     sum_.accumulator.merge(parts[i].accumulator);
     sum_.saturated += parts[i].saturated;
     sum_.nonzero += parts[i].nonzero;
+    sum_.is_finite = sum_.is_finite && parts[i].is_finite;
   }
   return {};
 }
@@ -56,6 +58,7 @@ Result<void> LossMeter::measure(std::uint64_t first, std::span<const std::byte> 
   TRY(dequantize(made, static_cast<std::int64_t>(first), {DType::float32, shape, bytes_of(decoded)}, {}, nullptr,
                  {.threads = 1}));
   reporter_.add({bytes_of(numbers).data(), bytes_of(decoded).data(), count}, part.accumulator);
+  part.is_finite = std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); });
   part.nonzero = file_conversion::count_nonzero(numbers_, source, count);
   if (made.coding.gguf == tensorcast::GgufBlock::none) {
     const std::uint64_t row_bytes = made.codes.bytes.size() / static_cast<std::uint64_t>(made.shape[0]);
@@ -66,7 +69,7 @@ Result<void> LossMeter::measure(std::uint64_t first, std::span<const std::byte> 
 }
 
 QuantizedLoss LossMeter::loss() const {
-  QuantizedLoss loss{.report = reporter_.report(sum_.accumulator), .nonzero = {}};
+  QuantizedLoss loss{.report = reporter_.report(sum_.accumulator), .nonzero = {}, .was_finite = sum_.is_finite};
   loss.report.saturated += sum_.saturated;
   loss.nonzero = {.before = sum_.nonzero,
                   .after = sum_.nonzero - std::min(sum_.nonzero, loss.report.underflowed_to_zero)};

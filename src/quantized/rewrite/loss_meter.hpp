@@ -17,6 +17,7 @@ namespace tensorcast::quantized {
 struct QuantizedLoss {
   CastReport report;  // `saturated`: as SchemeFit
   file_conversion::NonzeroCounts nonzero;
+  bool was_finite = true;  // the weight had no NaN and no infinity
 };
 
 class LossMeter {
@@ -35,6 +36,7 @@ class LossMeter {
   struct Part {
     report::ReportAccumulator accumulator;
     std::uint64_t saturated = 0, nonzero = 0;
+    bool is_finite = true;
   };
   [[nodiscard]] Result<void> measure(std::uint64_t first, std::span<const std::byte> source, const BlockTensor& made,
                                      Part& part) const;

@@ -22,7 +22,7 @@ class QuantizingPlanner {
  public:
   QuantizingPlanner(const FoundLayers& found, std::span<const ChosenWeight> chosen, std::span<const TensorInfo> tensors,
                     const QuantizeRequest& request)
-      : found_(found), chosen_(chosen), tensors_(tensors), request_(request) {}
+      : found_(found), chosen_(chosen.begin(), chosen.end()), tensors_(tensors), request_(request) {}
 
   Result<Respelling> run() {
     const bool was_checked = request_.targets.budget != 0.0;  // with the candidates
@@ -32,8 +32,10 @@ class QuantizingPlanner {
     writer_ = TRY(choose_spelling(schemes, request_));
     plan_.spelling = writer_->name;
     plan_.layers.resize(found_.layers.size());
+    TRY(check_activations(schemes));
     beside_mxfp4_ = std::ranges::find(schemes, "mxfp4") != schemes.end();
-    for (const ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
+    for (ChosenWeight& weight : chosen_) TRY(at_tensor(found_.layers[weight.layer].name, plan_layer(weight)));
+    TRY(leave_unfit());
     share_scales();
     warn_of_transposed_weights();
     plan_.config =
@@ -60,13 +62,58 @@ class QuantizingPlanner {
     return invalid(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
   }
 
-  Result<void> plan_layer(const ChosenWeight& weight) {
+  // A spelling has activations that are quantized while the model runs for some schemes, and must have for others.
+  [[nodiscard]] Result<void> check_activations(std::span<const std::string> schemes) const {
+    const Activations wanted = request_.targets.activations;
+    const auto has = [&](DynamicActivations kind) {
+      return std::ranges::find_if(
+          schemes, [&, kind](const std::string& scheme) { return dynamic_activations(*writer_, scheme) == kind; });
+    };
+    const auto always = has(DynamicActivations::always);
+    if (wanted == Activations::none && always != schemes.end()) {
+      return unsupported(fmt::format("loaders of {} as {} quantize activations, too", *always, writer_->name),
+                         "`spelling` compressed-tensors has weights alone");
+    }
+    if (wanted != Activations::dynamic || schemes.empty() || always != schemes.end() ||
+        has(DynamicActivations::choice) != schemes.end()) {
+      return {};
+    }
+    return unsupported(fmt::format("{} as {} has no activations that are quantized while the model runs",
+                                   schemes.front(), writer_->name),
+                       schemes.front() == "nvfp4"
+                           ? "a loader needs a calibrated scale of the activations of nvfp4; mxfp4 needs none"
+                           : "`spelling` compressed-tensors has them for fp8, int8-channel, mxfp8, mxfp6 and mxfp4");
+  }
+
+  // Whether loaders quantize the inputs of a weight, where the spelling has a choice.
+  [[nodiscard]] bool has_dynamic_activations(const ChosenWeight& weight, std::string_view recipe) const {
+    if (dynamic_activations(*writer_, weight.scheme) != DynamicActivations::choice) return false;
+    if (request_.targets.activations != Activations::automatic) {
+      return request_.targets.activations == Activations::dynamic;
+    }
+    if (weight.recipe.empty() && request_.targets.recipe.empty()) return false;
+    // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
+    const bool by_compressor = recipe == "compressed-tensors";
+    return weight.scheme == "fp8-block" ||
+           (by_compressor && (weight.scheme == "fp8-channel" || weight.scheme == "int8-channel"));
+  }
+
+  Result<void> plan_layer(ChosenWeight& weight) {
+    if (!weight.unfit.empty()) return {};
+    const Layer& layer = found_.layers[weight.layer];
     RespelledLayer& plan = plan_.layers[weight.layer];
-    PlannedWeight planned =
-        TRY(plan_weight(found_.layers[weight.layer], weight, tensors_, request_, *writer_, beside_mxfp4_));
+    Result<PlannedWeight> made = plan_weight(layer, weight, tensors_, request_, *writer_, beside_mxfp4_);
+    if (!made && is_unfit(made.error(), layer, weight.scheme, request_, *writer_)) {
+      weight.unfit = fmt::format("cannot be {}: {}", weight.scheme, made.error().message);
+      unfit_errors_.emplace(weight.scheme, at_tensor(layer.name, std::move(made).error()));  // the first of a scheme
+      return {};
+    }
+    if (!made) return std::move(made).error();
+    PlannedWeight& planned = *made;
     plan.writer = writer_;
     plan.becomes = std::move(planned.becomes);
     plan.recipe = planned.quantizer.layout().recipe->recipe;
+    plan.becomes.dynamic_activations = has_dynamic_activations(weight, plan.recipe);
     plan.choice = weight.choice;
     const bool is_scaled = planned.quantizer.needs_maximum();
     if (is_scaled) scaled_.push_back(weight.layer);
@@ -74,6 +121,54 @@ class QuantizingPlanner {
     plan.quantizing = std::move(planned.quantizing);
     plan.sources.assign(planned.written.tensors.size(), found_.layers[weight.layer].codes());
     return {};
+  }
+
+  // A scheme that fits none of its weights is an error.
+  Result<void> leave_unfit() {
+    leave_joined(chosen_, found_, *writer_);
+    for (auto& [scheme, error] : unfit_errors_) {
+      const auto count = [&](bool fits) {
+        return std::ranges::count_if(chosen_, [&, &name = scheme](const ChosenWeight& weight) {
+          return weight.scheme == name && weight.unfit.empty() == fits;
+        });
+      };
+      if (count(true) != 0) continue;
+      if (const auto others = count(false) - 1; others != 0) {
+        error.message +=
+            fmt::format("; {} other weight{} cannot have the scheme either", others, others == 1 ? "" : "s");
+      }
+      return std::move(error);
+    }
+    for (const ChosenWeight& weight : chosen_) {
+      if (weight.unfit.empty()) continue;
+      plan_.layers[weight.layer] = {};
+      plan_.unfit.emplace(weight.layer, weight.unfit);
+      std::erase(scaled_, weight.layer);
+    }
+    if (plan_.unfit.empty()) return {};
+    if (request_.targets.strict_schemes) {
+      return unsupported(unfit_text(plan_.unfit.size()),
+                         "`exclude` leaves them as they are, and so does a conversion without `strict_schemes`");
+    }
+    constexpr std::size_t most_named = 8;  // for a reason
+    plan_.warnings.push_back(fmt::format("{} weight{} as {}: {}", plan_.unfit.size(),
+                                         plan_.unfit.size() == 1 ? " stays" : "s stay",
+                                         plan_.unfit.size() == 1 ? "it is" : "they are", unfit_text(most_named)));
+    return {};
+  }
+
+  // Names the weights by their reasons, and of each so many.
+  [[nodiscard]] std::string unfit_text(std::size_t most_named) const {
+    std::map<std::string, std::vector<std::string>> names;
+    for (const auto& [layer, why] : plan_.unfit) names[why].push_back(fmt::format("\"{}\"", found_.layers[layer].name));
+    std::vector<std::string> reasons;
+    for (auto& [why, weights] : names) {
+      const std::size_t more = weights.size() - std::min(weights.size(), most_named);
+      weights.resize(weights.size() - more);
+      if (more != 0) weights.push_back(fmt::format("{} more", more));
+      reasons.push_back(fmt::format("{} {}", fmt::join(weights, ", "), why));
+    }
+    return fmt::format("{}", fmt::join(reasons, "; "));
   }
 
   // Loaders of these spellings join q, k and v, and gate and up, and have one tensor scale for the whole.
@@ -103,7 +198,8 @@ class QuantizingPlanner {
     }
     for (const ChosenWeight& weight : chosen_) {
       const Layer& layer = found_.layers[weight.layer];
-      if (layer.is_quantized() || layer.shape.size() != 2 || layer.shape[0] == layer.shape[1]) continue;
+      if (!weight.unfit.empty() || layer.is_quantized() || layer.shape.size() != 2 || layer.shape[0] == layer.shape[1])
+        continue;
       const auto bias = vectors.find(tensor_of(module_of(layer.name), "bias"));
       if (bias == vectors.end() || bias->second->shape[0] != layer.shape[1]) continue;
       plan_.warnings.push_back(fmt::format(
@@ -115,12 +211,13 @@ class QuantizingPlanner {
   }
 
   const FoundLayers& found_;
-  std::span<const ChosenWeight> chosen_;
+  std::vector<ChosenWeight> chosen_;
   std::span<const TensorInfo> tensors_;
   const QuantizeRequest& request_;
   const SpellingWriter* writer_ = nullptr;
-  bool beside_mxfp4_ = false;        // as in LayerContent
-  std::vector<std::size_t> scaled_;  // layers with a scale of the tensor
+  bool beside_mxfp4_ = false;                  // as in LayerContent
+  std::vector<std::size_t> scaled_;            // layers with a scale of the tensor
+  std::map<std::string, Error> unfit_errors_;  // the first of each scheme
   Respelling plan_;
 };
 
@@ -228,6 +325,29 @@ Result<void> check_scheme_options(const QuantizeTargets& targets, std::span<cons
       hint);
 }
 
+bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme, const QuantizeRequest& request,
+              const SpellingWriter& writer) {
+  // A weight that is quantized already cannot stay so, beside others of another spelling.
+  const bool may_stay = request.to_gguf || !layer.is_quantized();
+  return error.code == ErrorCode::unsupported && may_stay && cannot_name(layer, scheme, writer).message.empty();
+}
+
+void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const SpellingWriter& writer) {
+  if (writer.name == "gguf" || writer.name == "comfyui") return;  // whose loaders join none
+  std::map<std::string, std::string_view> unfit;                  // by the whole
+  for (const ChosenWeight& weight : weights) {
+    const std::string& name = found.layers[weight.layer].name;
+    if (!weight.unfit.empty()) unfit.emplace(one_scheme_module(name), name);
+  }
+  unfit.erase("");
+  for (ChosenWeight& weight : weights) {
+    const auto joined =
+        weight.unfit.empty() ? unfit.find(one_scheme_module(found.layers[weight.layer].name)) : unfit.end();
+    if (joined != unfit.end())
+      weight.unfit = fmt::format("loaders join it with \"{}\", which cannot be quantized", joined->second);
+  }
+}
+
 Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
   if (targets.importance.empty() || chosen.empty()) return {};
   importance = std::make_shared<const ImportanceFile>(TRY(ImportanceFile::open(targets.importance)));
@@ -261,6 +381,14 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   // As if the weight was converted to the type that models are trained in, and then quantized.
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
     options.compute_dtype = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+  }
+  if (request.to_gguf) {
+    const std::int64_t block = block_size(find_block_format(weight.scheme, "gguf")->coding.gguf).elements;
+    const std::int64_t columns = layer.shape.empty() ? 1 : layer.shape.back();
+    if (columns % block != 0) {
+      return unsupported(fmt::format("{} columns are no whole blocks of {}", columns, block),
+                         "`exclude` leaves the tensor as it is");
+    }
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_rotate(rotation, quantizing, Shape(layer.shape))) return cannot_rotate(rotation, layer, quantizing);

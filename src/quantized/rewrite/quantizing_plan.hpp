@@ -20,6 +20,7 @@ struct ChosenWeight {
   std::string scheme;
   std::string recipe = {};  // "": that of the targets, if the scheme has it, else the scheme's default
   std::string choice = {};  // as TensorOutcome
+  std::string unfit = {};   // why it cannot have its scheme, or any of the candidates, and stays as it is; "": it can
 };
 
 // Whether it has experts as transformers has gpt-oss, [experts, inputs, outputs]: their bias tells the outputs.
@@ -58,6 +59,13 @@ struct PlannedWeight {
                                                 std::span<const TensorInfo> tensors, const QuantizeRequest& request,
                                                 const SpellingWriter& writer, bool beside_mxfp4);
 
+// Reports whether an error of plan_weight() is of this weight alone, which can stay as it is: of its shape.
+[[nodiscard]] bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme,
+                            const QuantizeRequest& request, const SpellingWriter& writer);
+
+// Makes weights unfit that loaders join with one that is: q, k and v have one scheme or none.
+void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const SpellingWriter& writer);
+
 // Errors: invalid_argument: an option of a scheme that is not among `schemes`.
 [[nodiscard]] Result<void> check_scheme_options(const QuantizeTargets& targets,
                                                 std::span<const std::string_view> schemes);
@@ -69,9 +77,11 @@ struct PlannedWeight {
 [[nodiscard]] Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes,
                                                             const QuantizeRequest& request);
 
-// Spells out what becomes of the weights; the others' layers of the result have no tensors. Reads nothing.
+// Spells out what becomes of the weights; the others' layers of the result have no tensors. Weights that cannot have
+// their scheme are Respelling::unfit. Reads nothing.
 // Errors: invalid_argument (schemes, recipes and options that do not exist, or together), unsupported (what the
-// spelling cannot hold, naming the tensor).
+// spelling cannot hold, naming the tensor: experts that it has no names for, a scheme that fits no weight, or all
+// weights that do not fit if `strict_schemes`).
 [[nodiscard]] Result<Respelling> plan_quantizing(const FoundLayers& found, std::span<const ChosenWeight> chosen,
                                                  std::span<const TensorInfo> tensors, const QuantizeRequest& request);
 

@@ -88,7 +88,7 @@ class RespellingPlanner {
     plan.content = std::make_shared<const LayerContent>(content);
     plan.becomes = std::move(content);
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
-    plan.becomes.dynamic_activations = dynamic_;
+    plan.becomes.dynamic_activations = dynamic_ && layer.scheme.starts_with("fp8");
     std::vector<float> globals;
     TRY(read_globals(layer, globals));
     TRY(change_scales(layer, plan, globals));
@@ -256,7 +256,6 @@ class RespellingPlanner {
 
   void describe_model() {
     WrittenModel model;
-    model.dynamic_activations = dynamic_;
     model.scale_format = scale_format_;
     plan_.config = describe_layers(*writer_, found_, tensors_, plan_, request_.writes, ModelArchitecture::of(texts_),
                                    std::move(model));
@@ -318,7 +317,8 @@ WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& f
     if (!writes(tensor.name)) continue;
     if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
     const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && module_with(tensor.name, "weight");
-    if (!plain || found.layer_of[i]) continue;
+    const std::optional<std::size_t> layer = found.layer_of[i];
+    if (!plain || (layer && !plan.unfit.contains(*layer))) continue;
     const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
     if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
     // Loaders match parts of names: the root's, "", is a part of all.

@@ -42,6 +42,8 @@ struct RespelledLayer {
 struct Respelling {
   std::string spelling;                // "": nothing is respelled
   std::vector<RespelledLayer> layers;  // as FoundLayers::layers
+  // Weights that were to be quantized and stay as they are, and why: "cannot be nvfp4: 250 inputs are ...".
+  std::map<std::size_t, std::string> unfit;
   WrittenConfig config;
   std::vector<std::string> warnings;
 

@@ -50,6 +50,12 @@ inline constexpr std::tuple quantize_targets{
         {.of_files = true,
          .help = "with a scheme: quantize also weights that no known loader of the spelling loads (default: they are "
                  "left, or an error)"}),
+    option(
+        "activations", &QuantizeTargets::activations,
+        {.words = {"auto", "none", "dynamic"},
+         .of_files = true,
+         .help = "with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the layouts "
+                 "of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of `recipe`, else none)"}),
     as_quantize("compute_dtype", &QuantizeTargets::compute_dtype),
     as_quantize("group_size", &QuantizeTargets::group_size),
     as_quantize("symmetric", &QuantizeTargets::symmetric),
@@ -70,6 +76,10 @@ inline constexpr std::tuple quantize_targets{
             .help = "with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by "
                     "safetensors of a number for each column of each weight",
             .kind = ValueKind::file}),
+    option("strict_schemes", &QuantizeTargets::strict_schemes,
+           {.of_files = true,
+            .help = "fail, with a list, if some weights cannot have their scheme, such as 250 inputs in groups of 16 "
+                    "(default: leave them as they are)"}),
 };
 
 // quantize()'s options for a weight that becomes `scheme`: those that both structs have, but for options of other

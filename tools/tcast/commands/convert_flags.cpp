@@ -57,7 +57,8 @@ constexpr const char* convert_examples = R"(Examples:
 In safetensors, npz, gguf and PyTorch, --to converts floating-point tensors only: others are copied unless a rule names
 them. The array of an npy, pb or raw file is converted whatever its type.
 What a PyTorch checkpoint has besides tensors, such as an optimizer's settings, goes to OUT.json.
-A tensor more than half of whose nonzero elements become zero is an error; --allow-loss converts it all the same.
+A tensor more than half of whose nonzero elements become zero is an error, as is a weight in which a scheme makes NaN or
+infinity where there was none; --allow-loss converts it all the same.
 A warning names a tensor if an element overflows to infinity, wraps around or was NaN and is not, if more than 1 % of
 the elements are out of range, or if the signal to noise ratio is under 3 dB.
 --strict-loss makes all that an error, and any element that is out of range, or infinite and then is not; of the nonzero
@@ -156,8 +157,8 @@ void add_loss_flags(CLI::App& command, ConvertArguments& arguments) {
                                          "if too many become zero (see below)");
   command
       .add_flag("--allow-loss", arguments.allow_loss,
-                "convert also tensors more than half of whose nonzero elements become zero, with a warning (default: "
-                "an error)")
+                "convert also tensors that are destroyed, as more than half of their nonzero elements become zero, "
+                "with a warning (default: an error)")
       ->excludes(strict);
 }
 
@@ -207,8 +208,8 @@ const std::vector<OptionGroup>& convert_groups() {
         "--input-format"}},
       {"How weights are quantized",
        {"--budget", "--candidates", "--recipe", "--group-size", "--importance"},
-       {"--spelling", "--force-layout", "--compute-dtype", "--symmetric", "--no-symmetric", "--power-of-two-scales",
-        "--fuse", "--nonfinite", "--clip", "--convrot"}},
+       {"--spelling", "--force-layout", "--activations", "--strict-schemes", "--compute-dtype", "--symmetric",
+        "--no-symmetric", "--power-of-two-scales", "--fuse", "--nonfinite", "--clip", "--convrot"}},
       {"What is written",
        {"--output", "--only", "--drop", "--rename", "--max-shard-size", "--report"},
        {"--output-format", "--output-layout", "--skip-files", "--respell", "--mix", "--exact", "--parents", "--json",

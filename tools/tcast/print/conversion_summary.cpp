@@ -274,7 +274,10 @@ std::string tensor_counts(const ConvertOutcome& outcome) {
   for (const auto& [dtype, count] : converted) parts.push_back(fmt::format("{} to {}", grouped(count), name(dtype)));
   if (copied != 0) parts.push_back(fmt::format("{} copied", grouped(copied)));
   for (const auto& [first, count] : left) {
-    const char* option = first->why == TypeReason::optimizer_state ? "--rule" : "--allow-odd";
+    const char* option = first->why == TypeReason::optimizer_state ? "--rule"
+                         : first->why == TypeReason::unfit         ? "--strict-schemes"
+                         : first->why == TypeReason::not_loaded    ? "--force-layout"
+                                                                   : "--allow-odd";
     parts.push_back(fmt::format("{} left: {}, see {}", grouped(count), first->reason, option));
   }
   const std::string all = count_text(outcome.tensors.size(), "tensor");

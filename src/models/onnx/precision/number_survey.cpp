@@ -195,7 +195,11 @@ Result<void> NumberSurvey::survey_weight(const Graph& graph, const Initializer& 
   const std::size_t axis =
       weights_->block == 0 ? channel_axis(*node, index, initializer.rank) : input_axis(*node, index, initializer.rank);
   const std::int64_t opset = graph.opset("");
-  Quantization::Source source{.file = &file_, .tensor = initializer.tensor, .dtype = initializer.element};
+  Quantization::Source source{.file = &file_,
+                              .tensor = initializer.tensor,
+                              .dtype = initializer.element,
+                              .name = plan_.model().values[initializer.value].name,
+                              .allow_loss = plan_.settings().request->allow_loss};
   if (source.dtype != DType::float32 && opset < first_narrow_scales) {
     keep_weight(initializer.value, "DequantizeLinear gives float32 only before opset 19");
     return {};

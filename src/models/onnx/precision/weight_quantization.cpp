@@ -9,11 +9,14 @@
 
 #include "block/code_packing.hpp"
 #include "block/quantizer.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/onnx/tensor_proto_reader.hpp"
 #include "models/onnx/ir/op_rules.hpp"
+#include "quantized/rewrite/damage.hpp"
+#include "quantized/rewrite/loss_meter.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::models::onnx {
@@ -92,32 +95,12 @@ Result<std::vector<std::byte>> read_all(const io::InputFile& file, formats::onnx
   return bytes;
 }
 
-// Returns the signal to noise ratio, in decibels, of what is left of a matrix.
-Result<double> ratio_of(const QuantizedTensor& quantized, const TensorView& matrix) {
-  constexpr std::int64_t rows_at_once = 64;
-  const std::int64_t rows = matrix.shape[0];
-  const std::int64_t columns = matrix.shape[1];
-  const auto row_bytes = matrix.bytes.size() / static_cast<std::size_t>(std::max<std::int64_t>(rows, 1));
-  const BlockTensor tensor = quantized.tensor();
-  CastReport sum;
-  std::vector<float> before, after;
-  for (std::int64_t first = 0; first < rows; first += rows_at_once) {
-    const std::int64_t shape[] = {std::min(rows_at_once, rows - first), columns};
-    const auto count = static_cast<std::size_t>(shape[0] * columns);
-    before.resize(count);
-    after.resize(count);
-    const auto bytes = matrix.bytes.subspan(static_cast<std::size_t>(first) * row_bytes,
-                                            static_cast<std::size_t>(shape[0]) * row_bytes);
-    TRY(cast(TensorView{matrix.dtype, shape, bytes},
-             MutableTensorView{DType::float32, shape, std::as_writable_bytes(std::span(before))}));
-    TRY(dequantize(tensor, first, MutableTensorView{DType::float32, shape, std::as_writable_bytes(std::span(after))}));
-    for (std::size_t i = 0; i < count; ++i) {
-      const double error = static_cast<double>(before[i]) - static_cast<double>(after[i]);
-      sum.signal_power += static_cast<double>(before[i]) * static_cast<double>(before[i]);
-      sum.noise_power += error * error;
-    }
-  }
-  return sum.snr_db();
+// Returns what a matrix loses.
+Result<quantized::QuantizedLoss> loss_of(const QuantizedTensor& made, const TensorView& matrix) {
+  const auto rows = static_cast<std::uint64_t>(matrix.shape[0]);
+  quantized::LossMeter meter(matrix.dtype, rows);
+  TRY(meter.add(0, rows, matrix.bytes, made.tensor(), {.threads = 1}));
+  return meter.loss();
 }
 
 bool is_matmul(const Node& node) {
@@ -237,15 +220,19 @@ Result<StoredWeight> Quantization::quantized() const {
   const std::size_t rows = is_blocked ? outer_ * inner_ : length_;
   const std::size_t columns = is_blocked ? length_ : outer_ * inner_;
   const std::int64_t shape[] = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
-  const QuantizedTensor quantized =
+  const QuantizedTensor made_codes =
       TRY(quantize(TensorView{dtype, shape, numbers}, recipe_.scheme->scheme,
                    {.recipe = recipe_.recipe, .group_size = recipe_.group_size, .symmetric = recipe_.symmetric}));
-  last_->snr_db[source_.tensor.offset] = TRY(ratio_of(quantized, TensorView{dtype, shape, numbers}));
+  const quantized::QuantizedLoss loss = TRY(loss_of(made_codes, TensorView{dtype, shape, numbers}));
+  last_->snr_db[source_.tensor.offset] = loss.report.snr_db();
+  const ConversionSettings settings{.refuse_zeroed = !source_.allow_loss};
+  TRY(at_tensor(source_.name, file_conversion::judge(
+                                  settings, file_conversion::find_quantizing_damage(loss.report, loss.nonzero, true))));
   numbers = {};
 
   StoredWeight made;
-  std::vector<std::byte> codes = TRY(element_codes(quantized));
-  if (quantized.coding.positive_zero) {  // this layout's code of -0 means +0
+  std::vector<std::byte> codes = TRY(element_codes(made_codes));
+  if (made_codes.coding.positive_zero) {  // this layout's code of -0 means +0
     for (std::byte& code : codes) code = code == std::byte{8} ? std::byte{0} : code;
   }
   codes = is_blocked ? swapped(Swap::last, outer_, inner_, length_, 1, std::move(codes))
@@ -253,14 +240,14 @@ Result<StoredWeight> Quantization::quantized() const {
   made.codes = packed(recipe_.scheme->codes, std::move(codes));
 
   const std::size_t stored_width = recipe_.has_float_scales() ? sizeof(float) : 1;
-  made.scales = quantized.scales;
+  made.scales = made_codes.scales;
   const std::size_t count = made.scales.size() / stored_width;
   if (is_blocked && rows != 0) {
     made.scales = swapped(Swap::last, outer_, inner_, count / rows, stored_width, std::move(made.scales));
   }
   if (!recipe_.symmetric) {
-    std::vector<std::byte> zeros(quantized.zero_points.size());
-    std::ranges::transform(quantized.zero_points, zeros.begin(),
+    std::vector<std::byte> zeros(made_codes.zero_points.size());
+    std::ranges::transform(made_codes.zero_points, zeros.begin(),
                            [](std::int8_t zero) { return std::byte(zero & 0xf); });
     const std::size_t blocks = rows == 0 ? 0 : count / rows;
     zeros = swapped(Swap::last, outer_, inner_, blocks, 1, std::move(zeros));
@@ -273,12 +260,12 @@ Result<StoredWeight> Quantization::quantized() const {
     TRY(cast(TensorView{DType::float32, scales_shape, made.scales},
              MutableTensorView{source_.dtype, scales_shape, narrow}, {}, report));
     if (report.inexact != 0 || report.overflowed != 0) {
-      return unsupported(fmt::format("{} has no scales of {}", quantized.recipe->recipe, name(source_.dtype)),
+      return unsupported(fmt::format("{} has no scales of {}", made_codes.recipe->recipe, name(source_.dtype)),
                          "take another recipe");
     }
     made.scales = std::move(narrow);
   }
-  if (quantized.global_scale) last_->tensor_scales[source_.tensor.offset] = *quantized.global_scale;
+  if (made_codes.global_scale) last_->tensor_scales[source_.tensor.offset] = *made_codes.global_scale;
   return made;
 }
 

@@ -66,6 +66,8 @@ class Quantization {
     DType dtype = DType::undefined;
     std::vector<std::int64_t> shape = {};
     bool float32_scales = false;  // a scale is too small for the weight's own type
+    std::string name = {};
+    bool allow_loss = false;  // a destroyed weight is no error
   };
   // `axis`: of the channels, or along which blocks lie. `by_axis`: false: one scale in all, where it is for channels.
   Quantization(WeightRecipe recipe, Source source, std::size_t axis, bool by_axis, std::shared_ptr<LastWeight> last);
@@ -81,7 +83,8 @@ class Quantization {
   [[nodiscard]] const std::vector<std::int64_t>& scales_shape() const noexcept { return scales_shape_; }
   [[nodiscard]] std::size_t scales_bytes() const;
   [[nodiscard]] std::size_t zero_points_bytes() const;
-  // Errors: parse, unsupported, io; unsupported: scales that the weight's type does not hold.
+  // Errors: parse, unsupported, io; unsupported: scales that the weight's type does not hold; out_of_range: the weight
+  // is destroyed.
   [[nodiscard]] Result<std::shared_ptr<const StoredWeight>> stored() const;
   [[nodiscard]] Result<float> tensor_scale() const;
   // Returns the signal to noise ratio in decibels; nothing before stored() was called.
