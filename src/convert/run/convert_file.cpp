@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cast/conversion.hpp"
+#include "convert/plan/conversion_record.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/respelled_plan.hpp"
 #include "convert/plan/scale_record.hpp"
@@ -92,6 +93,16 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
   if (!stream && !output.replaces() && input.file->mode() != 0) output.set_mode(input.file->mode());
 }
 
+// Returns the entries whose keys `others` lacks: a GGUF that has a record already keeps its own.
+formats::Metadata entries_beyond(const formats::Metadata& metadata, const formats::Metadata& others) {
+  formats::Metadata beyond;
+  for (const auto& entry : metadata) {
+    const auto has_key = [&](const auto& other) { return other.first == entry.first; };
+    if (std::ranges::none_of(others, has_key)) beyond.push_back(entry);
+  }
+  return beyond;
+}
+
 // Runs everything after the plan. `outcome` has the plan's tensors. `respelled`: the input's reader, if it writes
 // layers.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
@@ -121,10 +132,11 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
   formats::Metadata metadata = plan.metadata;
   file_conversion::record_scale(written, metadata);
-  // What has become longer is the record; a GGUF that has one already keeps its own.
-  const bool recorded = metadata.size() > plan.metadata.size();
+  file_conversion::ConversionRecorder recorder(request);
+  for (const PlannedTensor& tensor : plan.tensors) recorder.add(tensor);
+  recorder.write(metadata, format);
   const formats::WriteOptions options{.metadata = metadata,
-                                      .added = recorded ? formats::Metadata{metadata.back()} : formats::Metadata{},
+                                      .added = entries_beyond(metadata, plan.metadata),
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
                                       .quantizes = respelled != nullptr,
