@@ -12,6 +12,7 @@
 #include "checkpoint/compare/compare_model.hpp"
 #include "checkpoint/compare/config_check.hpp"
 #include "checkpoint/compare/differences.hpp"
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
 #include "checkpoint/source/json_text.hpp"
 #include "checkpoint/source/tensor_set.hpp"
@@ -67,7 +68,7 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
   return sums;
 }
 
-// Returns the names of all files but SHA256SUMS and hidden ones, such as .gitattributes.
+// Returns the names of all files but SHA256SUMS, the statement and hidden ones, such as .gitattributes.
 std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
   std::vector<std::string> names;
   for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
@@ -75,7 +76,7 @@ std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
     if (!model.index.empty()) names.push_back(model.index);
   }
   for (const ListedFile& file : checkpoint.others) {
-    if (file.name != "SHA256SUMS" && !last_component(file.name).starts_with('.'))
+    if (file.name != "SHA256SUMS" && file.name != attestation_name && !last_component(file.name).starts_with('.'))
       names.push_back(file.name);
   }
   return names;

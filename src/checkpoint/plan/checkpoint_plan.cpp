@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/plan/layer_table_maker.hpp"
 #include "checkpoint/plan/placement.hpp"
@@ -379,7 +380,7 @@ class Planning {
     plan_.empty_folders = std::move(source_.empty_folders);
     plan_.left_out = std::move(source_.left_out);
     for (ListedFile& file : source_.others) {
-      if (file.name == sums_name || file.name == record_name)
+      if (file.name == sums_name || file.name == record_name || file.name == attestation_name)
         continue;  // of the source's files
       const std::string last = last_component(file.name);
       const std::string folder = folder_of(file.name);
