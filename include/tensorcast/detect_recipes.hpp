@@ -55,12 +55,13 @@ struct DetectRequest {
   std::string original = {};  // a file or checkpoint with their weights in float32, bfloat16 or float16
   // A file as QuantizeTargets::importance, for weights that were made with it; without it these are not known.
   std::string importance = {};
+  bool only_recorded = false;                // try what the metadata of `input` record; of other inputs all recipes
   std::vector<std::string> skip_files = {};  // of the checkpoint `original`: as OutputFilter::skip_files
   Execution execution = {};
   std::function<bool(const Progress&)> on_progress = {};  // returns false to cancel
 };
 
-// Tries all recipes of each layer's scheme, computed in float32, bfloat16 and float16 where this makes a difference;
+// Tries the recipes of each layer's scheme, computed in float32, bfloat16 and float16 where this makes a difference;
 // and where none fits, with Clip::mse, of which those that fit are listed. Layers and originals are matched by name.
 // Errors: io, parse; invalid_argument (the importance of no layer); cancelled. Cost: reads both once, the original
 // twice if a scheme has a tensor scale; as many quantizations as trials. Memory: a few MiB for each trial, and one

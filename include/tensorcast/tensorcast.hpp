@@ -3,6 +3,7 @@
 // compiles faster with tensorcast/typed_cast.hpp or tensorcast/cast.hpp (docs/headers.md).
 #pragma once
 
+#include "tensorcast/attestation.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/budget.hpp"
 #include "tensorcast/byte_source.hpp"

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -71,6 +72,26 @@ def test_share_with_frameworks(model, tmp_path):
     text = run("share_with_frameworks.py", tmp_path / "fp8.safetensors", "layer")
     assert text.startswith("torch.float8_e5m2 (32, 16) True\nlargest ")
     assert "there is no tensor 'x'; there are" in run("share_with_frameworks.py", model, "x", status=1)
+
+
+def test_sign_attestation(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    statement = tmp_path / "attestation.intoto.json"
+    statement.write_text('{"_type": "https://in-toto.io/Statement/v1"}\n')
+    for name in ("key", "other"):
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", tmp_path / f"{name}.pem"], check=True)
+        key = ["openssl", "pkey", "-in", tmp_path / f"{name}.pem", "-pubout", "-out", tmp_path / f"{name}.pub"]
+        subprocess.run(key, check=True)
+    signed = tmp_path / "signed.json"
+    signed.write_text(run("sign_attestation.py", "sign", statement, tmp_path / "key.pem"))
+    assert run("sign_attestation.py", "check", signed, tmp_path / "key.pub") == statement.read_text()
+    assert "not that of this key" in run("sign_attestation.py", "check", signed, tmp_path / "other.pub", status=1)
+    envelope = json.loads(signed.read_text())
+    envelope["payload"] = envelope["payload"].replace("I", "J", 1)
+    signed.write_text(json.dumps(envelope))
+    assert "not that of this key" in run("sign_attestation.py", "check", signed, tmp_path / "key.pub", status=1)
+    assert "Signs a statement" in run("sign_attestation.py", status=1)
 
 
 def test_load_sharded(tmp_path):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads arbitrary bytes as an index, a config.json, a plan.json or the record of an output.
+// Reads arbitrary bytes as an index, a config.json, a plan.json, the record of an output or a statement.
 #include "checkpoint/text_fuzzing.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/source/index_file.hpp"
@@ -80,19 +81,30 @@ inline void read_written_files(std::string_view text) {
   require(again.ok() && io::written_files_text(*again) == written);
 }
 
+// A statement: its text is the same after reading it.
+inline void read_statement(std::string_view text) {
+  const Result<Statement> statement = parse_statement(std::string(text), "statement");
+  if (!is_read(statement)) return;
+  const std::string written = statement_text(*statement);
+  const Result<Statement> again = parse_statement(written, "statement");
+  require(again.ok() && statement_text(*again) == written);
+}
+
 // The first byte chooses.
 inline void read_text(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch ((data[0] + 2) % 5) {  // the digits 0 to 4
     case 0:
       return read_index(text);
     case 1:
       return read_config(text);
     case 2:
       return read_plan(text);
-    default:
+    case 3:
       return read_written_files(text);
+    default:
+      return read_statement(text);
   }
 }
 

@@ -55,17 +55,63 @@ class QuantizeTest(running.CommandTest):
             self.assertNotIn("read twice", self.done("convert", "in", "-o", "out", "--to", scheme, "--dry-run"))
         self.assertFalse((self.folder / "out").exists())
 
-    def test_verify_says_that_both_sides_are_quantized(self):
+    def test_verify_decodes_a_quantized_source_first(self):
         self.done("convert", "in", "-o", "fp8", "--to", "fp8-block")
         self.done("convert", "fp8", "-o", "bf16", "--to", "bfloat16")
         for spelling in ("modelopt", "compressed-tensors", "comfyui"):
             out = f"nv-{spelling}"
             self.done("convert", "fp8", "-o", out, "--to", "nvfp4", "--spelling", spelling)
-            self.assertIn("4 weights are nvfp4", self.done("verify", out, "--against", "bf16"))
-            error = self.refused("verify", out, "--against", "fp8")
-            self.assertRegex(error, rf'{out}/model-0000\d-of-00002.safetensors: tensor "model.layers.0[a-z0-9_.]*.weight": the '
-                                    r"weight is nvfp4, and fp8-block in the source\ntcast: hint: compare with the source as "
-                                    r"`--to bfloat16` writes it")
+            for against in ("bf16", "fp8"):
+                self.assertIn("4 weights are nvfp4", self.done("verify", out, "--against", against))
+        self.assertIn("no recipe of nvfp4", self.refused("verify", out, "--against", "in"))
+
+    def record(self, path):
+        return json.loads(checkpoints.read(path)[1]["tensorcast.conversion"])
+
+    def test_the_metadata_say_what_was_asked_for(self):
+        self.done("convert", "in", "-o", "out", "--to", "mxfp4", "--recipe", "even", "--spelling", "compressed-tensors", "--clip", "mse")
+        for path in sorted((self.folder / "out").glob("*.safetensors")):
+            record = self.record(path)
+            self.assertRegex(record.pop("version"), r"^\d+\.\d+")
+            self.assertEqual(record, {"recipes": ["mxfp4:even"], "layouts": ["compressed-tensors"],
+                                      "options": {"scheme": "mxfp4", "recipe": "even", "spelling": "compressed-tensors",
+                                                  "clip": "mse"}})
+        self.assertIn("mxfp4 by even with clip mse", self.done("verify", "out", "--against", "in"))
+        # Decoded, nothing of it is true any more.
+        self.done("convert", "out", "-o", "decoded", "--to", "bfloat16")
+        for path in (self.folder / "decoded").glob("*.safetensors"):
+            self.assertNotIn("tensorcast.conversion", checkpoints.read(path)[1])
+
+    def test_verify_makes_the_recorded_recipe_and_no_other(self):
+        self.done("convert", "in", "-o", "out", "--to", "mxfp4:even")
+        for path in (self.folder / "out").glob("*.safetensors"):
+            path.write_bytes(path.read_bytes().replace(b"mxfp4:even", b"mxfp4:ceil").replace(b"\\\"even", b"\\\"ceil"))
+        (self.folder / "out/SHA256SUMS").unlink()
+        error = self.refused("verify", "out", "--against", "in")
+        self.assertIn("no recipe of mxfp4 makes these bytes of the source's weight; ceil is nearest", error)
+
+    def test_verify_takes_the_options_of_casts_from_the_metadata(self):
+        self.done("convert", "in", "-o", "out", "--to", "float8_e4m3fn", "--rounding", "stochastic", "--seed", "7")
+        path = next((self.folder / "out").glob("*.safetensors"))
+        self.assertEqual(self.record(path)["options"], {"rounding": "stochastic", "seed": 7})
+        self.done("verify", "out", "--against", "in")
+        self.refused("verify", "out", "--against", "in", "--rounding", "stochastic", "--seed", "8")
+
+    def test_verify_names_all_files_that_differ(self):
+        self.done("convert", "in", "-o", "out", "--to", "float16")
+        paths = sorted((self.folder / "out").glob("*.safetensors"))
+        for path in paths:
+            content = bytearray(path.read_bytes())
+            content[-1] ^= 1
+            path.write_bytes(content)
+        first, second = (path.name for path in paths)
+        error = self.refused("verify", "out")
+        self.assertIn(f"{first}: the file's SHA-256 is not that of SHA256SUMS", error)
+        self.assertIn(f"another file differs, too: {second}", error)
+        (self.folder / "out/SHA256SUMS").unlink()
+        error = self.refused("verify", "out", "--against", "in")
+        self.assertIn(first + ': tensor "', error)
+        self.assertIn(f"another file differs, too: {second}", error)
 
     def test_weights_that_a_scheme_cannot_hold_are_left_and_listed(self):
         ragged = {"model.layers.0.mlp.up_proj.weight": bf16(HIDDEN, HIDDEN, 1), "model.layers.0.mixer.dt_proj.weight": bf16(HIDDEN, 8, 2),

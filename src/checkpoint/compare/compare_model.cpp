@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -23,18 +24,19 @@ Error differs(std::string message, std::string tensor) {
   return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
-// The tensors of another reader, without some.
-class RemainingTensors final : public formats::Reader {
+// Some tensors of another reader.
+class ChosenTensors final : public formats::Reader {
  public:
-  RemainingTensors(formats::Reader& inner, const std::set<std::string>& left_out) : inner_(inner) {
-    for (std::size_t i = 0; i < inner.tensors().size(); ++i) {
-      if (left_out.contains(inner.tensors()[i].name)) continue;
-      tensors_.push_back(inner.tensors()[i]);
-      places_.push_back(i);
-    }
+  ChosenTensors(formats::Reader& inner, std::vector<std::size_t> places) : inner_(inner), places_(std::move(places)) {
+    for (const std::size_t place : places_) tensors_.push_back(inner.tensors()[place]);
   }
+  // All but those of these names.
+  ChosenTensors(formats::Reader& inner, const std::set<std::string>& left_out)
+      : ChosenTensors(inner, remaining(inner, left_out)) {}
 
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
+  // Returns the place of a tensor in the other reader.
+  [[nodiscard]] std::size_t place_of(std::size_t index) const { return places_[index]; }
   [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     return inner_.read(places_[index], offset, out);
@@ -45,9 +47,17 @@ class RemainingTensors final : public formats::Reader {
   }
 
  private:
+  static std::vector<std::size_t> remaining(const formats::Reader& inner, const std::set<std::string>& left_out) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < inner.tensors().size(); ++i) {
+      if (!left_out.contains(inner.tensors()[i].name)) places.push_back(i);
+    }
+    return places;
+  }
+
   formats::Reader& inner_;
-  std::vector<formats::TensorInfo> tensors_;
   std::vector<std::size_t> places_;  // in `inner_`
+  std::vector<formats::TensorInfo> tensors_;
 };
 
 class Comparison {
@@ -60,27 +70,31 @@ class Comparison {
     Result<Expected> made = expected_tensors();
     if (!made) {
       Error& error = made.error();
-      return explained(in_file(source_.file_of(error.tensor), std::move(error)));
+      return in_file(source_.file_of(error.tensor), std::move(error));
     }
     Expected expected = *std::move(made);
-    RemainingTensors unquantized(*output_.reader, take_quantized(expected));
-    Result<file_conversion::Plan> planned = plan_of(expected, unquantized);
-    if (!planned) return explained(std::move(planned).error());
-    const file_conversion::Plan plan = *std::move(planned);
+    ChosenTensors unquantized(*output_.reader, take_quantized(expected));
+    const file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
     const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
     file_conversion::ProgressMeter meter(run.on_progress, bytes);
-    Result<bool> same = file_conversion::verify(run, plan.in_layout(), *expected.reader, unquantized, meter);
-    if (!same) {
-      if (same.error().code == ErrorCode::internal) {
-        same.error().hint = "the file was changed, or converted with other options: give verify the same ones";
-      }
+    // Each file of the output by itself, so that all that differ are found.
+    std::map<std::string, std::vector<std::size_t>> files;
+    for (const std::size_t i : plan.layout) files[file_of(unquantized.place_of(i))].push_back(i);
+    for (const auto& [file, indices] : files) {
+      std::vector<const file_conversion::PlannedTensor*> tensors;
+      for (const std::size_t i : indices) tensors.push_back(&plan.tensors[i]);
+      ChosenTensors of_file(unquantized, indices);
+      Result<bool> same = file_conversion::verify(run, tensors, *expected.reader, of_file, meter);
+      if (same && !*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+      if (same) continue;
+      Error& error = same.error();
       // What cannot be decoded has its name in the source.
-      const std::string& tensor = same.error().tensor;
-      if (output_.file_of(tensor).empty()) same = in_file(source_.file_of(tensor), std::move(same));
-      return std::move(same).error();
+      if (output_.file_of(error.tensor).empty()) error = in_file(source_.file_of(error.tensor), std::move(error));
+      if (error.code != ErrorCode::internal) return std::move(error);
+      error.hint = "the file was changed, or converted with other options: give verify the same ones";
+      outcome_.differences.push_back(in_file(file, std::move(error)));
     }
-    if (!*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
     outcome_.tensors += plan.tensors.size();
     outcome_.bytes_read += bytes;
     return outcome_;
@@ -94,28 +108,15 @@ class Comparison {
     std::optional<std::size_t> first_decoded;
   };
 
-  // Says so if a weight has another scheme than in the source, which is then the reason for whatever does not fit.
-  Error explained(Error error) const {
-    std::unordered_map<std::string, std::string> schemes;
-    for (const quantized::Layer& layer : source_.layers().layers) {
-      const Result<std::string> name = written_.new_name(layer.name);
-      if (name) schemes.emplace(*name, layer.scheme);
-    }
-    for (const quantized::Layer& layer : quantized_.layers) {
-      const auto source = schemes.find(layer.name);
-      if (source == schemes.end() || source->second == layer.scheme) continue;
-      const bool is_gguf = layer.coding.packing == quantized::Packing::gguf;
-      Error told =
-          differs(fmt::format("the weight is {}, and {} in the source", layer.scheme, source->second), layer.name);
-      told.hint = fmt::format("compare with the source as `--to {}` writes it", is_gguf ? "float32" : "bfloat16");
-      return in_file(output_.file_of(layer.name), std::move(told));
-    }
-    return error;
+  // Returns the file of a tensor of the output.
+  [[nodiscard]] std::string file_of(std::size_t tensor) const {
+    return output_.shards == nullptr ? output_.path : output_.shards->path_of(tensor);
   }
 
   // Returns the spelling of the output's layers if it is another than that of the source's; else "".
   [[nodiscard]] std::string new_spelling(const quantized::FoundLayers& layers) const {
     if (!layers.any() || !quantized_.any()) return {};
+    if (!requantized_.empty()) return {};
     const std::string_view spelling = quantized_.layers[0].spelling;
     const bool other =
         std::ranges::none_of(layers.layers, [&](const auto& layer) { return layer.spelling == spelling; });
@@ -147,9 +148,23 @@ class Comparison {
     return expected;
   }
 
-  Result<Expected> expected_tensors() const {
+  // Notes the layers of both whose scheme is another in the output: they were decoded, and quantized anew.
+  void find_requantized(const quantized::FoundLayers& layers) {
+    std::unordered_map<std::string_view, const quantized::Layer*> written;
+    for (const quantized::Layer& layer : quantized_.layers) written.emplace(layer.name, &layer);
+    const std::vector<formats::TensorInfo>& tensors = source_.reader->tensors();
+    for (const quantized::Layer& layer : layers.layers) {
+      const auto found = written.find(layer.name);
+      if (!layer.problem.empty() || found == written.end() || found->second->scheme == layer.scheme) continue;
+      requantized_.insert(layer.name);
+      for (const quantized::Part& part : layer.parts) replaced_.insert(tensors[part.tensor].name);
+    }
+  }
+
+  Result<Expected> expected_tensors() {
     formats::Reader& encoded = *source_.reader;
     quantized::FoundLayers layers = source_.layers();
+    find_requantized(layers);
     const std::string spelling = new_spelling(layers);
     if (!spelling.empty()) return respelled(spelling, layers);
     if (layers.any()) {
@@ -158,6 +173,8 @@ class Comparison {
         if (tensor.dtype != DType::undefined) names.insert(tensor.name);
       }
       keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
+        if (requantized_.contains(name)) return true;
+        if (replaced_.contains(name)) return false;
         const Result<std::string> new_name = written_.new_name(name);
         return new_name && names.contains(*new_name);
       });
@@ -180,7 +197,8 @@ class Comparison {
     std::set<std::string> names;
     for (const quantized::Layer& layer : quantized_.layers) {
       const auto source = expected.by_name.find(layer.name);
-      if (source == expected.by_name.end() || source->second >= expected.first_decoded) continue;
+      if (source == expected.by_name.end()) continue;
+      if (source->second >= expected.first_decoded && !requantized_.contains(layer.name)) continue;
       const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
       if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
       for (const quantized::Part& part : layer.parts) names.insert(output_.reader->tensors()[part.tensor].name);
@@ -221,6 +239,8 @@ class Comparison {
   const OpenedModel& source_;
   file_conversion::OutputNames& written_;
   const quantized::FoundLayers quantized_;  // of the output
+  std::set<std::string> requantized_;       // layers that have another scheme in the source
+  std::set<std::string> replaced_;          // the source's tensors of such layers
   ComparedModel outcome_;
 };
 

@@ -47,10 +47,11 @@ struct ComparedModel {
   std::size_t tensors = 0;  // that are equal, and those of `quantized`
   std::uint64_t bytes_read = 0;
   std::set<std::string> quantized = {};  // weights that some recipe made; nobody has looked which
+  std::vector<Error> differences = {};   // internal: the first of each file of the output
 };
 
 // Compares every tensor of `output` with what a conversion makes of `source`; `written` is told what was there.
-// Errors: io, parse; internal: a tensor differs, is missing or is too much; cancelled. They name the file of a tensor
+// Errors: io, parse; internal: a tensor is missing or is too much; cancelled. They name the file of a tensor
 // of `source` if it is at fault; else Error::file may be empty.
 [[nodiscard]] Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output,
                                                   OpenedModel& source, file_conversion::OutputNames& written);

@@ -18,6 +18,7 @@
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "quantized/detect/recipe_trials.hpp"
+#include "quantized/layer/decoded_reader.hpp"
 #include "quantized/names/joined_modules.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/quantizing.hpp"
@@ -35,11 +36,19 @@ class Detection {
   Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original,
             const quantized::ImportanceFile* importance)
       : request_(request), input_(input), original_(original), importance_(importance) {
-    for (std::size_t i = 0; i < original.names.size(); ++i) {
-      places_.emplace(original.names[i], i);
-      const std::string key = quantized::joined_module(original.names[i]);
-      if (!key.empty()) joined_[key].push_back(i);
+    for (std::size_t i = 0; i < original.names.size(); ++i) places_.emplace(original.names[i], i);
+    // A weight that was quantized already is decoded; its name may be that of its codes.
+    if (!original.layers.empty()) decoded_.emplace(*original.stored, original.layers);
+    for (std::size_t i = 0; i < original.layers.size(); ++i) {
+      if (original.layers[i].problem.empty()) {
+        places_.insert_or_assign(original.summaries[i].name, original.names.size() + i);
+      }
     }
+    for (const auto& [name, place] : places_) {
+      const std::string key = quantized::joined_module(name);
+      if (!key.empty()) joined_[key].push_back(place);
+    }
+    if (request.only_recorded) read_record();
   }
 
   Result<std::vector<LayerRecipes>> run() {
@@ -47,7 +56,7 @@ class Detection {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < input_.layers.size(); ++i) {
       originals.push_back(original_of(i));
-      if (found_[i].problem.empty()) bytes += 2 * original_.stored->tensors()[originals[i]].bytes;
+      if (found_[i].problem.empty()) bytes += 2 * weights().tensors()[originals[i]].bytes;
     }
     file_conversion::ProgressMeter meter(request_.on_progress, bytes);
     for (std::size_t i = 0; i < input_.layers.size(); ++i) {
@@ -58,6 +67,30 @@ class Detection {
   }
 
  private:
+  // The original's tensors, then its layers decoded.
+  [[nodiscard]] formats::Reader& weights() { return decoded_ ? *decoded_ : *original_.stored; }
+
+  void read_record() {
+    const std::optional<file_conversion::ConversionRecord>& record = input_.record;
+    if (!record || record->recipes.empty()) return;
+    recorded_ = quantized::RecordedRecipes{.recipes = record->recipes,
+                                           .compute_dtype = record->request.compute_dtype,
+                                           .clip = record->request.clip,
+                                           .power_of_two_scales = record->request.power_of_two_scales,
+                                           .weighs = record->weighs};
+  }
+
+  // What is recorded for a layer that was made of this tensor.
+  [[nodiscard]] quantized::RecordedRecipes recorded_for(std::size_t original) const {
+    quantized::RecordedRecipes recorded = *recorded_;
+    const std::size_t plain = original_.names.size();
+    if (original >= plain && recorded.compute_dtype == DType::undefined) {
+      const bool is_gguf = original_.layers[original - plain].coding.packing == quantized::Packing::gguf;
+      recorded.compute_dtype = is_gguf ? DType::float32 : DType::bfloat16;
+    }
+    return recorded;
+  }
+
   // Returns the tensor that the layer was made of, or sets the problem.
   std::size_t original_of(std::size_t index) {
     const QuantizedLayer& summary = input_.summaries[index];
@@ -75,7 +108,7 @@ class Detection {
       found.problem = "the original has no tensor of this name";
       return 0;
     }
-    const TensorInfo& info = original_.stored->tensors()[place->second];
+    const TensorInfo& info = weights().tensors()[place->second];
     if (info.problem) {
       found.problem = info.problem->message;
     } else if (!block::is_weights_type(info.dtype)) {
@@ -90,15 +123,17 @@ class Detection {
     const quantized::Layer& layer = input_.layers[index];
     quantized::LayerParts parts = quantized::parts_of(*input_.stored, layer);
     quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
-    const std::string key = quantized::joined_module(original_.names[original]);
+    const std::string key = quantized::joined_module(found_[index].name);
     quantized::OriginalWeight weight{
-        .dtype = original_.stored->tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
+        .dtype = weights().tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
+    std::optional<quantized::RecordedRecipes> recorded;
+    if (recorded_) weight.recorded = &recorded.emplace(recorded_for(original));
     if (importance_ != nullptr) {
       const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
       weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
     }
     weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
-      return original_.stored->read(original, at, out);
+      return weights().read(original, at, out);
     };
     if (!key.empty() && joined_[key].size() > 1) {
       weight.joined_maximum = [this, key](DType dtype) { return joined_maximum(key, dtype); };
@@ -119,7 +154,7 @@ class Detection {
 
   // 0 for types that are no weights.
   Result<float> maximum_of(std::size_t tensor, DType dtype) {
-    const TensorInfo& info = original_.stored->tensors()[tensor];
+    const TensorInfo& info = weights().tensors()[tensor];
     if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
     const block::Quantizer quantizer = TRY(block::Quantizer::make(
@@ -127,7 +162,7 @@ class Detection {
     return quantized::largest_magnitude(
         quantizer, info.dtype, info.count,
         [&](std::uint64_t first, std::span<std::byte> out) {
-          return original_.stored->read(tensor, storage_bytes(info.dtype, first), out);
+          return weights().read(tensor, storage_bytes(info.dtype, first), out);
         },
         request_.execution);
   }
@@ -136,8 +171,10 @@ class Detection {
   OpenedLayers& input_;
   OpenedLayers& original_;
   const quantized::ImportanceFile* importance_;
-  std::unordered_map<std::string, std::size_t> places_;
-  std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of the original
+  std::optional<quantized::DecodedReader> decoded_;
+  std::optional<quantized::RecordedRecipes> recorded_;
+  std::map<std::string, std::size_t> places_;                         // of weights()
+  std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of weights()
   std::map<std::pair<std::string, DType>, float> maxima_;
   std::vector<LayerRecipes> found_;
 };

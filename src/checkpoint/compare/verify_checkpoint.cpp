@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "checkpoint/compare/compare_model.hpp"
 #include "checkpoint/compare/config_check.hpp"
+#include "checkpoint/compare/differences.hpp"
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
 #include "checkpoint/source/json_text.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
+#include "convert/plan/conversion_record.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/select/output_names.hpp"
 #include "dtype/error_places.hpp"
@@ -63,7 +68,7 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
   return sums;
 }
 
-// Returns the names of all files but SHA256SUMS and hidden ones, such as .gitattributes.
+// Returns the names of all files but SHA256SUMS, the statement and hidden ones, such as .gitattributes.
 std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
   std::vector<std::string> names;
   for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
@@ -71,7 +76,8 @@ std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
     if (!model.index.empty()) names.push_back(model.index);
   }
   for (const ListedFile& file : checkpoint.others) {
-    if (file.name != "SHA256SUMS" && !last_component(file.name).starts_with('.')) names.push_back(file.name);
+    if (file.name != "SHA256SUMS" && file.name != attestation_name && !last_component(file.name).starts_with('.'))
+      names.push_back(file.name);
   }
   return names;
 }
@@ -91,7 +97,10 @@ class Verification {
     }
     if (has_sums) TRY(check_hashes(sums_path));
     TRY(check_json());
-    if (!request_.against.empty()) TRY(check_tensors());
+    if (!request_.against.empty()) {
+      for (const SourceShard& shard : output_.shards) use_record(shard.header.metadata);
+      TRY(check_tensors());
+    }
     for (const SourceModel& model : output_.models) {
       OpenedModel opened = opened_model(output_, model);
       const quantized::FoundLayers found = opened.layers();
@@ -111,15 +120,27 @@ class Verification {
     OpenedModel output = TRY(open_model(request_.checkpoint));
     file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
     OpenedModel source = TRY(open_only_model(request_.against, request_.filter, written));
+    use_record(output.reader->metadata());
     Result<ComparedModel> compared = compare_model(request_, output, source, written);
     if (!compared) return at_file(std::move(compared).error());
-    count(*compared, "");
+    count(*std::move(compared), "");
     if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
     add_warnings(output, output.layers(), "");
     return outcome_;
   }
 
  private:
+  // Takes the options of casts that the output's metadata record, unless the request has some.
+  void use_record(const formats::Metadata& metadata) {
+    std::optional<file_conversion::ConversionRecord> record;
+    file_conversion::add_record(metadata, record);
+    if (record && request_.options == CastOptions{}) request_.options = record->request.options;
+  }
+
+  [[nodiscard]] Result<void> check_differences() {
+    return first_difference(std::exchange(differences_, {}), output_.folder);
+  }
+
   // Scales that loaders stumble over, of what is quantized in the output.
   void add_warnings(OpenedModel& output, const quantized::FoundLayers& found, const std::string& prefix) {
     if (!found.any() && !found.refusal.empty()) return;
@@ -190,7 +211,7 @@ class Verification {
     }
     file_conversion::ProgressMeter meter(request_.on_progress, total);
     for (const Sum& sum : sums) TRY(check_hash(sum, meter));
-    return {};
+    return check_differences();
   }
 
   Result<void> check_hash(const Sum& sum, file_conversion::ProgressMeter& meter) {
@@ -202,8 +223,10 @@ class Verification {
     }));
     outcome_.bytes_read += source->size();
     if (hash.digest() != sum.sha256) {
-      return in_file(source->path(),
-                     internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed"));
+      differences_.push_back(
+          in_file(source->path(),
+                  internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed")));
+      return {};
     }
     ++outcome_.files;
     return {};
@@ -233,14 +256,12 @@ class Verification {
 
   Result<void> find_recipes(const file_conversion::OutputNames& written) {
     if (!quantized_.empty()) {
-      Result<std::vector<std::string>> recipes = verify_quantized(request_, quantized_);
-      if (!recipes) {
-        Error& error = recipes.error();
-        if (error.file.empty() || error.file == request_.checkpoint) error.file = file_of_weight(error.tensor);
-        return std::move(error);
-      }
-      outcome_.recipes = *std::move(recipes);
+      Result<VerifiedWeights> verified = verify_quantized(request_, quantized_);
+      if (!verified) return at_weight(std::move(verified).error());
+      for (Error& error : verified->differences) differences_.push_back(at_weight(std::move(error)));
+      outcome_.recipes = std::move(verified->sentences);
     }
+    TRY(check_differences());
     return written.check_all_matched();
   }
 
@@ -271,14 +292,22 @@ class Verification {
       if (error.file.empty()) error.file = output.file_of(error.tensor);
       return in_file(output_.folder, std::move(error));  // of a tensor that is missing
     }
-    count(*compared, name_prefix(model));
+    for (Error& error : compared->differences) error = in_file(output_.folder, std::move(error));
+    count(*std::move(compared), name_prefix(model));
     return {};
   }
 
-  void count(const ComparedModel& compared, const std::string& prefix) {
+  void count(ComparedModel compared, const std::string& prefix) {
+    for (Error& error : compared.differences) differences_.push_back(std::move(error));
     outcome_.tensors += compared.tensors;
     outcome_.bytes_read += compared.bytes_read;
     for (const std::string& weight : compared.quantized) quantized_.insert(prefix + weight);
+  }
+
+  // Names the file of a weight that is at fault.
+  Error at_weight(Error error) const {
+    if (error.file.empty() || error.file == request_.checkpoint) error.file = file_of_weight(error.tensor);
+    return error;
   }
 
   Error at_file(Error error) const {
@@ -300,10 +329,11 @@ class Verification {
     return request_.checkpoint;
   }
 
-  const VerifyRequest& request_;
+  VerifyRequest request_;  // with the options that are recorded
   SourceCheckpoint output_;
   SourceCheckpoint source_;
   std::set<std::string> quantized_;  // weights of the output, with their models
+  std::vector<Error> differences_;
   VerifyOutcome outcome_;
 };
 

@@ -40,10 +40,11 @@ Error differs(const LayerRecipes& layer, bool is_weighed) {
 
 }  // namespace
 
-Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, const std::set<std::string>& weights) {
+Result<VerifiedWeights> verify_quantized(const VerifyRequest& request, const std::set<std::string>& weights) {
   const DetectRequest detect{.input = request.checkpoint,
                              .original = request.against,
                              .importance = request.importance,
+                             .only_recorded = true,
                              .skip_files = request.filter.skip_files,
                              .execution = request.execution,
                              .on_progress = request.on_progress};
@@ -51,25 +52,28 @@ Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request, 
   std::map<std::string, Recipes> common;  // by scheme
   std::map<std::string, std::size_t> counts;
   std::size_t found = 0;
+  VerifiedWeights verified;
   for (const LayerRecipes& layer : layers) {
     if (!weights.contains(layer.name)) continue;
     const Recipes recipes = layer.ways();
-    if (recipes.empty()) return differs(layer, !request.importance.empty());
+    ++found;
+    if (recipes.empty()) {
+      verified.differences.push_back(differs(layer, !request.importance.empty()));
+      continue;
+    }
     if (const auto [known, is_new] = common.try_emplace(layer.scheme, recipes); !is_new)
       keep_common(recipes, known->second);
-    ++found;
   }
   for (const LayerRecipes& layer : layers) {
-    if (!weights.contains(layer.name)) continue;
+    if (!weights.contains(layer.name) || layer.ways().empty()) continue;
     const Recipes& shared = common.at(layer.scheme);
     ++counts[fmt::format("{} by {}", layer.scheme, fmt::join(shared.empty() ? layer.ways() : shared, " or "))];
   }
   if (found != weights.size()) return internal_error("weights of the output are not found");
-  std::vector<std::string> sentences;
   for (const auto& [what, count] : counts) {
-    sentences.push_back(fmt::format("{} {} {}", count, count == 1 ? "weight is" : "weights are", what));
+    verified.sentences.push_back(fmt::format("{} {} {}", count, count == 1 ? "weight is" : "weights are", what));
   }
-  return sentences;
+  return verified;
 }
 
 }  // namespace tensorcast::checkpoint

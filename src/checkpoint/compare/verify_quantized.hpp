@@ -11,9 +11,14 @@
 
 namespace tensorcast::checkpoint {
 
-// Tries all recipes on the output's layers of these names. Returns what was found, in sentences: "4 weights are nvfp4
-// by modelopt". Errors: internal, naming a weight that no recipe makes; those of detect_recipes().
-[[nodiscard]] Result<std::vector<std::string>> verify_quantized(const VerifyRequest& request,
-                                                                const std::set<std::string>& weights);
+struct VerifiedWeights {
+  std::vector<std::string> sentences = {};  // "4 weights are nvfp4 by modelopt"
+  std::vector<Error> differences = {};      // internal: weights that no recipe makes, or not the recorded one
+};
+
+// Tries the recipes that the output's metadata record, or else all, on its layers of these names. Errors: those of
+// detect_recipes().
+[[nodiscard]] Result<VerifiedWeights> verify_quantized(const VerifyRequest& request,
+                                                       const std::set<std::string>& weights);
 
 }  // namespace tensorcast::checkpoint

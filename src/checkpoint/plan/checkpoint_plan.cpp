@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/plan/layer_table_maker.hpp"
 #include "checkpoint/plan/placement.hpp"
@@ -15,6 +16,7 @@
 #include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
+#include "convert/plan/conversion_record.hpp"
 #include "convert/plan/scale_record.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
@@ -350,6 +352,9 @@ class Planning {
       for (const ShardTensor& tensor : tensors) written.push_back(&tensor.planned);
       file_conversion::record_scale(written, shard.metadata);
     }
+    file_conversion::ConversionRecorder recorder(request_);
+    TRY(for_each_tensor(plan_.table, shard.items, [&](const ShardTensor& tensor) { recorder.add(tensor.planned); }));
+    recorder.write(shard.metadata, formats::safetensors_format);
     const Result<std::string> header = formats::safetensors::format_header(targets, shard.metadata);
     if (!header) return in_file(shard.name, header.error());
     shard.bytes = header->size() + shard.tensor_bytes;
@@ -375,7 +380,8 @@ class Planning {
     plan_.empty_folders = std::move(source_.empty_folders);
     plan_.left_out = std::move(source_.left_out);
     for (ListedFile& file : source_.others) {
-      if (file.name == sums_name || file.name == record_name) continue;  // of the source's files
+      if (file.name == sums_name || file.name == record_name || file.name == attestation_name)
+        continue;  // of the source's files
       const std::string last = last_component(file.name);
       const std::string folder = folder_of(file.name);
       PlannedConfig config{.name = file.name};

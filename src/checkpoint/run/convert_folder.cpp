@@ -11,6 +11,8 @@
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/placement.hpp"
 #include "checkpoint/plan/work_folder.hpp"
+#include "checkpoint/run/attested_files.hpp"
+#include "checkpoint/run/attesting.hpp"
 #include "checkpoint/run/finish.hpp"
 #include "checkpoint/run/moves.hpp"
 #include "checkpoint/run/requirements.hpp"
@@ -21,6 +23,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/attestation.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
@@ -212,7 +215,8 @@ std::string missing_shards(const std::vector<std::string>& names) {
 }
 
 // Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
-Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder) {
+Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder,
+                         checkpoint::Attesting* attesting = nullptr) {
   std::vector<std::string> missing;
   std::vector<DoneShard> files;  // without notes
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
@@ -230,7 +234,11 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
                                                         plan.shards.size(), missing_shards(missing)),
                                             "`tcast run-shard` converts them"));
   }
-  return checkpoint::finish(plan, files, folder);
+  if (attesting != nullptr) {
+    for (const PlannedShard& shard : plan.shards) attesting->add_recipes(shard.metadata);
+    TRY(attesting->hash_inputs(plan, folder));
+  }
+  return checkpoint::finish(plan, files, folder, attesting);
 }
 
 std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
@@ -254,7 +262,7 @@ bool is_of_data(const Error& error) {
          error.code == ErrorCode::parse || error.code == ErrorCode::invalid_argument;
 }
 
-Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
+Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request, checkpoint::Attesting* attesting = nullptr) {
   const CheckpointPlan plan = TRY(plan_for(request));
   if (request.dry_run) {
     ConvertOutcome outcome = outcome_of(plan);
@@ -272,7 +280,7 @@ Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request) {
     return std::move(run).error();
   }
   DoneShards done = *std::move(run);
-  TRY(finish_plan(plan, done, begun.folder));
+  TRY(finish_plan(plan, done, begun.folder, attesting));
   ConvertOutcome outcome = outcome_with(plan, all, std::move(done));
   outcome.warnings = plan.warnings;
   outcome.resumed = begun.resumed;
@@ -312,6 +320,22 @@ Result<ConvertOutcome> convert(const ConvertRequest& request) {
 Result<ConvertOutcome> convert_folder(const ConvertRequest& request) {
   return guarded(request.input, [&] {
     return checkpoint::is_file_output(request) ? checkpoint::convert_to_file(request) : convert_to_folder(request);
+  });
+}
+
+Result<ConvertOutcome> convert_attested(const ConvertRequest& request, const std::string& statement) {
+  return guarded(request.input, [&]() -> Result<ConvertOutcome> {
+    checkpoint::Attesting attesting(request, statement);
+    TRY(attesting.check());
+    if (is_checkpoint(request.input) && !checkpoint::is_file_output(request)) {
+      return convert_to_folder(request, &attesting);
+    }
+    TRY(attesting.hash_inputs());  // before it may be replaced
+    ConvertOutcome outcome = TRY(convert(request));
+    const checkpoint::DigestedFile output = TRY(checkpoint::digest_of(request.output));
+    attesting.add_recipes(TRY(inspect({.input = request.output, .input_format = outcome.output_format})).metadata);
+    TRY(attesting.write(attesting.text({output}, outcome.output_format)));
+    return outcome;
   });
 }
 

@@ -19,10 +19,19 @@
 namespace tensorcast::checkpoint {
 namespace {
 
+// Reads a file of the source, and its permissions.
+Result<std::string> read_source_text(const CheckpointPlan& plan, const std::string& name, std::uint64_t max_bytes,
+                                     unsigned& mode) {
+  const std::unique_ptr<StoredFile> source = TRY(open_source(plan.source, name));
+  mode = source->mode();
+  return read_text(*source, max_bytes);
+}
+
 class Finishing {
  public:
-  Finishing(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder)
-      : plan_(plan), done_(done), folder_(folder) {}
+  Finishing(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
+            const Attesting* attesting)
+      : plan_(plan), done_(done), folder_(folder), attesting_(attesting) {}
 
   Result<void> run() {
     if (!TRY(folder_.is_moving())) TRY(stage_all());
@@ -40,16 +49,23 @@ class Finishing {
                               .sha256 = done_[i].sha256});
     }
     for (const ListedFile& file : plan_.copies) TRY(copy(file.name));
-    for (const PlannedConfig& config : plan_.configs) TRY(write_config(config));
+    for (const PlannedConfig& config : plan_.configs) {
+      unsigned mode = 0;
+      const std::string text = TRY(config_text(plan_, config, mode));
+      TRY(stage(config.name, text, mode));
+    }
     for (const PlannedText& file : plan_.texts) TRY(stage(file.name, file.text));
     for (const PlannedModel& model : plan_.models) {
       if (model.index.empty()) continue;
-      TRY(write_index(model));
+      unsigned mode = 0;
+      const std::string text = TRY(index_text(plan_, model, mode));
+      TRY(stage(model.index, text, mode));
     }
     std::map<std::string, std::string> sorted;
     for (const Move& move : moves_.moves) sorted.emplace(move.name, move.sha256);
     std::string sums;
     for (const auto& [name, sha256] : sorted) sums += sums_line(sha256, name);
+    if (attesting_ != nullptr) TRY(attest(sorted));
     TRY(stage(sums_name, sums));
     // The order in which files get their places: SHA256SUMS after the shards; what makes the folder loadable last.
     std::rotate(moves_.moves.begin() + static_cast<std::ptrdiff_t>(plan_.shards.size()), moves_.moves.end() - 1,
@@ -59,6 +75,21 @@ class Finishing {
     for (const std::string& synced : synced_) TRY(folder_.files().sync_folder(synced));
     for (const std::string& empty : plan_.empty_folders) TRY(folder_.files().create_folder(empty));
     return begin_moves(moves_, folder_);
+  }
+
+  // Writes the statement about all files of the output.
+  Result<void> attest(const std::map<std::string, std::string>& sums) {
+    std::vector<DigestedFile> outputs;
+    for (const auto& [name, sha256] : sums) outputs.push_back({.name = name, .sha256 = sha256});
+    const std::string text = attesting_->text(std::move(outputs));
+    if (!attesting_->is_inside()) return attesting_->write(text);
+    if (TRY(folder_.files().find(attestation_name)).has_value()) {
+      const std::optional<io::WrittenFiles> old = TRY(read_record(folder_.files()));
+      if (!old || std::ranges::find(old->files, attestation_name, &io::WrittenFile::name) == old->files.end()) {
+        return in_file(folder_.files().path_of(attestation_name), invalid("the file exists already and is not ours"));
+      }
+    }
+    return stage(attestation_name, text);
   }
 
   [[nodiscard]] Error no_record(const PlannedShard& shard) const {
@@ -100,45 +131,10 @@ class Finishing {
     return sink->commit();
   }
 
-  // Reads a file of the source, and its permissions.
-  Result<std::string> read_source_text(const std::string& name, std::uint64_t max_bytes, unsigned& mode) const {
-    const std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
-    mode = source->mode();
-    return read_text(*source, max_bytes);
-  }
-
-  Result<void> write_config(const PlannedConfig& config) {
-    unsigned mode = 0;
-    const std::string text = TRY(read_source_text(config.name, max_config_bytes, mode));
-    return stage(config.name, TRY(in_file(plan_.source + "/" + config.name, rewritten_config(text, config))), mode);
-  }
-
-  Result<void> write_index(const PlannedModel& model) {
-    std::string old;
-    unsigned mode = 0;
-    if (!model.source_index.empty()) {
-      std::string text = TRY(read_source_text(model.source_index, max_index_bytes, mode));
-      if (io::sha256_of(text) != model.source_index_sha256) {
-        return changed_since_planned(plan_.source + "/" + model.source_index, "index");
-      }
-      old = std::move(text);
-    }
-    std::uint64_t total_size = 0;
-    std::map<std::string, std::string> map;
-    for (const std::size_t index : model.shards) {
-      const PlannedShard& shard = plan_.shards[index];
-      total_size += shard.tensor_bytes;
-      if (!model.new_map) continue;
-      TRY(for_each_tensor(plan_.table, shard.items, [&](const ShardTensor& tensor) {
-        map.emplace(tensor.planned.target.name, last_component(shard.name));
-      }));
-    }
-    return stage(model.index, TRY(rewritten_index(old, total_size, map)), mode);
-  }
-
   const CheckpointPlan& plan_;
   const std::vector<DoneShard>& done_;
   WorkFolder& folder_;
+  const Attesting* attesting_;
   Moves moves_;                   // shards first, indexes last
   std::set<std::string> synced_;  // folders of the state
 };
@@ -161,8 +157,36 @@ std::string sums_line(const std::string& sha256, const std::string& name) {
   return fmt::format("\\{}  {}\n", sha256, escaped);
 }
 
-Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder) {
-  return Finishing(plan, done, folder).run();
+Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
+                    const Attesting* attesting) {
+  return Finishing(plan, done, folder, attesting).run();
+}
+
+Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode) {
+  const std::string text = TRY(read_source_text(plan, config.name, max_config_bytes, mode));
+  return in_file(plan.source + "/" + config.name, rewritten_config(text, config));
+}
+
+Result<std::string> index_text(const CheckpointPlan& plan, const PlannedModel& model, unsigned& mode) {
+  std::string old;
+  if (!model.source_index.empty()) {
+    std::string text = TRY(read_source_text(plan, model.source_index, max_index_bytes, mode));
+    if (io::sha256_of(text) != model.source_index_sha256) {
+      return changed_since_planned(plan.source + "/" + model.source_index, "index");
+    }
+    old = std::move(text);
+  }
+  std::uint64_t total_size = 0;
+  std::map<std::string, std::string> map;
+  for (const std::size_t index : model.shards) {
+    const PlannedShard& shard = plan.shards[index];
+    total_size += shard.tensor_bytes;
+    if (!model.new_map) continue;
+    TRY(for_each_tensor(plan.table, shard.items, [&](const ShardTensor& tensor) {
+      map.emplace(tensor.planned.target.name, last_component(shard.name));
+    }));
+  }
+  return rewritten_index(old, total_size, map);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "checkpoint/source/shard_reader.hpp"
@@ -13,6 +15,8 @@
 #include "convert/run/quantized_losses.hpp"
 #include "convert/run/transfer.hpp"
 #include "convert/run/verify.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "io/sha256.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
@@ -31,9 +35,54 @@ class ShardWriter final : public formats::Writer {
   NewFile& sink_;
 };
 
+// Compares what is appended with a file that is there.
+class ComparingWriter final : public formats::Writer {
+ public:
+  explicit ComparingWriter(const StoredFile& written) : written_(written) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override {
+    const std::uint64_t left = written_.size() - std::min(written_.size(), position_);
+    there_.resize(std::min<std::uint64_t>(bytes.size(), left));
+    TRY(written_.read(position_, there_));
+    const auto [made, found] = std::mismatch(bytes.begin(), bytes.end(), there_.begin(), there_.end());
+    if (made != bytes.end()) {
+      differs_at_ = position_ + static_cast<std::uint64_t>(made - bytes.begin());
+      return internal_error("the bytes differ");
+    }
+    position_ += bytes.size();
+    return {};
+  }
+  Result<void> finish() override { return {}; }
+
+  // The first byte that differs; none so far.
+  [[nodiscard]] std::optional<std::uint64_t> differs_at() const noexcept { return differs_at_; }
+
+ private:
+  const StoredFile& written_;
+  std::uint64_t position_ = 0;
+  std::vector<std::byte> there_;
+  std::optional<std::uint64_t> differs_at_;
+};
+
+// Returns the block of an element of a weight's codes, or of a scale.
+std::string block_words(const quantized::LayerContent& content, bool is_scale, std::uint64_t at, std::uint64_t bytes) {
+  const std::uint64_t columns = is_scale ? content.grid_columns() : content.columns();
+  const std::uint64_t rows = is_scale ? content.grid_rows() : content.rows();
+  const double share = static_cast<double>(at) / static_cast<double>(std::max<std::uint64_t>(bytes, 1));
+  const auto element = static_cast<std::uint64_t>(share * static_cast<double>(rows * columns));
+  if (columns == 0) return "";
+  const auto size = [&](std::int64_t block, std::uint64_t all) {
+    if (is_scale) return std::uint64_t{1};
+    return block == 0 ? std::max<std::uint64_t>(all, 1) : static_cast<std::uint64_t>(block);
+  };
+  return fmt::format("block {} of row {} of blocks", element % columns / size(content.block_columns, columns),
+                     element / columns / size(content.block_rows, rows));
+}
+
 class ShardRun {
  public:
-  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder& folder, const Execution& execution,
+  // `folder`: null: nothing is written.
+  ShardRun(const CheckpointPlan& plan, const PlannedShard& shard, const WorkFolder* folder, const Execution& execution,
            const std::function<bool(const Progress&)>& on_progress)
       : plan_(plan),
         shard_(shard),
@@ -45,7 +94,7 @@ class ShardRun {
 
   Result<std::optional<DoneShard>> run() {
     TRY(open_inputs());
-    Result<std::unique_ptr<NewFile>> sink = folder_.files().create_file(WorkFolder::staged(shard_), shard_.bytes);
+    Result<std::unique_ptr<NewFile>> sink = folder_->files().create_file(WorkFolder::staged(shard_), shard_.bytes);
     if (!sink) return at_output(std::move(sink).error());
     (*sink)->set_mode(mode_);
     ShardWriter writer(**sink);
@@ -71,7 +120,7 @@ class ShardRun {
       if (!*verified) return std::optional<DoneShard>();
     }
     TRY(check_inputs());
-    TRY(folder_.check_identity());
+    TRY(folder_->check_identity());
     if (Result<void> committed = (*sink)->commit(); !committed) return at_output(std::move(committed).error());
     DoneShard done{.sha256 = hash.digest(),
                    .bytes = shard_.bytes,
@@ -86,11 +135,62 @@ class ShardRun {
           i,
           TensorNote{.report = tensor.report, .damage = std::move(tensor.damage), .remedy = std::move(tensor.remedy)});
     }
-    TRY(folder_.set_done(shard_, done));
+    TRY(folder_->set_done(shard_, done));
     return std::optional(std::move(done));
   }
 
+  Result<std::string> compare(const StoredFile& written) {
+    TRY(open_inputs());
+    const std::string header = TRY(this->header());
+    ComparingWriter writer(written);
+    io::Sha256 hash;
+    hash.update(header);
+    if (!writer.append(std::as_bytes(std::span(header)))) return difference(writer, header.size(), written);
+    file_conversion::ProgressMeter meter(run_.on_progress, work_bytes(plan_, shard_));
+    Result<file_conversion::TransferOutcome> moved =
+        file_conversion::transfer(run_, tensors_, source(), writer, meter, &hash);
+    if (writer.differs_at()) return difference(writer, header.size(), written);
+    if (!moved) return at_source(std::move(moved).error());
+    if (moved->cancelled) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    if (written.size() != shard_.bytes) {
+      return in_file(written.path(), internal_error(fmt::format("the file has {} bytes, and the conversion makes {}",
+                                                                written.size(), shard_.bytes)));
+    }
+    TRY(check_inputs());
+    return hash.digest();
+  }
+
  private:
+  // Names the tensor and the block of the first byte that differs.
+  [[nodiscard]] Error difference(const ComparingWriter& writer, std::uint64_t header_bytes,
+                                 const StoredFile& written) const {
+    std::uint64_t at = writer.differs_at().value_or(0);
+    if (at < header_bytes) {
+      return in_file(written.path(), internal_error(fmt::format("byte {} of the header is not the one that the "
+                                                                "conversion makes",
+                                                                at)));
+    }
+    at -= header_bytes;
+    std::size_t i = 0;
+    while (i + 1 < tensors_.size() && at >= tensors_[i]->target.bytes) at -= tensors_[i++]->target.bytes;
+    const formats::TensorInfo& target = tensors_[i]->target;
+    Error error = internal_error("its bytes are not those that the conversion makes");
+    const ShardTensor& tensor = shard_tensors_[i];
+    if (const auto* fate = tensors_[i]->rewritten(); fate != nullptr && tensor.row) {
+      const Result<quantized::RespelledLayer> layer = becomes_of(plan_.table, plan_.table.layers[*tensor.row]);
+      const quantized::PartRole role = layer ? layer->written().tensors[fate->place].role : quantized::PartRole::state;
+      const bool is_scale = role == quantized::PartRole::scales || role == quantized::PartRole::zero_points;
+      if (is_scale || role == quantized::PartRole::codes) {
+        error.message = fmt::format("its bytes from {} on are not those that the conversion makes, in {}", at,
+                                    block_words(layer->becomes, is_scale, at, target.bytes));
+      }
+    } else if (target.dtype != DType::undefined) {
+      error.element = at * 8 / static_cast<std::uint64_t>(bit_width(target.dtype));
+    }
+    error.tensor = target.name;
+    return in_file(written.path(), std::move(error));
+  }
+
   [[nodiscard]] Result<std::string> header() const {
     std::vector<formats::TensorInfo> targets;
     targets.reserve(tensors_.size());
@@ -210,15 +310,15 @@ class ShardRun {
     return file_conversion::verify(run_, tensors_, source(), output, meter);
   }
 
-  [[nodiscard]] std::string staged_path() const { return folder_.files().path_of(WorkFolder::staged(shard_)); }
+  [[nodiscard]] std::string staged_path() const { return folder_->files().path_of(WorkFolder::staged(shard_)); }
 
   [[nodiscard]] Error at_output(Error error) const {
-    if (error.file.empty() || error.file == staged_path()) error.file = folder_.files().path_of(shard_.name);
+    if (error.file.empty() || error.file == staged_path()) error.file = folder_->files().path_of(shard_.name);
     return error;
   }
 
   [[nodiscard]] Error at_source(Error error) const {
-    if (error.file == staged_path()) return at_output(std::move(error));
+    if (folder_ != nullptr && error.file == staged_path()) return at_output(std::move(error));
     for (const ShardTensor& tensor : shard_tensors_) {
       if (!error.file.empty()) break;
       if (tensor.planned.name() == error.tensor) error.file = plan_.source + "/" + plan_.inputs[tensor.input].name;
@@ -242,7 +342,7 @@ class ShardRun {
 
   const CheckpointPlan& plan_;
   const PlannedShard& shard_;
-  const WorkFolder& folder_;
+  const WorkFolder* folder_;
   ConversionRun run_;
   std::vector<ShardTensor> shard_tensors_;  // in the order of the data; their sources are those of source()
   std::vector<const file_conversion::PlannedTensor*> tensors_;  // the same
@@ -264,7 +364,12 @@ std::uint64_t work_bytes(const CheckpointPlan& plan, const PlannedShard& shard) 
 Result<std::optional<DoneShard>> run_shard(const CheckpointPlan& plan, std::size_t index, const WorkFolder& folder,
                                            const Execution& execution,
                                            const std::function<bool(const Progress&)>& on_progress) {
-  return ShardRun(plan, plan.shards[index], folder, execution, on_progress).run();
+  return ShardRun(plan, plan.shards[index], &folder, execution, on_progress).run();
+}
+
+Result<std::string> compare_shard(const CheckpointPlan& plan, std::size_t index, const StoredFile& written,
+                                  const Execution& execution, const std::function<bool(const Progress&)>& on_progress) {
+  return ShardRun(plan, plan.shards[index], nullptr, execution, on_progress).compare(written);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -19,4 +19,10 @@ namespace tensorcast::checkpoint {
                                                          const WorkFolder& folder, const Execution& execution,
                                                          const std::function<bool(const Progress&)>& on_progress);
 
+// Makes the bytes of a shard again, and compares them with those of a file. Returns their SHA-256.
+// Errors: those of convert_shards(); internal: the tensor and block that differs; cancelled.
+[[nodiscard]] Result<std::string> compare_shard(const CheckpointPlan& plan, std::size_t index,
+                                                const StoredFile& written, const Execution& execution,
+                                                const std::function<bool(const Progress&)>& on_progress);
+
 }  // namespace tensorcast::checkpoint

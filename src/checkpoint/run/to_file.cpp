@@ -89,7 +89,7 @@ bool is_file_output(const ConvertRequest& request) {
   return formats::has_extension(request.output);
 }
 
-Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
+Result<ConvertOutcome> convert_to_file(const ConvertRequest& request, const file_conversion::Derivation* derivation) {
   const Format* format = TRY(format_of(request));
   TRY(check_request(request, *format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
@@ -105,7 +105,7 @@ Result<ConvertOutcome> convert_to_file(const ConvertRequest& request) {
                                      .reader = std::move(reader),
                                      .claim = claims.of(model),
                                      .configs = claims.texts_of(model)};
-  return file_conversion::convert_reader(request, input);
+  return file_conversion::convert_reader(request, input, derivation);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -2,6 +2,7 @@
 // Converts a checkpoint to one file, if the output's name is that of a file.
 #pragma once
 
+#include "convert/run/convert_reader.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -12,6 +13,8 @@ namespace tensorcast::checkpoint {
 
 // Writes one tensor to a file of one array, or with `single_file` the tensors of one model to a safetensors file.
 // Errors: those of convert_folder(); unsupported if the file cannot hold what is chosen.
-[[nodiscard]] Result<ConvertOutcome> convert_to_file(const ConvertRequest& request);
+// `derivation`: null: the file is written.
+[[nodiscard]] Result<ConvertOutcome> convert_to_file(const ConvertRequest& request,
+                                                     const file_conversion::Derivation* derivation = nullptr);
 
 }  // namespace tensorcast::checkpoint

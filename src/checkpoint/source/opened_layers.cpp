@@ -75,6 +75,7 @@ Result<OpenedLayers> open_checkpoint(const std::string& path, const std::vector<
   ShardReader& all = *reader;
   opened.stored = std::move(reader);
   const Claims claims(source);
+  for (const SourceShard& shard : source.shards) file_conversion::add_record(shard.header.metadata, opened.record);
   for (const SourceModel& model : source.models) {
     const std::size_t first = all.tensors().size();
     add_model(source, model, all);
@@ -91,6 +92,7 @@ Result<OpenedLayers> open_one_file(const std::string& path, const std::shared_pt
   OpenedLayers opened;
   opened.file = std::move(input.file);
   opened.stored = std::move(input.reader);
+  file_conversion::add_record(opened.stored->metadata(), opened.record);
   if (!input.format->many_tensors) {
     for (const TensorInfo& tensor : opened.stored->tensors()) opened.names.push_back(tensor.name);
     return opened;

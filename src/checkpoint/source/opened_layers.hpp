@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "convert/plan/conversion_record.hpp"
 #include "formats/format.hpp"
 #include "io/input_file.hpp"
 #include "quantized/layout/spelling.hpp"
@@ -21,7 +23,8 @@ struct OpenedLayers {
   std::vector<quantized::Layer> layers;  // parts are tensors of `stored`
   std::vector<QuantizedLayer> summaries;
   std::vector<std::vector<QuantizedPart>> parts;
-  std::string refusal;  // QuantizedFile::refusal()
+  std::string refusal;                                      // QuantizedFile::refusal()
+  std::optional<file_conversion::ConversionRecord> record;  // of the conversion that wrote it
 };
 
 // Reads headers and configurations; of a checkpoint without the files of `skip_files` (OutputFilter).

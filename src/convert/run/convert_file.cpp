@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cast/conversion.hpp"
+#include "convert/plan/conversion_record.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/mix_rules.hpp"
 #include "convert/plan/respelled_plan.hpp"
@@ -93,24 +94,41 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
   if (!stream && !output.replaces() && input.file->mode() != 0) output.set_mode(input.file->mode());
 }
 
+// Returns the entries whose keys `others` lacks: a GGUF that has a record already keeps its own.
+formats::Metadata entries_beyond(const formats::Metadata& metadata, const formats::Metadata& others) {
+  formats::Metadata beyond;
+  for (const auto& entry : metadata) {
+    const auto has_key = [&](const auto& other) { return other.first == entry.first; };
+    if (std::ranges::none_of(others, has_key)) beyond.push_back(entry);
+  }
+  return beyond;
+}
+
+// A file that is only looked at is not in the folder of the output, which may be read-only.
+std::string derived_path(const std::string& output) {
+  return std::filesystem::temp_directory_path() / std::filesystem::path(output).filename();
+}
+
 // Runs everything after the plan. `outcome` has the plan's tensors. `respelled`: the input's reader, if it writes
 // layers.
 Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
-                               quantized::RespelledReader* respelled, const Format& format, ConvertOutcome outcome) {
+                               quantized::RespelledReader* respelled, const Format& format, ConvertOutcome outcome,
+                               const file_conversion::Derivation* derivation) {
   const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
   ProgressMeter progress(request.on_progress, request.verify ? 2 * bytes : bytes);
   // Before anything is created, so that the caller can be ready to cancel.
   if (!progress.report()) return in_file(request.output, cancelled());
   io::ParentFolders folders;
-  if (request.parents) folders = TRY(io::ParentFolders::create(request.output));
-  Result<io::OutputFile> output = io::OutputFile::create(request.output, request.overwrite);
+  if (request.parents && derivation == nullptr) folders = TRY(io::ParentFolders::create(request.output));
+  Result<io::OutputFile> output = derivation == nullptr ? io::OutputFile::create(request.output, request.overwrite)
+                                                        : io::OutputFile::create(derived_path(request.output), true);
   if (!output) {
     if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
     return std::move(output).error();
   }
   keep_mode(input, *output);
   std::optional<io::OutputFile> other_data;
-  if (!outcome.other_data.empty()) {
+  if (!outcome.other_data.empty() && derivation == nullptr) {
     other_data = TRY(io::OutputFile::create(outcome.other_data, request.overwrite));
     keep_mode(input, *other_data);
     const std::string_view json = input.reader->other_data();
@@ -122,10 +140,11 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
   formats::Metadata metadata = plan.metadata;
   file_conversion::record_scale(written, metadata);
-  // What has become longer is the record; a GGUF that has one already keeps its own.
-  const bool recorded = metadata.size() > plan.metadata.size();
+  file_conversion::ConversionRecorder recorder(request);
+  for (const PlannedTensor& tensor : plan.tensors) recorder.add(tensor);
+  recorder.write(metadata, format, derivation == nullptr ? std::string() : derivation->version);
   const formats::WriteOptions options{.metadata = metadata,
-                                      .added = recorded ? formats::Metadata{metadata.back()} : formats::Metadata{},
+                                      .added = entries_beyond(metadata, plan.metadata),
                                       .source_format = std::string(input.format->name),
                                       .compressed = input.reader->compressed(),
                                       .quantizes = respelled != nullptr,
@@ -147,6 +166,10 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   }
   if (auto finished = (*writer)->finish(); !finished) return in_file(request.output, std::move(finished).error());
 
+  if (derivation != nullptr) {
+    TRY(derivation->look(output->temporary_path()));
+    return outcome;
+  }
   if (request.verify) {
     const Result<bool> verified = verify_output(request, plan, input, format, *output, progress);
     if (!verified) return in_file(request.output, verified.error());
@@ -169,7 +192,8 @@ Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, 
   return outcome;
 }
 
-Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
+Result<ConvertOutcome> convert_opened(const ConvertRequest& request,
+                                      const file_conversion::Derivation* derivation = nullptr) {
   if (!request.filter.skip_files.empty()) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
@@ -178,7 +202,7 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request) {
       request.input, request.input_format,
       {.raw = request.raw, .from = request.from, .copied_to = copied_to(request, output)}, request.source));
   file_conversion::add_accepted(request.filter.accept, input.configs);
-  return file_conversion::convert_reader(request, input);
+  return file_conversion::convert_reader(request, input, derivation);
 }
 
 }  // namespace
@@ -230,7 +254,11 @@ quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, Op
 
 }  // namespace
 
-Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& input) {
+Result<ConvertOutcome> derive_file(const ConvertRequest& request, const Derivation& derivation) {
+  return convert_opened(request, &derivation);
+}
+
+Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& input, const Derivation* derivation) {
   TRY(check_execution(asked.execution));
   const Format* format = TRY(output_format_of(asked));
   Result<ConvertRequest> mixed = with_mix(asked, *input.reader, *input.format, *format);
@@ -244,15 +272,15 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& 
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->warnings.begin(), plan->warnings.end());
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
-  TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
+  if (derivation == nullptr) TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
   if (!input.reader->other_data().empty() && format->many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
     const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
-    TRY(check_apart(written, others));
+    if (derivation == nullptr) TRY(check_apart(written, others));
   }
   if (request.dry_run) return outcome;
-  return execute(request, *plan, input, respelled, *format, std::move(outcome));
+  return execute(request, *plan, input, respelled, *format, std::move(outcome), derivation);
 }
 
 }  // namespace tensorcast::file_conversion

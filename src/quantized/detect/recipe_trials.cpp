@@ -158,12 +158,16 @@ class Trials {
 
   Result<void> run(bool is_raw) {
     is_raw_ = is_raw;
+    const RecordedRecipes* const recorded = original_.recorded;
+    if (recorded != nullptr && recorded->names(found_.scheme)) recorded_ = recorded;
+    if (recorded_ != nullptr) clip_ = recorded_->clip;
     if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
     Result<void> done = run_parts();
     found_.trials = std::move(outcomes_);
-    if (!done || std::ranges::any_of(found_.trials, &RecipeTrial::fits)) return done;
+    if (!done || recorded_ != nullptr || std::ranges::any_of(found_.trials, &RecipeTrial::fits)) return done;
     // Searched scales are tried last, and each trial until a block differs.
     clip_ = Clip::mse;
+    is_second_ = true;
     add_trials();
     if (trials_.empty()) return {};
     set_band_rows(first_searched_elements);
@@ -212,8 +216,6 @@ class Trials {
     geometry_.band_rows = rounded_up(rows, geometry_.block_rows);
   }
 
-  [[nodiscard]] bool is_searched() const noexcept { return clip_ != Clip::none; }
-
   Result<void> run_parts() {
     for (std::uint64_t part = 0; part < parts_ && !trials_.empty(); ++part) TRY(run_part(part));
     return {};
@@ -241,10 +243,12 @@ class Trials {
       for (const DType dtype : dtypes) {
         // To float32 nothing is rounded, so only steps in that type could differ.
         if (dtype == DType::float32 && dtype != original_.dtype && !recipe.uses_weights_dtype) continue;
+        if (recorded_ != nullptr && !is_recorded(recipe, dtype)) continue;
         for (const int choice : {0, 1, 2, 3, 4, 5, 6, 7}) {
           const bool is_default = (choice & 1) != 0, power = (choice & 2) != 0, weighs = (choice & 4) != 0;
           if (is_default && (&recipe != first || is_raw_)) continue;
           if (weighs && !can_weigh()) continue;
+          if (recorded_ != nullptr && !is_recorded(power, weighs)) continue;
           if (power && found_.scheme != "fp8-block") continue;
           if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
           QuantizeOptions options = options_of(dtype, power);
@@ -265,10 +269,23 @@ class Trials {
     }
   }
 
+  // Whether the recipe, computed in this type, is the recorded one.
+  [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
+    DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
+    if (wanted == DType::float32 && !recipe.uses_weights_dtype) wanted = original_.dtype;
+    const std::string name = fmt::format("{}:{}", recipe.scheme, recipe.recipe);
+    return dtype == wanted && std::ranges::find(recorded_->recipes, name) != recorded_->recipes.end();
+  }
+
+  [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
+    return power == (recorded_->power_of_two_scales && found_.scheme == "fp8-block") &&
+           weighs == (recorded_->weighs && can_weigh());
+  }
+
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return is_searched() || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
+    return clip_ != Clip::none || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
   }
 
   // Returns the options of a trial, but for its recipe.
@@ -347,7 +364,7 @@ class Trials {
       TRY(run_band(first_row, row, count, numbers));
       TRY(advance(numbers.size()));
       row += count;
-      if (!is_searched()) continue;
+      if (!is_second_) continue;
       std::erase_if(trials_, [](const Trial& trial) { return !trial.fits(); });
       if (trials_.empty()) return {};
       set_band_rows(band_elements);
@@ -357,7 +374,7 @@ class Trials {
 
   // Work that repeats is not counted.
   Result<void> advance(std::uint64_t bytes) {
-    if (advance_(is_searched() ? 0 : bytes)) return {};
+    if (advance_(is_second_ ? 0 : bytes)) return {};
     return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
   }
 
@@ -409,7 +426,7 @@ class Trials {
     const auto compare = [&](std::size_t i, const Execution& execution) {
       results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, execution, differs[i]);
     };
-    if (is_searched() && trials_.size() <= few_trials) {
+    if (clip_ != Clip::none && trials_.size() <= few_trials) {
       for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
     } else {
       run_tasks(trials_.size(), execution_, [&](std::size_t i) { compare(i, {.threads = 1}); });
@@ -417,7 +434,7 @@ class Trials {
     for (Result<void>& result : results) {
       if (!result) return result;
     }
-    if (is_searched()) return {};
+    if (is_second_) return {};
     found_.blocks += blocks;
     for (std::size_t block = 0; block < blocks; ++block) {
       const bool decides = std::ranges::any_of(differs, [&](const auto& marks) { return marks[block] != 0; });
@@ -437,13 +454,21 @@ class Trials {
   std::unique_ptr<RespelledCodes> codes_;
   std::vector<float> globals_;
   Geometry geometry_;
-  Clip clip_ = Clip::none;  // of the trials
+  const RecordedRecipes* recorded_ = nullptr;  // null: all recipes are tried
+  Clip clip_ = Clip::none;                     // of the trials
+  bool is_second_ = false;                     // the trials that come if no other fits
   std::vector<RecipeTrial> outcomes_;
   std::vector<Trial> trials_;
   StoredRows stored_;
 };
 
 }  // namespace
+
+bool RecordedRecipes::names(std::string_view scheme) const {
+  return std::ranges::any_of(recipes, [&](const std::string& recipe) {
+    return recipe.size() > scheme.size() && recipe.starts_with(scheme) && recipe[scheme.size()] == ':';
+  });
+}
 
 std::string scheme_of_recipes(const Layer& layer) {
   std::string scheme = layer.scheme;

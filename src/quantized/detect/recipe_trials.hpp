@@ -6,6 +6,8 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "quantized/layer/part_reader.hpp"
@@ -14,6 +16,18 @@
 
 namespace tensorcast::quantized {
 
+// What an output's metadata say of how its weights were quantized.
+struct RecordedRecipes {
+  std::vector<std::string> recipes;        // "nvfp4:modelopt"
+  DType compute_dtype = DType::undefined;  // undefined: the weight's own
+  Clip clip = Clip::none;
+  bool power_of_two_scales = false;
+  bool weighs = false;  // by a file of importance
+
+  // Reports whether a recipe of the scheme is recorded.
+  [[nodiscard]] bool names(std::string_view scheme) const;
+};
+
 // The weight before it was quantized, in float32, bfloat16 or float16, with the shape of the layer.
 struct OriginalWeight {
   DType dtype = DType::undefined;
@@ -21,7 +35,8 @@ struct OriginalWeight {
   // The largest magnitude of all weights that loaders join with this one, in the type of `dtype`; none: it stands
   // alone.
   std::function<Result<std::optional<float>>(DType compute_dtype)> joined_maximum;
-  std::vector<float> importance = {};  // of its columns, as QuantizeOptions; empty: none is known
+  std::vector<float> importance = {};         // of its columns, as QuantizeOptions; empty: none is known
+  const RecordedRecipes* recorded = nullptr;  // the only recipes that are tried; null, or none of the scheme: all
 };
 
 // Returns the scheme whose recipes are tried; "": there are none.

@@ -28,6 +28,7 @@
 #include "process/progress_bar.hpp"
 #include "process/standard_streams.hpp"
 #include "process/terminal.hpp"
+#include "tensorcast/attestation.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tcast {
@@ -209,7 +210,9 @@ Result<ConvertOutcome> run_conversion(ConvertArguments& arguments, std::optional
     bar.show(progress);
     return !interrupted();
   };
-  return arguments.plan_only ? tensorcast::plan_checkpoint(arguments.request) : tensorcast::convert(arguments.request);
+  if (arguments.plan_only) return tensorcast::plan_checkpoint(arguments.request);
+  return arguments.attestation.empty() ? tensorcast::convert(arguments.request)
+                                       : tensorcast::convert_attested(arguments.request, arguments.attestation);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -18,7 +18,8 @@ struct ConvertArguments {
   std::vector<std::string> rules;
   std::vector<std::string> rule_files;
   std::string report_path;
-  bool plan_only = false;  // tcast plan
+  std::string attestation;  // the file of a statement; empty: none
+  bool plan_only = false;   // tcast plan
   bool strict_loss = false;
   bool allow_loss = false;
   bool json = false;

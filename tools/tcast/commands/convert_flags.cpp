@@ -124,6 +124,9 @@ void check_usage(ConvertArguments& arguments) {
   if (request.output == standard_stream && !request.output_format.empty() && request.output_format != "npy") {
     throw CLI::ValidationError("--output-format", "only npy is written to standard output; -o FILE takes all formats");
   }
+  if (!arguments.attestation.empty() && (request.output == standard_stream || !arguments.outputs.empty())) {
+    throw CLI::ValidationError("--attest", "a statement is about one file or folder that has a name");
+  }
   if (arguments.json && request.output == standard_stream) {
     throw CLI::ValidationError("--json", "standard output is taken by -o -");
   }
@@ -175,6 +178,13 @@ void add_request_options(CLI::App& command, ConvertArguments& arguments) {
           .add_option("--report", arguments.report_path,
                       "measure what is lost, print a summary, write all of it as JSON")
           ->option_text("FILE.json");
+      if (!arguments.plan_only) {
+        command
+            .add_option("--attest", arguments.attestation,
+                        "write an in-toto statement of what was converted and how, which verify checks; in a folder "
+                        "OUT its name is OUT/attestation.intoto.json")
+            ->option_text("FILE");
+      }
     }
     if (option_is == "on_loss") add_loss_flags(command, arguments);
     if (option.flag == nullptr || (option.of_one_run && arguments.plan_only)) return;
@@ -212,8 +222,8 @@ const std::vector<OptionGroup>& convert_groups() {
         "--no-symmetric", "--power-of-two-scales", "--fuse", "--nonfinite", "--clip", "--convrot"}},
       {"What is written",
        {"--output", "--only", "--drop", "--rename", "--max-shard-size", "--report"},
-       {"--output-format", "--output-layout", "--skip-files", "--respell", "--mix", "--exact", "--parents", "--json",
-        "--quiet", "--threads"}},
+       {"--attest", "--output-format", "--output-layout", "--skip-files", "--respell", "--mix", "--exact", "--parents",
+        "--json", "--quiet", "--threads"}},
       {"Safety", {"--dry-run", "--verify", "--strict-loss", "--allow-loss", "--force"}, {"--zero-limit"}}};
   return groups;
 }

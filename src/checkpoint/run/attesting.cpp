@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/run/attesting.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "checkpoint/run/attested_files.hpp"
+#include "checkpoint/store/folder.hpp"
+#include "convert/plan/conversion_record.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "io/output_file.hpp"
+#include "io/sha256.hpp"
+#include "io/written_files.hpp"
+#include "tensorcast/checkpoint.hpp"
+#include "tensorcast/version.hpp"
+#include "tensorcast/whole_file.hpp"
+
+namespace tensorcast::checkpoint {
+namespace {
+
+constexpr std::uint64_t digest_bytes = 64;
+
+void add_new(const std::vector<std::string>& from, std::vector<std::string>& to) {
+  for (const std::string& each : from) {
+    if (std::ranges::find(to, each) == to.end()) to.push_back(each);
+  }
+  std::ranges::sort(to);
+}
+
+// The file that keeps the hash of an input.
+std::string kept_digest(const std::string& name, const StoredFile& file) {
+  return ".tcast/shards/input-" + io::sha256_of(fmt::format("{}\n{}\n{}", name, file.size(), file.version()));
+}
+
+}  // namespace
+
+Result<void> Attesting::check() const {
+  const auto fail = [&](std::string message) { return in_file(path_, unsupported(std::move(message))); };
+  if (request_.raw || request_.from.all != DType::undefined || !request_.from.named.empty() || request_.source) {
+    return fail("a statement is about files that say their types themselves");
+  }
+  if (request_.dry_run) return fail("a dry run writes nothing that a statement could be about");
+  if (is_inside()) return {};
+  const PathUse others[] = {{.path = is_checkpoint(request_.input) ? source_folder(request_.input) : request_.input,
+                             .noun = "input",
+                             .folder = is_checkpoint(request_.input)},
+                            {.path = request_.output, .noun = "output", .folder = true}};
+  Result<void> apart = check_apart({.path = path_, .noun = "statement"}, others);
+  if (!apart) apart.error().hint = fmt::format("in the output folder, its name is {}", attestation_name);
+  return apart;
+}
+
+bool Attesting::is_inside() const {
+  std::error_code ignored;
+  const std::filesystem::path folder = WorkFolder::folder_of_output(request_.output);
+  const std::filesystem::path inside = std::filesystem::absolute(folder / attestation_name, ignored);
+  return std::filesystem::absolute(path_, ignored).lexically_normal() == inside.lexically_normal();
+}
+
+Result<void> Attesting::hash_inputs(const CheckpointPlan& plan, const WorkFolder& folder) {
+  const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
+  for (const std::string& name : files.names) {
+    const std::unique_ptr<StoredFile> file = TRY(open_source(plan.source, name));
+    const std::string kept = kept_digest(name, *file);
+    DigestedFile& input = inputs_.emplace_back(DigestedFile{.name = name, .sha256 = {}});
+    if (TRY(folder.files().find(kept)).has_value()) input.sha256 = TRY(folder.files().read_text(kept, digest_bytes));
+    if (io::is_sha256(input.sha256)) continue;
+    input.sha256 = TRY(sha256_of_file(*file, [](std::uint64_t) { return true; }));
+    TRY(folder.files().write_text(kept, input.sha256));
+  }
+  if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));
+  return {};
+}
+
+Result<void> Attesting::hash_inputs() {
+  const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
+  for (const std::string& name : files.names) {
+    DigestedFile input = TRY(digest_of(files.folder + "/" + name));
+    input.name = name;
+    inputs_.push_back(std::move(input));
+  }
+  if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));
+  return {};
+}
+
+void Attesting::add_recipes(const formats::Metadata& metadata) {
+  std::optional<file_conversion::ConversionRecord> record;
+  file_conversion::add_record(metadata, record);
+  if (!record) return;
+  add_new(record->recipes, recipes_);
+  add_new(record->layouts, layouts_);
+}
+
+std::string Attesting::text(std::vector<DigestedFile> outputs, const std::string& output_format) const {
+  Statement statement{.outputs = std::move(outputs),
+                      .inputs = inputs_,
+                      .importance = importance_,
+                      .version = std::string(version()),
+                      .request = request_,
+                      .recipes = recipes_,
+                      .layouts = layouts_};
+  std::ranges::sort(statement.outputs, {}, &DigestedFile::name);
+  std::ranges::sort(statement.inputs, {}, &DigestedFile::name);
+  statement.request.output_format = output_format;
+  return statement_text(statement);
+}
+
+Result<void> Attesting::write(const std::string& text) const {
+  Result<io::OutputFile> file = io::OutputFile::create(path_, request_.overwrite);
+  if (!file && file_bytes(path_) == text.size()) {
+    // An earlier run of the same conversion may have written it.
+    const Result<DigestedFile> old = digest_of(path_);
+    if (old && old->sha256 == io::sha256_of(text)) return {};
+  }
+  if (!file) return std::move(file).error();
+  TRY(file->append(std::as_bytes(std::span(text))));
+  return file->commit();
+}
+
+}  // namespace tensorcast::checkpoint

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/plan/conversion_json.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "convert/convert_options.hpp"
+#include "dtype/errors.hpp"
+#include "options/cast_options.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+// Thrown and caught in this file only.
+struct NoSuchValue {};
+
+void require_value(bool holds) {
+  if (!holds) throw NoSuchValue{};
+}
+
+OrderedJson rule_value(const ConvertRule& rule) {
+  OrderedJson json = {{"pattern", rule.pattern}};
+  if (rule.to != DType::undefined) json["to"] = name(rule.to);
+  if (!rule.ranks.empty()) json["ranks"] = rule.ranks;
+  if (rule.smaller != 0) json["smaller"] = rule.smaller;
+  if (rule.keep) json["keep"] = true;
+  if (rule.scale) json["scale"] = *rule.scale;
+  if (!rule.scheme.empty()) json["scheme"] = rule.scheme;
+  if (!rule.recipe.empty()) json["recipe"] = rule.recipe;
+  for (const TensorKind kind : rule.kinds) json["kinds"].push_back(name(kind));
+  return json;
+}
+
+template <class Option>
+OrderedJson value_json(const Option& option, const typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if constexpr (std::is_same_v<Value, DType>) {
+    return name(value);
+  } else if constexpr (Option::is_choice) {
+    return option.word(value);
+  } else if constexpr (std::is_same_v<Value, std::vector<ConvertRule>>) {
+    OrderedJson rules = OrderedJson::array();
+    for (const ConvertRule& rule : value) rules.push_back(rule_value(rule));
+    return rules;
+  } else if constexpr (std::is_same_v<Value, std::vector<Rename>>) {
+    OrderedJson renames = OrderedJson::array();
+    for (const Rename& rename : value) renames.push_back({rename.pattern, rename.replacement});
+    return renames;
+  } else {
+    // A flag of two words is a bool.
+    return value;
+  }
+}
+
+template <class Option>
+void append_given(OrderedJson& json, const Option& option, const typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if constexpr (options::is_list<Value> || std::is_same_v<Value, std::string>) {
+    if (value.empty()) return;
+  } else {
+    if (value == option.usual()) return;
+  }
+  json[option.name] = value_json(option, value);
+}
+
+void read(const Json& json, std::string& value) {
+  require_value(json.is_string());
+  value = json.get<std::string>();
+  require_value(value.find('\0') == std::string::npos);
+}
+
+void read(const Json& json, bool& value) {
+  require_value(json.is_boolean());
+  value = json.get<bool>();
+}
+
+void read(const Json& json, std::uint64_t& value) {
+  require_value(json.is_number_unsigned());
+  value = json.get<std::uint64_t>();
+}
+
+void read(const Json& json, std::int64_t& value) {
+  require_value(json.is_number_unsigned() && json.get<std::uint64_t>() <= INT64_MAX);
+  value = json.get<std::int64_t>();
+}
+
+void read(const Json& json, int& value) {
+  require_value(json.is_number_unsigned() && json.get<std::uint64_t>() <= INT32_MAX);
+  value = json.get<int>();
+}
+
+void read(const Json& json, double& value) {
+  require_value(json.is_number());
+  value = json.get<double>();
+}
+
+void read(const Json& json, DType& value) {
+  std::string text;
+  read(json, text);
+  const Result<DType> dtype = parse_dtype(text);
+  require_value(dtype.ok());
+  value = *dtype;
+}
+
+void read(const Json& json, TensorKind& value) {
+  std::string text;
+  read(json, text);
+  const Result<TensorKind> kind = parse_tensor_kind(text);
+  require_value(kind.ok());
+  value = *kind;
+}
+
+template <class Element>
+void read(const Json& json, std::vector<Element>& values);
+
+void read(const Json& json, Rename& value) {
+  require_value(json.is_array() && json.size() == 2);
+  read(json[0], value.pattern);
+  read(json[1], value.replacement);
+}
+
+void read(const Json& json, ConvertRule& rule) {
+  require_value(json.is_object() && json.contains("pattern"));
+  for (const auto& [key, value] : json.items()) {
+    if (key == "pattern")
+      read(value, rule.pattern);
+    else if (key == "to")
+      read(value, rule.to);
+    else if (key == "ranks")
+      read(value, rule.ranks);
+    else if (key == "smaller")
+      read(value, rule.smaller);
+    else if (key == "keep")
+      read(value, rule.keep);
+    else if (key == "scale")
+      read(value, rule.scale.emplace());
+    else if (key == "scheme")
+      read(value, rule.scheme);
+    else if (key == "recipe")
+      read(value, rule.recipe);
+    else if (key == "kinds")
+      read(value, rule.kinds);
+    else
+      throw NoSuchValue{};
+  }
+}
+
+template <class Element>
+void read(const Json& json, std::vector<Element>& values) {
+  require_value(json.is_array());
+  values.clear();
+  for (const Json& each : json) read(each, values.emplace_back());
+}
+
+template <class Option>
+void read_option(const Json& json, const Option& option, typename Option::Type& value) {
+  using Value = typename Option::Type;
+  if constexpr (Option::is_choice && !std::is_same_v<Value, DType>) {
+    std::string word;
+    read(json, word);
+    const int number = option.words.find(word);
+    require_value(number >= 0);
+    value = static_cast<Value>(number);
+  } else {
+    read(json, value);
+    if constexpr (std::is_arithmetic_v<Value>) require_value(option.allows(value));
+  }
+}
+
+// Whether an option changes bytes of the output that is no ConversionSettings; else it decides what is refused, or what
+// is replaced.
+bool changes_bytes(std::string_view option) {
+  return option != "dry_run" && option != "exact" && option != "overwrite" && option != "parents";
+}
+
+// Calls `visit` with each option that changes bytes, and its value.
+template <class Visit>
+void for_each_of_bytes(ConvertRequest& request, Visit visit) {
+  options::for_each(options::cast_options, [&](const auto& option) { visit(option, request.options.*option.member); });
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (!options::is_setting<std::decay_t<decltype(option)>>) {
+      if (changes_bytes(option.name)) visit(option, options::value_of(request, option));
+    }
+  });
+}
+
+}  // namespace
+
+OrderedJson conversion_json(const ConvertRequest& request) {
+  ConvertRequest copy = request;
+  OrderedJson json = OrderedJson::object();
+  for_each_of_bytes(copy, [&](const auto& option, const auto& value) { append_given(json, option, value); });
+  return json;
+}
+
+OrderedJson tensor_options_json(const ConvertRequest& request) {
+  OrderedJson json = OrderedJson::object();
+  options::for_each(options::cast_options,
+                    [&](const auto& option) { append_given(json, option, request.options.*option.member); });
+  options::for_each(options::quantize_targets,
+                    [&](const auto& option) { append_given(json, option, request.*option.member); });
+  return json;
+}
+
+Result<void> read_conversion(const Json& json, ConvertRequest& request) {
+  if (!json.is_object()) return parse_error("the options of the conversion are not an object");
+  std::set<std::string> known;
+  std::string bad;
+  for_each_of_bytes(request, [&](const auto& option, auto& value) {
+    known.insert(option.name);
+    if (!bad.empty() || !json.contains(option.name)) return;
+    try {
+      read_option(json.at(option.name), option, value);
+    } catch (const NoSuchValue&) {
+      bad = option.name;
+    }
+  });
+  if (!bad.empty()) return parse_error(fmt::format("the option \"{}\" has no such value", bad));
+  for (const auto& [key, value] : json.items()) {
+    if (!known.contains(key)) return parse_error(fmt::format("\"{}\" is no option of this version", key));
+  }
+  return {};
+}
+
+}  // namespace tensorcast::file_conversion

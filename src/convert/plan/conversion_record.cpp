@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/plan/conversion_record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "convert/plan/conversion_json.hpp"
+#include "tensorcast/version.hpp"
+
+namespace tensorcast::file_conversion {
+namespace {
+
+constexpr std::size_t max_conversion_record_bytes = std::size_t{1} << 20;
+
+std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& metadata) {
+  const auto found = std::ranges::find(metadata, conversion_key, [](const auto& entry) { return entry.first; });
+  if (found == metadata.end() || found->second.size() > max_conversion_record_bytes) return std::nullopt;
+  try {
+    nlohmann::json json = nlohmann::json::parse(found->second);
+    ConversionRecord record;
+    if (json.contains("recipes")) record.recipes = json.at("recipes").get<std::vector<std::string>>();
+    if (json.contains("layouts")) record.layouts = json.at("layouts").get<std::vector<std::string>>();
+    if (json.contains("options")) {
+      nlohmann::json& options = json.at("options");
+      record.weighs = options.is_object() && options.erase("importance") != 0;
+      if (!read_conversion(options, record.request)) return std::nullopt;
+    }
+    return record;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void ConversionRecorder::add(const PlannedTensor& tensor) {
+  casts_ = casts_ || tensor.casts();
+  const NewWeight* const weight = tensor.new_weight();
+  if (weight == nullptr || weight->recipe.empty()) return;
+  recipes_.insert(fmt::format("{}:{}", weight->scheme, weight->recipe));
+  layouts_.insert(weight->becomes.substr(0, weight->becomes.find(' ')));
+}
+
+void ConversionRecorder::write(formats::Metadata& metadata, const formats::Format& output,
+                               const std::string& program) const {
+  if (!casts_ && recipes_.empty()) return;
+  std::erase_if(metadata, [](const auto& entry) { return entry.first == conversion_key; });
+  if (recipes_.empty() && request_.options == CastOptions{}) return;
+  nlohmann::ordered_json json = {{"version", program.empty() ? version() : program}};
+  if (!recipes_.empty()) {
+    json["recipes"] = recipes_;
+    json["layouts"] = layouts_;
+  }
+  nlohmann::ordered_json options = tensor_options_json(request_);
+  if (options.contains("importance")) options["importance"] = true;  // the path is of this machine
+  if (!options.empty()) json["options"] = std::move(options);
+  // Loaders of transformers before 5 take metadata without the framework's name for an error, and none at all for fine.
+  if (metadata.empty() && output.name == "safetensors") metadata.emplace_back("format", "pt");
+  metadata.emplace_back(conversion_key, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void add_record(const formats::Metadata& metadata, std::optional<ConversionRecord>& record) {
+  std::optional<ConversionRecord> found = find_conversion_record(metadata);
+  if (!found) return;
+  if (!record) {
+    record = std::move(found);
+    return;
+  }
+  for (std::string& recipe : found->recipes) {
+    if (std::ranges::find(record->recipes, recipe) == record->recipes.end()) {
+      record->recipes.push_back(std::move(recipe));
+    }
+  }
+}
+
+}  // namespace tensorcast::file_conversion

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record in an output's metadata of how its weights were quantized and with which options its numbers were cast.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert/plan/file_plan.hpp"
+#include "formats/format.hpp"
+
+namespace tensorcast::file_conversion {
+
+inline constexpr std::string_view conversion_key = "tensorcast.conversion";
+
+// Collects what the record of one output file says:
+// {"version": "1.0.0", "recipes": ["nvfp4:modelopt"], "layouts": ["modelopt"], "options": {"scheme": "nvfp4"}}.
+class ConversionRecorder {
+ public:
+  // `request` outlives this.
+  explicit ConversionRecorder(const ConvertRequest& request) : request_(request) {}
+
+  void add(const PlannedTensor& tensor);
+  // Replaces the input's record if the file's tensors were made anew: by the new record, or by none if casts had their
+  // default options and nothing was quantized. The record of an input whose tensors are copied stays.
+  // `program`: the version of tensorcast that it names; empty: this one's.
+  void write(formats::Metadata& metadata, const formats::Format& output, const std::string& program = {}) const;
+
+ private:
+  const ConvertRequest& request_;
+  bool casts_ = false;
+  std::set<std::string> recipes_, layouts_;
+};
+
+// What a record says.
+struct ConversionRecord {
+  std::vector<std::string> recipes = {};  // "nvfp4:modelopt"
+  std::vector<std::string> layouts = {};  // "modelopt"
+  ConvertRequest request = {};            // with the options of casts and of quantizing alone
+  bool weighs = false;                    // by a file of importance
+};
+
+// Adds the record of one file to that of others, which one conversion wrote with the same options. A record with
+// options that this version does not know is as none.
+void add_record(const formats::Metadata& metadata, std::optional<ConversionRecord>& record);
+
+}  // namespace tensorcast::file_conversion
