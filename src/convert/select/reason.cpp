@@ -34,9 +34,9 @@ constexpr auto rows = std::to_array<Row>({
     {TypeReason::unaligned, "unaligned", "{1}"},
     {TypeReason::respelled, "respelled", "{1}"},
     {TypeReason::quantized, "quantized", "{1}"},
-    {TypeReason::unfit, "unfit", "{1}"},
     {TypeReason::kept_float32, "kept_float32", "float32 in {1}"},
     {TypeReason::not_loaded, "not_loaded", "{1}"},
+    {TypeReason::unfit, "unfit", "{1}"},
 });
 
 constexpr bool is_in_order() {
