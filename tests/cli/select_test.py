@@ -272,7 +272,7 @@ class OtherFilesTest(SelectTest):
 
 class CommandTest(SelectTest):
     COMMANDS = ("", "convert", "plan", "run-shard", "finish", "verify", "diff", "inspect", "explain", "promote", "run",
-                "bench", "types", "info", "completion", "onnx", "onnx convert", "onnx casts",
+                "bench", "types", "schemes", "recipes", "info", "completion", "onnx", "onnx convert", "onnx casts",
                 "onnx clean", "onnx diff", "onnx add-cast", "onnx use-tensorcast")
 
     def test_shards_are_numbered_by_their_names(self):

@@ -45,7 +45,7 @@ constexpr const char* convert_examples = R"(Examples:
       quantize the matrices of layers as ModelOpt does; show which stay, and why
   tcast convert model-f16.gguf -o model-q4_k.gguf --to q4_k
   tcast convert model-f16.gguf -o model-Q4_K_M.gguf --mix q4_k_m
-      the types that llama-quantize chooses, also for the embedding and the output
+      the types that llama-quantize chooses, for embedding and output, too
   tcast convert folder/ -o folder-small --budget 4.5bits --candidates nvfp4,mxfp6,mxfp8 --report choice.json
       for each matrix the scheme that loses least, 4.5 bits on average with scales; the report says why
   tcast convert folder/ -o folder-fp8 --to float8_e4m3fn --preset weights-only --dry-run
