@@ -10,6 +10,7 @@ from ._option_list import CastOptions
 from ._options import DTypeLike
 from ._request_types import Patterns, Preset, Renames, Rules
 
+Activations: TypeAlias = Literal["auto", "none", "dynamic"]
 Fuse: TypeAlias = Literal["auto", "never"]
 Nonfinite: TypeAlias = Literal["error", "tool"]
 Clip: TypeAlias = Literal["none", "mse"]
@@ -55,6 +56,7 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     recipe: str | None
     spelling: str | None
     force_layout: bool
+    activations: Activations | None
     compute_dtype: DTypeLike | None
     group_size: int
     symmetric: bool
@@ -64,6 +66,7 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     clip: Clip | None
     convrot: int
     importance: str | os.PathLike[str] | None
+    strict_schemes: bool
     respell: str | None
     mix: str | None
     exact: bool
@@ -118,8 +121,11 @@ class ConvertOptions(PlanOptions, total=False):
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
             gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
-        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default:
-            they are left, or an error).
+        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default: they
+            are left, or an error).
+        activations: with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the
+            layouts of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of a recipe that is
+            named, else none).
         compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
             quantized layers bfloat16).
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
@@ -134,10 +140,12 @@ class ConvertOptions(PlanOptions, total=False):
             which ComfyUI undoes.
         importance: with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by
             safetensors of a number for each column of each weight.
+        strict_schemes: fail, with a list, if some weights cannot have their scheme, such as 250 inputs in groups of
+            16 (default: leave them as they are).
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
             modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers.
-        mix: from GGUF to GGUF: the type that llama-quantize chooses for each tensor of q4_k_m, q4_k_s, q5_k_m, q5_k_s,
-            q3_k_s, q3_k_m, q3_k_l, q2_k, q6_k, iq4_nl, iq4_xs, q8_0, q4_0, q4_1, q5_0 or q5_1.
+        mix: from GGUF to GGUF: the type that llama-quantize chooses for each tensor of q4_k_m, q4_k_s, q5_k_m,
+            q5_k_s, q3_k_s, q3_k_m, q3_k_l, q2_k, q6_k, iq4_nl, iq4_xs, q8_0, q4_0, q4_1, q5_0 or q5_1.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded
             (default: a warning).
         overwrite: replace an existing output, and the report; in a folder only what tensorcast wrote there.
@@ -174,6 +182,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "recipe": None,
     "spelling": None,
     "force_layout": False,
+    "activations": None,
     "compute_dtype": None,
     "group_size": 0,
     "symmetric": True,
@@ -183,6 +192,7 @@ REQUEST_DEFAULTS: dict[str, Any] = {
     "clip": None,
     "convrot": 0,
     "importance": None,
+    "strict_schemes": False,
     "respell": None,
     "mix": None,
     "exact": False,
@@ -215,6 +225,7 @@ REQUEST_KINDS: dict[str, str] = {
     "recipe": "text",
     "spelling": "text",
     "force_layout": "flag",
+    "activations": "choice",
     "compute_dtype": "type",
     "group_size": "count",
     "symmetric": "flag",
@@ -224,12 +235,13 @@ REQUEST_KINDS: dict[str, str] = {
     "clip": "choice",
     "convrot": "count",
     "importance": "file",
+    "strict_schemes": "flag",
     "respell": "text",
     "mix": "text",
     "exact": "flag",
     "overwrite": "flag",
     "parents": "flag",
 }
-PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "accept", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "force_layout", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "respell", "mix", "exact", "overwrite", "parents")
+PLAN_OPTIONS = ("rules", "include", "exclude", "only", "drop", "rename", "skip_files", "accept", "keep_rank", "keep_smaller", "preset", "max_shard_size", "single_file", "zero_limit", "report", "verify", "allow_odd", "raw_codes", "budget", "candidates", "recipe", "spelling", "force_layout", "activations", "compute_dtype", "group_size", "symmetric", "power_of_two_scales", "fuse", "nonfinite", "clip", "convrot", "importance", "strict_schemes", "respell", "mix", "exact", "overwrite", "parents")
 FILTER_OPTIONS = ("only", "drop", "rename", "skip_files", "accept")
 OF_MAPPINGS = ("rules", "include", "exclude", "keep_rank", "keep_smaller", "preset", "raw_codes")

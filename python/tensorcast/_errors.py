@@ -209,7 +209,7 @@ def _file_class(errno: int | None) -> type[FileError]:
 _FLAGS = (
     "overwrite", "parents", "allow_odd", "raw_codes", "exact", "single_file", "promote_unsafe", "pytorch_scalar_promotion",
     "weights_only", "allow_lossy_cast_elision", "strict_loss", "dry_run", "verify", "report",
-    "force_layout",
+    "force_layout", "strict_schemes", "allow_loss",
 )  # fmt: skip
 _PYTHON = {
     "`tcast onnx casts MODEL --picture model.dot` draws its nodes with their names": "onnx.load(model).graph.node lists them",

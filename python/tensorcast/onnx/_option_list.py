@@ -30,6 +30,7 @@ class SearchOptions(TypedDict, total=False):
     weights_only: bool | str
     group_size: int
     symmetric: bool
+    allow_loss: bool
     opset: Opset
     runtime: Runtime
     on_overflow: OnOverflow
@@ -70,6 +71,8 @@ class ConvertOptions(SearchOptions, total=False):
             ``only`` selects other operators.
         group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
         symmetric: int4-group: no zero points (default true).
+        allow_loss: with a scheme: convert also weights that are destroyed, as more than half of their nonzero numbers
+            become zero (default: an error).
         opset: keep, auto (raise it if the type needs it) or a number (default keep). In Python, where nodes would
             change their meaning, ``onnx.version_converter`` rewrites them.
         runtime: where the model must run: a node that it has no kernel for keeps its type (default onnxruntime_cpu;
@@ -109,6 +112,7 @@ DEFAULTS: dict[str, Any] = {
     "weights_only": False,
     "group_size": 0,
     "symmetric": True,
+    "allow_loss": False,
     "opset": "keep",
     "runtime": "onnxruntime_cpu",
     "on_overflow": "keep_high",
@@ -148,6 +152,8 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...], str], ...] = (
      "int4-group: inputs that share a scale: 32, 64 or 128 (default)"),
     ("symmetric", "--symmetric", "flag", "", (),
      "int4-group: no zero points (default true)"),
+    ("allow_loss", "--allow-loss", "flag", "", (),
+     "with a scheme: convert also weights that are destroyed, as more than half of their nonzero numbers become zero (default: an error)"),
     ("opset", "--opset", "opset", "OPSET", (),
      "keep, auto (raise it if the type needs it) or a number (default keep)"),
     ("runtime", "--runtime", "choice", "", ("onnxruntime_cpu", "onnxruntime_cuda", "tensorrt", "openvino", "any"),

@@ -55,7 +55,8 @@ inline constexpr std::tuple quantize_targets{
         {.words = {"auto", "none", "dynamic"},
          .of_files = true,
          .help = "with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the layouts "
-                 "of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of `recipe`, else none)"}),
+                 "of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of a recipe that is named, "
+                 "else none)"}),
     as_quantize("compute_dtype", &QuantizeTargets::compute_dtype),
     as_quantize("group_size", &QuantizeTargets::group_size),
     as_quantize("symmetric", &QuantizeTargets::symmetric),

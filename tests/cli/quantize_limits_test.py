@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tcast convert --to SCHEME: weights that a scheme cannot hold or would destroy, and what loaders do with activations."""
+
+import json
+
+import quantize_test
+import running
+from quantize_test import HIDDEN, bf16
+
+
+class QuantizeLimitsTest(running.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write_tensors("in", quantize_test.model())
+
+    read = quantize_test.QuantizeTest.read
+    write_tensors = quantize_test.QuantizeTest.write_tensors
+
+    def test_weights_that_a_scheme_cannot_hold_are_left_and_listed(self):
+        ragged = {"model.layers.0.mlp.up_proj.weight": bf16(HIDDEN, HIDDEN, 1), "model.layers.0.mixer.dt_proj.weight": bf16(HIDDEN, 8, 2),
+                  "model.layers.0.mixer.x_proj.weight": bf16(8, 250, 3), "down.attn.to_q.weight": ("BF16", [8, 8, 1, 1], bytes(128))}
+        self.write_tensors("ragged", ragged)
+        (self.folder / "ragged/config.json").write_text("{}")
+        for scheme, size in (("nvfp4", 16), ("mxfp4", 32), ("int4-group", 128)):
+            with self.subTest(scheme):
+                out = f"out-{scheme}"
+                words = ("convert", "ragged", "-o", out, "--to", scheme, "--spelling", "compressed-tensors")
+                said = self.done(*words, "--dry-run")
+                self.assertIn(f"cannot be {scheme}: 8 inputs are not whole groups of {size}", said)
+                self.assertRegex(said, r"convolution +bfloat16  \(copied\)")
+                error = self.refused(*words, "--strict-schemes")
+                self.assertIn('"model.layers.0.mixer.dt_proj.weight" cannot be', error)
+                self.assertIn('"model.layers.0.mixer.x_proj.weight" cannot be', error)
+                self.assertIn("without --strict-schemes", error)
+                self.assertFalse((self.folder / out).exists())
+                done = self.exits(0, *words)
+                self.assertIn("see --strict-schemes", done.stdout)
+                self.assertIn('2 weights stay as they are: "model.layers.0.mixer.', done.stderr)
+                same = self.read(out)
+                for name in ragged.keys() - {"model.layers.0.mlp.up_proj.weight"}:
+                    self.assertEqual(same[name], ragged[name])
+                ignored = json.loads((self.folder / out / "config.json").read_text())["quantization_config"]["ignore"]
+                self.assertEqual({"model.layers.0.mixer.dt_proj", "model.layers.0.mixer.x_proj"} - set(ignored), set())
+                self.done("convert", out, "-o", f"back-{scheme}", "--to", "bfloat16")
+        error = self.refused("convert", "ragged", "-o", "no", "--rule", "mixer=nvfp4")
+        self.assertIn("8 inputs are not whole groups of 16; 1 other weight cannot have the scheme either", error)
+
+    def test_what_loaders_join_is_quantized_or_left_as_a_whole(self):
+        weights = {f"model.layers.0.self_attn.{name}_proj.weight": bf16(HIDDEN, HIDDEN, 1) for name in "qkvo"}
+        weights["model.layers.0.self_attn.k_proj.weight"] = bf16(HIDDEN, 8, 2)
+        self.write_tensors("joined", weights)
+        said = self.done("convert", "joined", "-o", "out", "--to", "mxfp4", "--dry-run")
+        self.assertIn('loaders join it with "model.layers.0.self_attn.k_proj.weight"', said)
+        self.assertIn("1 weight quantized", said)
+
+    def test_activations_of_a_loader(self):
+        def inputs(out, *words):
+            self.done("convert", "in", "-o", out, *words)
+            return json.loads((self.folder / out / "config.json").read_text())["quantization_config"]
+
+        # As presets of compressed-tensors 0.20.1 dump themselves: FP8_DYNAMIC, FP8_BLOCK, INT8, MXFP8, MXFP4XFP8.
+        token = {"num_bits": 8, "type": "float", "symmetric": True, "group_size": None, "strategy": "token", "dynamic": True}
+        group = {**token, "strategy": "group"}
+        expected = {"fp8-channel": token, "fp8-block": {**group, "group_size": 128}, "int8-channel": {**token, "type": "int"},
+                    "mxfp8": {**group, "group_size": 32, "scale_dtype": "torch.uint8"}, "mxfp4": {**group, "group_size": 128}}
+        for scheme, activations in expected.items():
+            words = ("--to", scheme, "--spelling", "compressed-tensors")
+            group_0 = inputs(scheme, *words, "--activations", "dynamic")["config_groups"]["group_0"]
+            self.assertEqual(group_0["input_activations"], activations, scheme)
+            self.assertEqual(set(group_0["weights"]) - {"block_structure", "scale_dtype"},
+                             {"num_bits", "type", "symmetric", "group_size", "strategy", "dynamic"})
+            self.assertIsNone(inputs(f"{scheme}-none", *words)["config_groups"]["group_0"]["input_activations"])
+            self.assertIn("dynamic activations", self.done("convert", "in", "-o", "no", *words, "--activations", "dynamic", "--dry-run"))
+        tools = ("--to", "fp8-channel", "--recipe", "compressed-tensors", "--spelling", "compressed-tensors")
+        self.assertEqual(inputs("tool", *tools)["config_groups"]["group_0"]["input_activations"], token)
+        self.assertIsNone(inputs("none", *tools, "--activations", "none")["config_groups"]["group_0"]["input_activations"])
+        self.assertIn("nvfp4 as modelopt has no activations", self.refused("convert", "in", "-o", "no", "--to", "nvfp4", "--activations",
+                                                                           "dynamic"))
+        self.assertIn("loaders of fp8-block as deepseek quantize activations", self.refused(
+            "convert", "in", "-o", "no", "--to", "fp8-block", "--spelling", "deepseek", "--activations", "none"))
+
+    def test_modelopt_has_no_static_activations_without_a_scale(self):
+        error = self.refused("convert", "in", "-o", "no", "--to", "fp8-tensor", "--spelling", "modelopt")
+        self.assertIn("modelopt has fp8-tensor only with a calibrated scale of activations", error)
+        self.done("convert", "in", "-o", "plain", "--to", "fp8-tensor", "--spelling", "compressed-tensors")
+        self.assertIn("fp8-channel needs none", self.refused("convert", "plain", "-o", "no", "--respell", "modelopt"))
+        self.done("convert", "plain", "-o", "deepseek", "--respell", "deepseek")
+        config = json.loads((self.folder / "deepseek/config.json").read_text())["quantization_config"]
+        self.assertEqual(config["activation_scheme"], "dynamic")
+
+    def test_a_scheme_that_destroys_a_weight_is_an_error(self):
+        name = "model.layers.0.mlp.up_proj.weight"
+        dtype, shape, content = bf16(HIDDEN, HIDDEN, 1)
+        largest = b"\x80\x4e"  # 2^30, beside which all others are zero
+        self.write_tensors("outlier", {name: (dtype, shape, content[:100] + largest + content[102:])})
+        for quiet in ((), ("--quiet",)):
+            error = self.refused("convert", "outlier", "-o", "out", "--to", "fp8-tensor", *quiet)
+            self.assertRegex(error, rf'tensor "{name}": \d+ of 40\d\d nonzero elements became zero\ntcast: hint: .*; --allow-loss converts')
+        # Nothing of the failed conversion is in the way of another.
+        self.done("convert", "outlier", "-o", "out", "--to", "fp8-channel")
+        said = self.exits(0, "convert", "outlier", "-o", "lost", "--to", "fp8-tensor", "--allow-loss").stderr
+        self.assertIn("nonzero elements became zero", said)
+
+
+if __name__ == "__main__":
+    running.main(__doc__)
