@@ -88,8 +88,8 @@ class QuantizedFile {
   std::unique_ptr<State> state_;
 };
 
-// Returns the known loaders that take every one of these layers by its spelling and scheme, such as "vLLM"; what they do
-// not take of an architecture is among the warnings of inspect(). Cost: proportional to the layers.
+// Returns the known loaders that take every one of these layers by its spelling and scheme, such as "vLLM"; what they
+// do not take of an architecture is among the warnings of inspect(). Cost: proportional to the layers.
 [[nodiscard]] TENSORCAST_API std::vector<std::string> known_loaders(std::span<const QuantizedLayer> layers);
 
 }  // namespace TENSORCAST_ABI

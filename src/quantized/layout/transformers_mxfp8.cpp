@@ -37,8 +37,8 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
 
 // Its configuration has the keys of DeepSeek's.
 const Spelling layouts::transformers_mxfp8 = {.name = "transformers-mxfp8",
-                                                        .methods = {"mxfp8"},
-                                                        .keys = layouts::deepseek.keys,
-                                                        .find = find_transformers_mxfp8};
+                                              .methods = {"mxfp8"},
+                                              .keys = layouts::deepseek.keys,
+                                              .find = find_transformers_mxfp8};
 
 }  // namespace tensorcast::quantized
