@@ -57,8 +57,12 @@ void ConversionRecorder::write(formats::Metadata& metadata, const formats::Forma
   if (options.contains("importance")) options["importance"] = true;  // the path is of this machine
   if (!options.empty()) json["options"] = std::move(options);
   // Loaders of transformers before 5 take metadata without the framework's name for an error, and none at all for fine.
-  if (metadata.empty() && output.name == "safetensors") metadata.emplace_back("format", "pt");
-  metadata.emplace_back(conversion_key, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const bool had_none =
+      std::ranges::all_of(metadata, [](const auto& entry) { return entry.first.starts_with("tensorcast."); });
+  if (had_none && output.name == "safetensors") metadata.emplace(metadata.begin(), "format", "pt");
+  // Where a plan.json that is read again has it: by its key.
+  const auto place = std::ranges::find_if(metadata, [](const auto& entry) { return entry.first > conversion_key; });
+  metadata.emplace(place, conversion_key, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void add_record(const formats::Metadata& metadata, std::optional<ConversionRecord>& record) {
