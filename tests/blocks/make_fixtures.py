@@ -276,8 +276,11 @@ def torchao(make, decode=lambda tensor: tensor.dequantize(torch.float32), **size
 def torchao_float8(granularity):
     from torchao import quantization
 
-    return torchao(lambda numbers: quantization.Float8Tensor.from_hp(
-        numbers, granularity=getattr(quantization, granularity[0])(*granularity[1:])))
+    def make(numbers):
+        numbers[3] = 1  # in place of zeros, whose scale of a row would be 0, and whose codes NaN
+        return quantization.Float8Tensor.from_hp(numbers, granularity=getattr(quantization, granularity[0])(*granularity[1:]))
+
+    return torchao(make)
 
 
 def torchao_integers(width, granularity):

@@ -19,7 +19,7 @@ from number_types import TYPES
 
 import tensorcast as tc
 
-VERSION = 1
+VERSION = 2
 SAMPLE = 40  # one line of these, of one pair of types in PAIRS, is in the repository
 PAIRS = 8
 LIMIT = 50_000_000  # bytes

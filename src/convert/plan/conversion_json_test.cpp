@@ -56,7 +56,7 @@ TEST(ConversionJson, OtherOptionsAndValuesAreErrors) {
                            R"({"overwrite": true})",
                            R"({"seed": -1})",
                            R"({"seed": "1"})",
-                           R"({"rounding": "up"})",
+                           R"({"rounding": "upwards"})",
                            R"({"rounding": 1})",
                            R"({"to": "float9"})",
                            R"({"scale": "1"})",

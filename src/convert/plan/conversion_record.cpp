@@ -19,6 +19,7 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
   if (found == metadata.end() || found->second.size() > max_conversion_record_bytes) return std::nullopt;
   try {
     nlohmann::json json = nlohmann::json::parse(found->second);
+    if (!json.is_object()) return std::nullopt;
     ConversionRecord record;
     if (json.contains("recipes")) record.recipes = json.at("recipes").get<std::vector<std::string>>();
     if (json.contains("layouts")) record.layouts = json.at("layouts").get<std::vector<std::string>>();

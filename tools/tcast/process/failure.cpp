@@ -107,8 +107,9 @@ void warn_of_loss(std::string_view message, std::string_view hint) {
 }
 
 int misuse(std::string_view message, std::string_view hint) {
-  print("error", message, hint);
-  print_json_error({{"code", "usage"}, {"message", message}, {"hint", hint}});
+  const std::string said = with_options(message);
+  print("error", said, hint);
+  print_json_error({{"code", "usage"}, {"message", said}, {"hint", hint}});
   return exit_usage;
 }
 
