@@ -35,7 +35,7 @@ CASES = [
 ]  # fmt: skip
 # On a CPU transformers decodes these layouts while it loads, whatever the module; on a GPU only its linear layers.
 DECODED_ON_CPU = ("deepseek", "transformers-mxfp8")
-NEAR = "less than 0.02 of the norm differs"
+NEAR = "less than 0.03 of the norm differs"
 MARKS = {
     "=": "loads, with the logits of our own decoding",
     "~": "loads, with scales that are rounded to bfloat16",
@@ -167,7 +167,7 @@ def is_equal(made: pathlib.Path, decoded: pathlib.Path) -> tuple[bool, str]:
     except Exception as error:  # noqa: BLE001: whatever a loader raises
         return False, f"{type(error).__name__}: {str(error)[:160]}"
     differs = float((found - expected).norm() / expected.norm())
-    return torch.equal(found, expected), NEAR if differs < 0.02 else f"{differs:.2g} of the norm differs"
+    return torch.equal(found, expected), NEAR if differs < 0.03 else f"{differs:.2g} of the norm differs"
 
 
 def mark_of(source: pathlib.Path, scheme: str, layout: str, folder: pathlib.Path) -> tuple[str, str]:

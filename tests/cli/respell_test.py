@@ -150,6 +150,16 @@ class RespellTest(running.CommandTest):
         self.assertEqual(config["quantization_config"]["quant_method"], "modelopt")
         self.assertEqual(config["torch_dtype"], "bfloat16")
 
+    def test_integers_of_torchao(self):
+        self.write("int4", quantized_models.torchao_integers())
+        self.respell("int4", "packed", "compressed-tensors")
+        self.assertEqual(self.numbers("packed"), self.numbers("int4"))
+        self.assertIn("a.weight_zero_point", self.read("packed"))
+        self.write("wide", quantized_models.torchao_integers(first_code=9))
+        refused = self.refused("convert", "wide", "-o", "out", "--respell", "compressed-tensors")
+        self.assertIn('"a._weight_qdata": element 0: 9 is no integer of 4 bits', refused)
+        self.numbers("wide")  # torchao takes it for 9
+
     def test_a_scale_without_an_exact_reciprocal(self):
         model = power_of_two("modelopt", 0.0123)
         self.write("in", model)

@@ -120,9 +120,9 @@ Result<void> put_constants(const LayerRule& rule, const PlannedLayer& row, Respe
     return does_not_fit("a layer has no such tensor");
   }
   for (const quantized::WrittenTensor& tensor : layer.written().tensors) {
-    const bool computed =
-        tensor.role == PartRole::codes || tensor.role == PartRole::scales ||
-        (layer.quantizing && (tensor.role == PartRole::global_scale || tensor.role == PartRole::zero_points));
+    const bool computed = tensor.role == PartRole::codes || tensor.role == PartRole::scales ||
+                          tensor.role == PartRole::zero_points ||
+                          (layer.quantizing && tensor.role == PartRole::global_scale);
     if ((!computed || !tensor.constant.empty()) && tensor.constant.size() != tensor.info.bytes) {
       return does_not_fit("a tensor has other bytes than its shape");
     }

@@ -338,9 +338,9 @@ bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::ui
 }  // namespace
 
 DecodeGgufFn find_decode_gguf(GgufBlock block) noexcept {
-  return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() -> DecodeGgufFn {
+  return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() {
     if constexpr (is_low_bit(each)) {
-      return nullptr;
+      return DecodeGgufFn{};
     } else {
       return run<Format<each>>;
     }

@@ -343,7 +343,7 @@ UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept {
 #endif
     return nullptr;
   }
-  return find_by_block<UnpackGgufFn>(block, []<GgufBlock each>() -> UnpackGgufFn {
+  return find_by_block<UnpackGgufFn>(block, []<GgufBlock each>() {
     if constexpr (is_low_bit(each)) {
       return run_low_bits<each>;
     } else {

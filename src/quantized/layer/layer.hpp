@@ -35,7 +35,7 @@ enum class Element : std::uint8_t { e4m3, e5m2, e2m1, e2m3, e3m2, integer, table
 
 // Where codes lie. In words and in six bits, codes are a dense stream of bits, lowest first.
 enum class Packing : std::uint8_t {
-  bytes,             // one code a byte
+  bytes,             // one code a byte; of integers under 8 bits the byte is the integer, too
   low_nibble_first,  // two codes a byte, along the last axis
   high_nibble_first,
   stream,      // dense along the last axis, each row in whole words or bytes

@@ -26,7 +26,7 @@ class RowDecoder final : public PieceDecoder {
  public:
   explicit RowDecoder(PartReader reader)
       : PieceDecoder(std::move(reader)),
-        coding_(reader_.layer().coding),
+        coding_(stored(reader_.layer().coding)),
         numbers_(code_numbers(coding_, reader_.layer().scheme)) {}
 
   // Checks that all parts have the sizes that decoding reads.
@@ -50,6 +50,12 @@ class RowDecoder final : public PieceDecoder {
   }
 
  private:
+  // Integers that are whole bytes are decoded as such, whatever their range.
+  static Coding stored(Coding coding) {
+    if (coding.packing == Packing::bytes) coding.bits = 8;
+    return coding;
+  }
+
   // The smallest and the largest magnitude of an element that is not 0.
   void set_bounds() {
     double least = 1, most = 0;

@@ -65,6 +65,8 @@ constexpr auto limits = std::to_array<LoaderLimit>({
      "the module stays in float32, and the codes are taken for its numbers"},
     {"deepseek", "fp8-block", WeightTrait::short_last_block, 128, LimitEffect::warn, transformers,
      "the size of blocks is taken from the number of scales, so that a shorter last block gives wrong numbers"},
+    {"compressed-tensors", "mxfp6 mxfp4 nvfp4 int4-group", WeightTrait::read_by_model, 0, LimitEffect::warn,
+     with_tensors, "the model reads this weight itself, and fails where it is packed"},
     {"compressed-tensors", "nvfp4", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
      "experts of nvfp4 are loaded with wrong numbers"},
     {"compressed-tensors", "fp8-block mxfp8 int8-channel", WeightTrait::expert, 0, LimitEffect::warn, with_tensors,
@@ -94,6 +96,8 @@ bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const Model
                                  [&](std::int64_t size) { return size > limit.size && size % limit.size != 0; });
     case WeightTrait::embedding:
       return kind == TensorKind::embedding;
+    case WeightTrait::read_by_model:
+      return architecture.reads_weight(module_of(weight.name));
     case WeightTrait::conv1d:
       return architecture.is_conv1d(module_of(weight.name));
     case WeightTrait::kept_float32:

@@ -29,6 +29,7 @@ enum class WeightTrait : std::uint8_t {
   kept_float32,     // its model keeps it in float32, and loaders make no quantized layer of its module
   expert,           // a module of its own, or one tensor of all experts
   no_fused_expert,  // anything but one tensor of all experts
+  read_by_model,    // the model reads the weight itself, beside calling its module
   plain_float8,     // float8 numbers without scales, beside quantized weights
 };
 

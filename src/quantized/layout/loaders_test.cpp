@@ -56,6 +56,17 @@ TEST(Loaders, LeaveWhatTheModelKeepsInFloat32) {
   EXPECT_EQ(traits_of("compressed-tensors", "fp8-block", wo, {256, 256}, model("t5")), Traits());
 }
 
+TEST(Loaders, HaveFaultsWithWeightsThatTheModelReads) {
+  const std::string_view wo = "encoder.block.0.layer.1.DenseReluDense.wo.weight", wi = "a.wi.weight";
+  for (const std::string_view scheme : {"mxfp4", "mxfp6", "nvfp4", "int4-group"}) {
+    EXPECT_EQ(traits_of("compressed-tensors", scheme, wo, {256, 256}, model("t5")), Traits{WeightTrait::read_by_model});
+    EXPECT_EQ(traits_of("compressed-tensors", scheme, wi, {256, 256}, model("t5")), Traits());
+    EXPECT_EQ(traits_of("compressed-tensors", scheme, wi, {256, 256}, model("siglip")),
+              Traits{WeightTrait::read_by_model});
+  }
+  EXPECT_EQ(traits_of("compressed-tensors", "fp8-channel", wo, {256, 256}, model("t5")), Traits()) << "it has a weight";
+}
+
 TEST(Loaders, HaveFaultsWithExperts) {
   for (const std::string_view scheme : {"nvfp4", "mxfp8", "int8-channel", "fp8-block"}) {
     EXPECT_EQ(traits_of("compressed-tensors", scheme, expert, {256, 256}), Traits{WeightTrait::expert}) << scheme;

@@ -110,4 +110,12 @@ bool ModelArchitecture::is_conv1d(std::string_view module) const {
   return std::ranges::any_of(rows_, [&](const Architecture* row) { return has_module(row->conv1d, last); });
 }
 
+bool ModelArchitecture::reads_weight(std::string_view module) const {
+  const auto is_end = [&](std::string_view word) {
+    return word == "*" || module == word || (module.ends_with(word) && module[module.size() - word.size() - 1] == '.');
+  };
+  return std::ranges::any_of(
+      rows_, [&](const Architecture* row) { return std::ranges::any_of(list_words(row->reads_weight), is_end); });
+}
+
 }  // namespace tensorcast::quantized

@@ -28,6 +28,8 @@ class ModelArchitecture {
   [[nodiscard]] std::vector<std::string> tied_heads() const;
   // Whether the weight of a module lies as [inputs, outputs].
   [[nodiscard]] bool is_conv1d(std::string_view module) const;
+  // Whether the model reads the weight of a module itself, beside calling the module.
+  [[nodiscard]] bool reads_weight(std::string_view module) const;
 
  private:
   std::string model_type_;

@@ -184,7 +184,7 @@ class TorchaoLayer {
       return builder_.fail(fmt::format("its target_dtype \"{}\" is not one of integers of 8 bits or fewer", type));
     }
     layer.scheme = fmt::format("int{}", bits);
-    layer.coding = {.element = Element::integer, .is_signed = true};
+    layer.coding = {.element = Element::integer, .bits = bits, .is_signed = true};
     builder_.need_codes_of({DType::int8});
     builder_.set_shape(1, 1);
     set_blocks(data);

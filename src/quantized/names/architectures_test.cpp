@@ -20,6 +20,9 @@ TEST(Architectures, SayWhatTheirSourcesSay) {
   EXPECT_EQ(find_architecture("t5")->float32_in_float16, "wo");
   EXPECT_EQ(find_architecture("t5")->float32, "");
   EXPECT_EQ(list_words(find_architecture("gpt2")->conv1d), (Words{"c_attn", "c_fc", "c_proj", "q_attn"}));
+  EXPECT_EQ(find_architecture("t5")->reads_weight, "wo");
+  EXPECT_EQ(list_words(find_architecture("mamba")->reads_weight), (Words{"dt_proj", "out_proj", "x_proj"}));
+  EXPECT_EQ(list_words(find_architecture("siglip")->reads_weight), (Words{"*", "attention.out_proj"}));
   EXPECT_EQ(find_architecture("llama"), nullptr);
   EXPECT_EQ(find_architecture(""), nullptr);
 }

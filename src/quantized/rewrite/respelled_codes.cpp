@@ -171,7 +171,35 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
   } else {
     unpack_rows(coding, bit_width(reader_.info(0).dtype), columns, buffer_, out);
   }
-  return {};
+  return check_range(0, first_row * columns, out);
+}
+
+Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
+  const std::size_t part = *reader_.find(PartRole::zero_points);
+  if (reader_.info(part).dtype != DType::int8) {
+    return of_tensor(reader_.info(part).name, unsupported("packed zero points get no other spelling"));
+  }
+  const std::uint64_t first = first_row * content_.grid_columns();
+  TRY(reader_.bytes(part, first, out));
+  return check_range(part, first, out);
+}
+
+// Integers under 8 bits may be stored in whole bytes, which could be more.
+Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
+                                         std::span<const std::byte> integers) const {
+  if (content_.element != Element::integer || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
+    return {};
+  }
+  const int end = 1 << (content_.bits - 1);
+  const auto wrong = std::ranges::find_if(integers, [=](std::byte byte) {
+    const int value = static_cast<std::int8_t>(byte);
+    return value < -end || value >= end;
+  });
+  if (wrong == integers.end()) return {};
+  Error error =
+      reader_.wrong(part, fmt::format("{} is no integer of {} bits", static_cast<std::int8_t>(*wrong), content_.bits));
+  error.element = first + static_cast<std::uint64_t>(wrong - integers.begin());
+  return error;
 }
 
 // Scales as the layer has them, in rows.

@@ -33,12 +33,15 @@ class RespelledCodes final : public LayerCodes {
                                                                       ScaleChange change);
   [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
+  [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
   RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)
       : reader_(std::move(reader)), content_(std::move(content)), change_(std::move(change)) {}
   [[nodiscard]] Result<void> check();
+  [[nodiscard]] Result<void> check_range(std::size_t part, std::uint64_t first,
+                                         std::span<const std::byte> integers) const;
   [[nodiscard]] Result<void> stored_scales(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_blocks(std::uint64_t first_row, std::uint64_t rows);
