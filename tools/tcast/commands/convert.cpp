@@ -193,8 +193,11 @@ Result<void> check_before(ConvertArguments& arguments) {
                                tensorcast::unsupported("URLs are not read here", line_for_url(request)));
   }
   TRY(check_paths(arguments));
-  if (arguments.report_path.empty()) return {};
   std::error_code ignored;  // the later check reports it
+  if (!request.overwrite && std::filesystem::exists(arguments.attestation, ignored)) {
+    TRY(check_report_path(arguments.attestation, paths_of(arguments), request.overwrite, "statement"));
+  }
+  if (arguments.report_path.empty()) return {};
   if (request.parents) {
     std::filesystem::create_directories(std::filesystem::path(arguments.report_path).parent_path(), ignored);
   }
