@@ -195,7 +195,8 @@ Result<void> check_before(ConvertArguments& arguments) {
   TRY(check_paths(arguments));
   std::error_code ignored;  // the later check reports it
   if (!request.overwrite && std::filesystem::exists(arguments.attestation, ignored)) {
-    TRY(check_report_path(arguments.attestation, paths_of(arguments), request.overwrite, "statement"));
+    return tensorcast::in_file(arguments.attestation,
+                               tensorcast::invalid("the statement exists already", "--force replaces it"));
   }
   if (arguments.report_path.empty()) return {};
   if (request.parents) {
