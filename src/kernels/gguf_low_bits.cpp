@@ -8,6 +8,7 @@
 #include <span>
 
 #include "kernels/gguf_grids.hpp"
+#include "tensorcast/element.hpp"
 
 namespace tensorcast::kernels {
 namespace {
@@ -61,13 +62,7 @@ Word low_word(LowBytes bytes) noexcept {
   return word;
 }
 
-float float_of_half(std::uint16_t half) noexcept {
-  const std::uint32_t sign = (half & 0x8000u) << 16, size = half & 0x7fffu;
-  if (size < 0x400)
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(size) * 0x1p-24f) | sign);
-  const std::uint32_t rebias = size >= 0x7c00 ? (255u - 31u) << 23 : (127u - 15u) << 23;
-  return std::bit_cast<float>(((size << 13) + rebias) | sign);
-}
+float float_of_half(std::uint16_t half) noexcept { return static_cast<float>(float16::from_bits(half)); }
 float low_half(LowBytes bytes) noexcept { return float_of_half(low_word<std::uint16_t>(bytes)); }
 
 // The numbers of one block: `q` of 256 elements, and the scale of each of its runs.

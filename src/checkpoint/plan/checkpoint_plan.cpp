@@ -26,6 +26,7 @@
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
 #include "quantized/layout/quantization_claim.hpp"
+#include "quantized/names/first_of.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/whole_file.hpp"
 
@@ -192,9 +193,8 @@ class Planning {
                             std::span<const std::string> beside) {
     const QuantizedFolder& folder = quantized_[model.folder];
     if (!folder.decoded.empty() && !beside.empty()) {
-      plan_.warnings.push_back(fmt::format("\"{}\"{} stay as they are: they belong to no weight that is decoded",
-                                           beside[0],
-                                           beside.size() > 1 ? fmt::format(" and {} more", beside.size() - 1) : ""));
+      plan_.warnings.push_back(fmt::format("{} stay as they are: they belong to no weight that is decoded",
+                                           quantized::first_of(beside[0], beside.size() - 1)));
     }
     if (folder.decoded.empty() || !folder.stays || layers.method.empty() || names_modules(layers.method)) return {};
     return in_file(source_.folder,

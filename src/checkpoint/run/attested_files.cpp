@@ -50,8 +50,12 @@ Result<std::string> sha256_of_file(const StoredFile& file, const std::function<b
   return hash.digest();
 }
 
+Result<std::unique_ptr<StoredFile>> open_at(const std::string& path) {
+  return open_source(folder_of_path(path), last_component(path));
+}
+
 Result<DigestedFile> digest_of(const std::string& path) {
-  const std::unique_ptr<StoredFile> file = TRY(open_source(folder_of_path(path), last_component(path)));
+  const std::unique_ptr<StoredFile> file = TRY(open_at(path));
   return DigestedFile{.name = last_component(path),
                       .sha256 = TRY(sha256_of_file(*file, [](std::uint64_t) { return true; }))};
 }

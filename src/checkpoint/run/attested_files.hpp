@@ -27,6 +27,8 @@ struct AttestedFolder {
 [[nodiscard]] Result<std::string> sha256_of_file(const StoredFile& file,
                                                  const std::function<bool(std::uint64_t bytes)>& advance);
 
+// Opens the file at a path, or at a URL of a store.
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_at(const std::string& path);
 // Returns the name and the hash of the file at a path.
 [[nodiscard]] Result<DigestedFile> digest_of(const std::string& path);
 

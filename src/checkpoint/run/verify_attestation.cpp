@@ -71,7 +71,8 @@ class AttestationCheck {
   explicit AttestationCheck(const AttestationRequest& request) : request_(request) {}
 
   Result<AttestationOutcome> run() {
-    statement_ = TRY(parse_statement(TRY(statement_file()), request_.attestation));
+    statement_ = TRY(parse_statement(TRY(read_text(*TRY(open_at(request_.attestation)), max_statement_bytes)),
+                                     request_.attestation));
     output_ = TRY(attested_files(request_.checkpoint));
     // A single file may have another name by now.
     if (!is_checkpoint(request_.checkpoint) && statement_.outputs.size() == 1) {
@@ -91,12 +92,6 @@ class AttestationCheck {
   }
 
  private:
-  Result<std::string> statement_file() const {
-    const std::string folder = folder_of(request_.attestation);
-    return read_text(*TRY(open_source(folder.empty() ? "." : folder, last_component(request_.attestation))),
-                     max_statement_bytes);
-  }
-
   // Checks that a folder has the files of the statement, and no others but hidden ones, such as .gitattributes.
   Result<void> check_names(const AttestedFolder& found, const Digests& stated, const char* noun) const {
     const std::set<std::string> names(found.names.begin(), found.names.end());

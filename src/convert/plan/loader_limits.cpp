@@ -5,6 +5,7 @@
 
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "quantized/names/first_of.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -45,9 +46,8 @@ std::vector<std::string> LoaderLimits::warnings() const {
   for (const LoaderLimit& limit : quantized::all_limits()) {
     const auto found = warned_.find(&limit);
     if (found == warned_.end()) continue;
-    const std::string others =
-        found->second.others == 0 ? std::string() : fmt::format(" and {} more", found->second.others);
-    warnings.push_back(fmt::format("\"{}\"{}: loaders of {} do not take it: {}", found->second.first, others, layout_,
+    warnings.push_back(fmt::format("{}: loaders of {} do not take it: {}",
+                                   quantized::first_of(found->second.first, found->second.others), layout_,
                                    text_of(limit)));
   }
   return warnings;

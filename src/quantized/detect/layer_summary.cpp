@@ -12,6 +12,7 @@
 #include "quantized/detect/loader_summary.hpp"
 #include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
+#include "quantized/names/first_of.hpp"
 #include "quantized/names/joined_modules.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -131,8 +132,7 @@ class Remarks {
   }
 
   static std::string sentence(const std::vector<std::string>& names, std::string_view what) {
-    const std::string others = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : std::string();
-    return fmt::format("\"{}\"{} {} {}", names[0], others, names.size() > 1 ? "have" : "has", what);
+    return fmt::format("{} {} {}", first_of(names[0], names.size() - 1), names.size() > 1 ? "have" : "has", what);
   }
 
   const FoundLayers& found_;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "quantized/layout/loaders.hpp"
+#include "quantized/names/first_of.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "tensorcast/quantized_file.hpp"
 
@@ -42,9 +43,8 @@ std::vector<std::string> loader_warnings(const FoundLayers& found) {
   for (const LoaderLimit& limit : all_limits()) {
     const auto row = beyond.find(&limit);
     if (row == beyond.end()) continue;
-    const std::size_t others = row->second.size() - 1;
-    warnings.push_back(fmt::format("\"{}\"{}: known loaders do not take it: {}", row->second.front(),
-                                   others == 0 ? "" : fmt::format(" and {} more", others), text_of(limit)));
+    warnings.push_back(fmt::format("{}: known loaders do not take it: {}",
+                                   first_of(row->second.front(), row->second.size() - 1), text_of(limit)));
   }
   return warnings;
 }

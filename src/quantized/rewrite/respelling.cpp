@@ -13,6 +13,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/names/first_of.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
 #include "tensorcast/file.hpp"
 
@@ -247,11 +248,10 @@ class RespellingPlanner {
 
   void say_inexact() {
     if (inexact_.empty()) return;
-    const std::string others = inexact_.size() > 1 ? fmt::format(" and {} more", inexact_.size() - 1) : std::string();
-    plan_.warnings.push_back(fmt::format(
-        "\"{}\"{}: the reciprocal of the tensor's scale is rounded, so decoded float32 numbers may differ in "
-        "the last bits, and respelling back may give another scale",
-        inexact_.front(), others));
+    plan_.warnings.push_back(
+        fmt::format("{}: the reciprocal of the tensor's scale is rounded, so decoded float32 numbers may differ in "
+                    "the last bits, and respelling back may give another scale",
+                    first_of(inexact_.front(), inexact_.size() - 1)));
   }
 
   void describe_model() {
