@@ -65,27 +65,18 @@ bool Attesting::is_inside() const {
   return std::filesystem::absolute(path_, ignored).lexically_normal() == inside.lexically_normal();
 }
 
-Result<void> Attesting::hash_inputs(const CheckpointPlan& plan, const WorkFolder& folder) {
+Result<void> Attesting::hash_inputs(const WorkFolder* folder) {
   const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
   for (const std::string& name : files.names) {
-    const std::unique_ptr<StoredFile> file = TRY(open_source(plan.source, name));
-    const std::string kept = kept_digest(name, *file);
+    const std::unique_ptr<StoredFile> file = TRY(open_source(files.folder, name));
     DigestedFile& input = inputs_.emplace_back(DigestedFile{.name = name, .sha256 = {}});
-    if (TRY(folder.files().find(kept)).has_value()) input.sha256 = TRY(folder.files().read_text(kept, digest_bytes));
+    const std::string kept = folder == nullptr ? std::string() : kept_digest(name, *file);
+    if (folder != nullptr && TRY(folder->files().find(kept)).has_value()) {
+      input.sha256 = TRY(folder->files().read_text(kept, digest_bytes));
+    }
     if (io::is_sha256(input.sha256)) continue;
     input.sha256 = TRY(sha256_of_file(*file, [](std::uint64_t) { return true; }));
-    TRY(folder.files().write_text(kept, input.sha256));
-  }
-  if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));
-  return {};
-}
-
-Result<void> Attesting::hash_inputs() {
-  const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
-  for (const std::string& name : files.names) {
-    DigestedFile input = TRY(digest_of(files.folder + "/" + name));
-    input.name = name;
-    inputs_.push_back(std::move(input));
+    if (folder != nullptr) TRY(folder->files().write_text(kept, input.sha256));
   }
   if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));
   return {};

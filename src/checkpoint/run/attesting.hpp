@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "checkpoint/compare/statement.hpp"
-#include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/work_folder.hpp"
 
 namespace tensorcast::checkpoint {
@@ -21,11 +20,9 @@ class Attesting {
   // Whether the statement is a file of the output folder.
   [[nodiscard]] bool is_inside() const;
 
-  // Hashes the input of a folder's conversion. What is known is kept in `folder`, so that a conversion that goes on
-  // after a crash hashes nothing twice. Errors: io.
-  [[nodiscard]] Result<void> hash_inputs(const CheckpointPlan& plan, const WorkFolder& folder);
-  // Hashes the input of a file's conversion.
-  [[nodiscard]] Result<void> hash_inputs();
+  // Hashes the input. What is known is kept in `folder`, if there is one, so that a conversion that goes on after a
+  // crash hashes nothing twice. Errors: io.
+  [[nodiscard]] Result<void> hash_inputs(const WorkFolder* folder = nullptr);
   // Adds the recipes of a record in an output's metadata.
   void add_recipes(const formats::Metadata& metadata);
 

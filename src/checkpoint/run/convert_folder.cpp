@@ -236,7 +236,7 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
   }
   if (attesting != nullptr) {
     for (const PlannedShard& shard : plan.shards) attesting->add_recipes(shard.metadata);
-    TRY(attesting->hash_inputs(plan, folder));
+    TRY(attesting->hash_inputs(&folder));
   }
   return checkpoint::finish(plan, files, folder, attesting);
 }
