@@ -9,6 +9,9 @@
 
 namespace tensorcast::file_conversion {
 
+using formats::Format;
+using formats::TensorInfo;
+
 std::vector<const PlannedTensor*> Plan::in_layout() const {
   std::vector<const PlannedTensor*> ordered;
   for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
