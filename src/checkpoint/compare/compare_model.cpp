@@ -127,21 +127,25 @@ class Comparison {
     formats::Reader& encoded = *source_.reader;
     const quantized::RespellRequest request{
         .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
-    quantized::Respelling plan = TRY(quantized::plan_respelling(layers, source_.texts, encoded, request));
+    const auto plan = std::make_shared<const quantized::Respelling>(
+        TRY(quantized::plan_respelling(layers, source_.texts, encoded, request)));
     Expected expected;
-    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
+    auto reader = std::make_unique<quantized::RespelledReader>(
+        encoded, Execution{}, [all = layers.layers, plan](std::size_t i) -> Result<quantized::RespelledSource> {
+          return quantized::RespelledSource{.layer = all[i], .siblings = {}, .becomes = {plan, &plan->layers[i]}};
+        });
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
       const std::string& name = encoded.tensors()[i].name;
       if (!layers.layer_of[i] && written_.writes(name)) expected.by_name.emplace(name, i);
     }
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
-      for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
-      if (!plan.layers[i].changes()) continue;
-      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan.layers[i]));
-      const quantized::WrittenLayer written = layer->written();
+      const quantized::RespelledLayer& layer = plan->layers[i];
+      for (const std::size_t kept : layer.kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      if (!layer.changes()) continue;
+      const quantized::WrittenLayer written = layer.written();
       for (std::size_t tensor = 0; tensor < written.tensors.size(); ++tensor) {
         const formats::TensorInfo& info = written.tensors[tensor].info;
-        expected.by_name.emplace(info.name, reader->add(layers.layers[i], {}, layer, info, tensor));
+        expected.by_name.emplace(info.name, reader->add(info, i, tensor));
       }
     }
     expected.reader = std::move(reader);

@@ -144,7 +144,7 @@ class Planning {
   static Piece piece_of(file_conversion::PlannedTensor tensor, LayerTableMaker& table,
                         std::span<const std::pair<std::size_t, std::uint64_t>> places) {
     Piece piece{.item = {}, .bytes = tensor.target.bytes};
-    if (tensor.is_made_of_layer()) {
+    if (tensor.layer()) {
       piece.input = table.input_of(tensor);
       piece.item =
           LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.rewritten()->place}};

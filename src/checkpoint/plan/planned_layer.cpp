@@ -48,8 +48,9 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // The tensor that a decoded layer becomes.
-Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::uint64_t bytes, ShardTensor& tensor) {
-  file_conversion::PlannedTensor& planned = tensor.planned;
+Result<file_conversion::PlannedTensor> decode(const DecodingRule& rule, const PlannedLayer& layer, std::size_t row,
+                                              std::uint64_t bytes) {
+  file_conversion::PlannedTensor planned;
   formats::TensorInfo& target = planned.target;
   const std::string& new_name = rest_of(layer).new_name;
   target.name = new_name.empty() ? layer.name : new_name;
@@ -63,10 +64,10 @@ Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::ui
   if (target.bytes == SIZE_MAX) return does_not_fit("a shape is too large");
   planned.from = DType::float32;
   planned.bytes_in = bytes;
-  planned.fate = file_conversion::Decoded{.scheme = rule.scheme, .scale = rule.scale};
+  planned.fate = file_conversion::Decoded{.layer = row, .scheme = rule.scheme, .scale = rule.scale};
   planned.reason = rule.reason;
   planned.quantized = true;
-  return {};
+  return planned;
 }
 
 // What a layer becomes whose codes stay.
@@ -170,8 +171,8 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
   std::vector<ShardTensor> tensors;
   const PartPlace& codes = layer.parts.front();
   if (const auto* decoding = std::get_if<DecodingRule>(&rule.fate)) {
-    tensors.push_back({.planned = {}, .input = codes.input, .begin = codes.begin, .row = row});
-    TRY(decode(*decoding, layer, source.bytes(), tensors.back()));
+    tensors.push_back(
+        {.planned = TRY(decode(*decoding, layer, row, source.bytes())), .input = codes.input, .begin = codes.begin});
     return tensors;
   }
   const RespelledLayer becomes = TRY(becomes_of(table, layer));
@@ -185,8 +186,7 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
     tensors.push_back({.planned = file_conversion::planned_written(becomes, written, {.layer = row, .place = i}, from,
                                                                    words, source.bytes()),
                        .input = codes.input,
-                       .begin = codes.begin,
-                       .row = row});
+                       .begin = codes.begin});
   }
   return tensors;
 }

@@ -23,7 +23,7 @@ class RenamedTensors final : public formats::Reader {
  public:
   RenamedTensors(formats::Reader& inner, std::span<const PlannedTensor> planned) : inner_(inner) {
     for (const PlannedTensor& tensor : planned) {
-      if (tensor.is_made_of_layer()) continue;
+      if (tensor.layer()) continue;
       formats::TensorInfo info = inner.tensors()[tensor.source];
       info.name = tensor.target.name;
       tensors_.push_back(std::move(info));
@@ -68,9 +68,7 @@ Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& 
                                                   std::span<const PlannedTensor> planned,
                                                   std::span<const quantized::ConfigText> texts,
                                                   formats::Reader& reader) {
-  const auto stays = [&](const PlannedTensor& tensor) {
-    return !tensor.is_made_of_layer() && layers.layer_of[tensor.source];
-  };
+  const auto stays = [&](const PlannedTensor& tensor) { return !tensor.layer() && layers.layer_of[tensor.source]; };
   if (layers.any() && std::ranges::none_of(planned, stays)) {
     return file_conversion::NewEntries();  // the configurations go
   }

@@ -560,11 +560,7 @@ Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, co
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
   quantized::Respelling respelling = TRY(planner.new_spelling(layers, texts, input));
-  std::vector<PlannedTensor> tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling));
-  for (PlannedTensor& tensor : tensors) {
-    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.decoded()->layer;  // as DecodedReader counts
-  }
-  Plan plan{.tensors = std::move(tensors), .layout = {}};
+  Plan plan{.tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling)), .layout = {}};
   TRY(planner.check_all_matched());
   const bool extracting = extracts(request, input_format, output_format);
   TRY(check_count(output_format, plan.tensors.size(), extracting));

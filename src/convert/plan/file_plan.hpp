@@ -44,7 +44,8 @@ struct Converted {
   double scale = 1.0;  // what they are multiplied by
 };
 
-// A quantized layer becomes the numbers of its weight: PlannedTensor::source is that of its codes, and `from` float32.
+// A quantized layer becomes the numbers of its weight. PlannedTensor::source is that of its codes, until a
+// ShardConversion sets it; `from` is float32.
 struct Decoded {
   std::size_t layer = 0;
   std::string scheme = {};  // "deepseek fp8-block"
@@ -61,7 +62,7 @@ struct Rewritten {
 
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
-  std::size_t source = 0;      // its index in the input; of what is rewritten, in the reader that makes it
+  std::size_t source = 0;      // its index in the input; of what is made of a layer, in the reader that makes it
   DType from = DType::undefined;
   std::uint64_t bytes_in = 0;
   std::variant<Copied, Converted, Decoded, Rewritten> fate = {};
@@ -77,8 +78,11 @@ struct PlannedTensor {
     return rewritten() ? rewritten()->weight.get() : nullptr;
   }
   [[nodiscard]] bool decodes() const noexcept { return decoded() != nullptr; }
-  // Reports whether a layer is read for it, and not a tensor of the input.
-  [[nodiscard]] bool is_made_of_layer() const noexcept { return decodes() || rewritten() != nullptr; }
+  // The layer that is read for it; none: it is read as the input has it.
+  [[nodiscard]] std::optional<std::size_t> layer() const noexcept {
+    if (decodes()) return decoded()->layer;
+    return rewritten() != nullptr ? std::optional(rewritten()->layer) : std::nullopt;
+  }
   // Reports whether its numbers are cast; else bytes are copied.
   [[nodiscard]] bool casts() const noexcept { return decodes() || std::holds_alternative<Converted>(fate); }
   [[nodiscard]] double scale() const noexcept;
@@ -101,7 +105,7 @@ struct Plan {
   quantized::Respelling respelling = {};
   std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
 
-  [[nodiscard]] std::vector<const PlannedTensor*> in_layout() const;
+  [[nodiscard]] std::vector<PlannedTensor*> in_layout();
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };
@@ -152,8 +156,7 @@ class TensorPlanner {
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
 // input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
-// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
-// Plan::respelling is not set. `texts`: what the model's files say.
+// layers. `texts`: what the model's files say.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
                                      std::string claim = {}, quantized::FoundLayers layers = {},

@@ -9,8 +9,8 @@
 
 namespace tensorcast::file_conversion {
 
-std::vector<const PlannedTensor*> Plan::in_layout() const {
-  std::vector<const PlannedTensor*> ordered;
+std::vector<PlannedTensor*> Plan::in_layout() {
+  std::vector<PlannedTensor*> ordered;
   for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
   return ordered;
 }

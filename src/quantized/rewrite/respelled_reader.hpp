@@ -28,17 +28,10 @@ using LoadLayer = std::function<Result<RespelledSource>(std::size_t layer)>;
 // After the tensors of `inner` come written ones, in the order of add().
 class RespelledReader final : public formats::Reader {
  public:
-  // `inner` outlives it.
-  RespelledReader(formats::Reader& inner, const Execution& execution)
-      : inner_(inner), execution_(execution), tensors_(inner.tensors()) {}
-  // Of layers that `load` makes.
+  // `inner` outlives it. Layers, and their siblings, have parts that are tensors of `inner`.
   RespelledReader(formats::Reader& inner, const Execution& execution, LoadLayer load)
       : inner_(inner), execution_(execution), tensors_(inner.tensors()), load_(std::move(load)) {}
-  // Adds a written tensor of a layer, RespelledLayer::written(); returns its index. Parts of `source` are tensors of
-  // `inner`, as are those of `siblings`.
-  std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
-                  formats::TensorInfo info, std::size_t tensor);
-  // Adds a tensor of a layer that is loaded.
+  // Adds a written tensor of a layer, RespelledLayer::written(); returns its index.
   std::size_t add(formats::TensorInfo info, std::size_t layer, std::size_t tensor);
 
   // Measures what weights lose while they are quantized.
@@ -63,7 +56,7 @@ class RespelledReader final : public formats::Reader {
 
  private:
   struct Entry {
-    std::size_t layer = 0;   // of load_, or an index in layers_
+    std::size_t layer = 0;   // of load_
     std::size_t tensor = 0;  // in RespelledLayer::written
   };
 
@@ -81,15 +74,13 @@ class RespelledReader final : public formats::Reader {
   Execution execution_;
   std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
-  LoadLayer load_;                                              // null: all are in layers_
-  std::vector<std::shared_ptr<const RespelledSource>> layers_;  // that were added
-  std::map<const RespelledLayer*, std::size_t> places_;         // in layers_
-  std::optional<std::size_t> loaded_;                           // the layer of source_
-  std::shared_ptr<const RespelledSource> source_;               // what was used last
-  std::optional<std::size_t> open_;                             // the entry of packer_
-  std::shared_ptr<const RespelledSource> opened_;               // the layer of packer_
-  std::optional<std::size_t> quantized_;                        // the layer of codes_, if they are made of its numbers
-  std::map<std::string, float> magnitudes_;                     // the largest ones of weights
+  LoadLayer load_;
+  std::optional<std::size_t> loaded_;              // the layer of source_
+  std::shared_ptr<const RespelledSource> source_;  // what was used last
+  std::optional<std::size_t> open_;                // the entry of packer_
+  std::shared_ptr<const RespelledSource> opened_;  // the layer of packer_
+  std::optional<std::size_t> quantized_;           // the layer of codes_, if they are made of its numbers
+  std::map<std::string, float> magnitudes_;        // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   NumberCodes* measured_ = nullptr;  // codes_, if they are measured
   bool measures_ = false;
