@@ -115,42 +115,37 @@ class TensorPlanner {
  public:
   // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert
   // to).
-  [[nodiscard]] static Result<TensorPlanner> create(const ConvertRequest& request, const formats::Format& input_format,
-                                                    const formats::Format& output_format);
-  TensorPlanner(TensorPlanner&& other) noexcept;
-  TensorPlanner& operator=(TensorPlanner&& other) noexcept;
-  ~TensorPlanner();
+  [[nodiscard]] static Result<std::unique_ptr<TensorPlanner>> create(const ConvertRequest& request,
+                                                                     const formats::Format& input_format,
+                                                                     const formats::Format& output_format);
+  virtual ~TensorPlanner() = default;
 
   // Plans the layers that get another spelling, or are quantized; weights that are quantized become layers. `texts`:
   // what the model's files say. Errors: as plan_respelling() and plan_quantizing().
-  [[nodiscard]] Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
-                                                           std::span<const quantized::ConfigText> texts,
-                                                           formats::Reader& reader);
+  [[nodiscard]] virtual Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                                                   std::span<const quantized::ConfigText> texts,
+                                                                   formats::Reader& reader) = 0;
   // Budgets keep their choices in `memory`, which outlives this.
-  void use_memory(BudgetMemory& memory) noexcept;
-  // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
-  // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
-  // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
+  virtual void use_memory(BudgetMemory& memory) noexcept = 0;
+  // Plans all tensors of one model, whose scales may be in another of its files, and gives them to `add` one after
+  // another: together, those of 50,000 weights that are quantized would take 100 MB. `claim`: what the model's files
+  // say about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer
+  // is decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
   // `tensors`. Layers of `respelling` become its tensors. Errors: those of make_plan().
+  [[nodiscard]] virtual Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
+                                               const quantized::FoundLayers& layers,
+                                               const quantized::Respelling& respelling,
+                                               const std::function<void(PlannedTensor)>& add) = 0;
+  // The same, all at once.
   [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
                                                         const std::string& claim, const quantized::FoundLayers& layers,
                                                         const quantized::Respelling& respelling = {});
-  // The same, one after another: together, those of 50,000 weights that are quantized would take 100 MB.
-  [[nodiscard]] Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
-                                       const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
-                                       const std::function<void(PlannedTensor)>& add);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
-  [[nodiscard]] Result<void> check_all_matched() const;
+  [[nodiscard]] virtual Result<void> check_all_matched() const = 0;
   // Returns sentences about tensors that are left out of the models planned so far, once.
-  [[nodiscard]] std::vector<std::string> take_warnings();
+  [[nodiscard]] virtual std::vector<std::string> take_warnings() = 0;
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
-  [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
-
- private:
-  class Implementation;
-  explicit TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept;
-
-  std::unique_ptr<Implementation> implementation_;
+  [[nodiscard]] virtual Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) = 0;
 };
 
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
