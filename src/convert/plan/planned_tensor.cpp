@@ -12,8 +12,8 @@ namespace tensorcast::file_conversion {
 using formats::Format;
 using formats::TensorInfo;
 
-std::vector<const PlannedTensor*> Plan::in_layout() const {
-  std::vector<const PlannedTensor*> ordered;
+std::vector<PlannedTensor*> Plan::in_layout() {
+  std::vector<PlannedTensor*> ordered;
   for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
   return ordered;
 }
