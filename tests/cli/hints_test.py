@@ -4,7 +4,6 @@
 
 import pathlib
 import re
-import unittest
 
 import fixtures
 import running
