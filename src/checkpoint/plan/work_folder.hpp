@@ -7,6 +7,7 @@
 //   OUT/.tcast/shards/F             a complete shard without a place yet; F is its fingerprint
 //   OUT/.tcast/shards/F.json        its record
 //   OUT/.tcast/files/ID/NAME        complete other files; ID is the identity
+//   OUT/.tcast/stop-ID              stops the tasks of a driver on Ray that ended early (python/tensorcast/ray.py)
 //   OUT/.tcast/moving.json          all moves and removals, as soon as all files are complete
 //   OUT/.tcast-finished.tmp         the rest of .tcast, after all files have their places
 //   OUT/.tcast-files.json           what a complete conversion wrote
