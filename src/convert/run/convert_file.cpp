@@ -27,7 +27,6 @@
 #include "io/parent_folders.hpp"
 #include "io/system_calls.hpp"
 #include "quantized/detect/layer_summary.hpp"
-#include "quantized/layer/decoded_reader.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
