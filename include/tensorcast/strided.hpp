@@ -46,7 +46,7 @@ struct MutableStridedView {
 //          strides with items of dst no wider than src's. The elements of `dst` are disjoint.
 // Errors   as cast(); elements are counted in C order of the indices. Overlap is invalid_argument, as are arrays so
 //          entangled that it cannot be told in reasonable time.
-// Cost     as cast() if both are dense in C order. Otherwise one thread; a few blocks of memory.
+// Cost     as cast() if both are dense in C order. Otherwise one thread if there is a report; a few blocks of memory.
 // `stop`   null, or asked between pieces of 16 Mi elements; if it returns true, the error is `cancelled`.
 [[nodiscard]] TENSORCAST_API Result<void> cast_strided(const StridedView& src, const MutableStridedView& dst,
                                                        const CastOptions& options = {}, const Execution& execution = {},
