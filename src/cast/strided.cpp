@@ -3,96 +3,23 @@
 #include "tensorcast/strided.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "cast/conversion.hpp"
-#include "cast/overlap.hpp"
 #include "cast/parallel.hpp"
 #include "cast/strided_array.hpp"
 #include "cast/strided_block.hpp"
 #include "cast/strided_tiles.hpp"
 #include "cast/tuning.hpp"
+#include "cast/walk.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
-
-// Calls `convert` for each piece; adds the start of the piece to the element that an error names.
-template <class Convert>
-Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Convert&& convert) {
-  for (std::size_t first = 0; first < count || first == 0; first += piece) {
-    if (first != 0 && first % dense_elements == 0 && stop != nullptr && stop()) return interrupted();
-    if (Result<void> done = convert(first, std::min(piece, count - first)); !done) {
-      if (done.error().element) *done.error().element += first;
-      return done;
-    }
-  }
-  return {};
-}
-
-// Walks over the elements of an array in C order, in runs along its last dimension.
-class Walk {
- public:
-  // From the element `first` on.
-  Walk(const StridedArray& array, std::size_t first)
-      : array_(array), index_(array.shape.size(), 0), position_(array.data) {
-    for (std::size_t axis = array.shape.size(); axis-- > 0;) {
-      const auto length = static_cast<std::size_t>(array.shape[axis]);
-      index_[axis] = static_cast<std::int64_t>(first % length);
-      position_ += index_[axis] * array.strides[axis];
-      first /= length;
-    }
-  }
-
-  // Elements from the current one to the end of its run.
-  [[nodiscard]] std::size_t run() const {
-    return index_.empty() ? 1 : static_cast<std::size_t>(array_.shape.back() - index_.back());
-  }
-
-  // Calls visit(address, stride, count) for runs that add up to `count` elements.
-  template <class Visit>
-  void advance(std::size_t count, Visit&& visit) {
-    const std::size_t rank = array_.shape.size();
-    if (rank == 0) {
-      visit(position_, std::int64_t{0}, std::size_t{1});
-      return;
-    }
-    const std::size_t last = rank - 1;
-    while (count > 0) {
-      const auto left = static_cast<std::size_t>(array_.shape[last] - index_[last]);
-      const std::size_t run = std::min(left, count);
-      visit(position_, array_.strides[last], run);
-      count -= run;
-      index_[last] += static_cast<std::int64_t>(run);
-      position_ += static_cast<std::int64_t>(run) * array_.strides[last];
-      for (std::size_t axis = last; index_[axis] == array_.shape[axis]; --axis) {
-        position_ -= index_[axis] * array_.strides[axis];
-        index_[axis] = 0;
-        if (axis == 0) break;
-        ++index_[axis - 1];
-        position_ += array_.strides[axis - 1];
-      }
-    }
-  }
-
- private:
-  const StridedArray& array_;
-  std::vector<std::int64_t> index_;
-  std::byte* position_;
-};
-
-// Reports whether neighbours along the last axis are neighbours in memory, as they are.
-bool has_dense_runs(const StridedArray& array) {
-  return !array.is_packed() && !array.one_per_byte && !array.swapped && !array.strides.empty() &&
-         array.strides.back() == static_cast<std::int64_t>(array.item_bytes());
-}
 
 // Converts elements in C order, with any strides.
 class Blocks {
@@ -177,77 +104,6 @@ class Blocks {
   Execution execution_ = work_.execution;
   bool has_long_runs_ = false;
 };
-
-// Bytes of an element of an array that has strides; 1 for packed ones.
-std::int64_t item_of(DType dtype) { return std::max(1, bit_width(dtype) / 8); }
-
-// Reports whether the elements are in C order without gaps, as cast() takes them. `dtype` is castable.
-bool is_dense(const StridedView& view) {
-  if (view.one_per_byte || (view.swapped && bit_width(view.dtype) > 8)) return false;
-  if (view.strides.empty()) return true;
-  std::int64_t expected = item_of(view.dtype);
-  for (std::size_t axis = view.shape.size(); axis-- > 0;) {
-    if (view.shape[axis] == 0) return true;
-    if (view.shape[axis] != 1 && view.strides[axis] != expected) return false;
-    expected *= view.shape[axis];
-  }
-  return true;
-}
-
-Result<void> check_strides(const char* which, const StridedView& view, std::size_t count) {
-  if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
-    return invalid(formatted("the {} has {} strides for {} dimensions", which, view.strides.size(), view.shape.size()));
-  }
-  if (view.data == nullptr && count != 0) return invalid(formatted("the {} buffer is null", which));
-  if (view.one_per_byte && bit_width(view.dtype) >= 8) {
-    return invalid(formatted("one_per_byte is for types under 8 bits, and the {} is {}", which, name(view.dtype)));
-  }
-  if (bit_width(view.dtype) < 8 && !view.one_per_byte && !is_dense(view)) {
-    return invalid(formatted("packed elements of {} have no strides", name(view.dtype)));
-  }
-  return {};
-}
-
-// Leaves axes of one element out, so that the last axis has the longest runs.
-StridedArray squeezed(const StridedView& view) {
-  std::vector<std::int64_t> shape, strides;
-  std::vector<std::int64_t> dense(view.shape.size());
-  std::int64_t item = item_of(view.dtype);
-  for (std::size_t axis = view.shape.size(); axis-- > 0; item *= view.shape[axis]) dense[axis] = item;
-  for (std::size_t axis = 0; axis < view.shape.size(); ++axis) {
-    if (view.shape[axis] == 1) continue;
-    shape.push_back(view.shape[axis]);
-    strides.push_back(view.strides.empty() ? dense[axis] : view.strides[axis]);
-  }
-  return {.data = const_cast<std::byte*>(view.data),
-          .shape = shape,
-          .strides = strides,
-          .dtype = view.dtype,
-          .one_per_byte = view.one_per_byte,
-          .swapped = view.swapped};
-}
-
-// Reports whether each element of `dst` begins where that of `src` with the same indices does, and ends no later.
-bool is_in_place(const StridedArray& src, const StridedArray& dst) {
-  return src.data == dst.data && src.strides == dst.strides && !src.is_packed() && !dst.is_packed() &&
-         dst.item_bytes() <= src.item_bytes();
-}
-
-Result<Footprint> footprint_of(const StridedArray& array, std::size_t count) {
-  if (array.is_packed()) return footprint(array.data, {}, {}, storage_bytes(array.dtype, count));
-  return footprint(array.data, array.shape, array.strides, array.item_bytes());
-}
-
-Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count) {
-  const Footprint read = TRY(footprint_of(src, count)), written = TRY(footprint_of(dst, count));
-  if (may_overlap_itself(written)) {
-    return invalid("elements of the target share memory", "give each element bytes of its own");
-  }
-  if (may_overlap(read, written) && !is_in_place(src, dst)) {
-    return invalid("source and target overlap", "use the same address and strides for both, or disjoint buffers");
-  }
-  return {};
-}
 
 Result<void> cast_dense(const Conversion& whole, const Work& work) {
   TRY(check(whole, work.options));  // overlap concerns all pieces together

@@ -42,6 +42,17 @@ struct Work {
   bool (*stop)() = nullptr;
 };
 
+// Reports whether the elements are in C order without gaps, as cast() takes them. `dtype` is castable.
+[[nodiscard]] bool is_dense(const StridedView& view);
+
+// Errors: invalid_argument. `which` is "source", "target" or another noun.
+[[nodiscard]] Result<void> check_strides(const char* which, const StridedView& view, std::size_t count);
+// Errors: invalid_argument if elements of the target share memory, or source and target overlap and are not in place.
+[[nodiscard]] Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count);
+
+// Leaves axes of one element out, so that the last axis has the longest runs.
+[[nodiscard]] StridedArray squeezed(const StridedView& view);
+
 [[nodiscard]] inline Error interrupted() { return {.code = ErrorCode::cancelled, .message = "interrupted"}; }
 
 }  // namespace TENSORCAST_ABI

@@ -57,11 +57,14 @@ class Block {
 
   // Converts `count` elements, which have bytes of their own or are packed as in the source, to dense ones.
   Result<void> convert(const std::byte* src, std::byte* dst, std::size_t count, std::uint64_t first, const Work& work) {
-    if (src_.one_per_byte) {
-      packing_of(src_.dtype).pack(src, packed_.data(), count);
-      src = packed_.data();
-    }
+    if (src_.one_per_byte) src = packed_source(src, count);
     return cast_block(src_.dtype, src, dst_.dtype, dst, count, first, work);
+  }
+
+  // Codes of a byte each as they are packed.
+  [[nodiscard]] const std::byte* packed_source(const std::byte* codes, std::size_t count) {
+    packing_of(src_.dtype).pack(codes, packed_.data(), count);
+    return packed_.data();
   }
 
   // The first `count` elements of converted(), each in bytes of its own if `codes` was set.
