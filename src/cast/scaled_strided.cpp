@@ -254,7 +254,7 @@ Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, c
   TRY(codec::check_options(work.options, src.dtype, dst.dtype));
   TRY(check_strides("source", src, count));
   TRY(check_strides("target", dst, count));
-  TRY(check_strides("scales'", scales, count));
+  TRY(check_strides("array of scales", scales, count));
   if (count == 0) return {};
   const StridedArray from = squeezed(src), to = squeezed(dst), factors = squeezed(scales);
   TRY(check_overlap(from, to, count));

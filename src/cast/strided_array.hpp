@@ -45,7 +45,7 @@ struct Work {
 // Reports whether the elements are in C order without gaps, as cast() takes them. `dtype` is castable.
 [[nodiscard]] bool is_dense(const StridedView& view);
 
-// Errors: invalid_argument. `which` is "source", "target" or another noun.
+// Errors: invalid_argument. `which` names the array in messages: "source".
 [[nodiscard]] Result<void> check_strides(const char* which, const StridedView& view, std::size_t count);
 // Errors: invalid_argument if elements of the target share memory, or source and target overlap and are not in place.
 [[nodiscard]] Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count);
