@@ -240,8 +240,8 @@ class ScaledBlocks {
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
 };
 
-Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, const StridedView& scales,
-                        const Work& work) {
+Result<void> cast_views_scaled(const StridedView& src, const MutableStridedView& dst, const StridedView& scales,
+                               const Work& work) {
   if (src.shape != dst.shape || src.shape != scales.shape) {
     return invalid("source, target and scales have different shapes", "a stride of 0 repeats a scale along an axis");
   }
@@ -268,7 +268,7 @@ Result<void> cast_each(const StridedView& src, const MutableStridedView& dst, co
   CastReport added;
   Work inner = work;
   if (work.report != nullptr) inner.report = &added;
-  Result<void> done = guarded([&] { return cast_views(src, dst, scales, inner); });
+  Result<void> done = guarded([&] { return cast_views_scaled(src, dst, scales, inner); });
   if (done && work.report != nullptr) work.report->merge(added);
   return done;
 }
