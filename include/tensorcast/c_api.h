@@ -188,6 +188,13 @@ TC_API tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* 
                                  const int64_t* dst_strides, const int64_t* shape, size_t rank,
                                  const tc_cast_options* options);
 
+/* Does the same with a scale for each element, of TC_FLOAT32 or TC_FLOAT64: exact products are rounded once, and
+   options->scale is 1. A stride of 0 repeats a scale along an axis; NULL: C order. dst and scales are disjoint. */
+TC_API tc_status tc_cast_scaled(const void* src, tc_dtype from, const int64_t* src_strides, void* dst, tc_dtype to,
+                                const int64_t* dst_strides, const void* scales, tc_dtype scale_type,
+                                const int64_t* scale_strides, const int64_t* shape, size_t rank,
+                                const tc_cast_options* options);
+
 /* What conversions did to numbers. Grows as tc_cast_options. */
 typedef struct tc_cast_report {
   size_t struct_size;           /* sizeof(tc_cast_report) */

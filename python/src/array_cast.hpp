@@ -5,7 +5,6 @@
 
 #include "numpy_api.hpp"
 
-#include "scaled.hpp"
 #include "strided.hpp"
 #include "tensorcast/cast.hpp"
 

@@ -22,12 +22,34 @@ bool StridedArray::is_dense() const noexcept {
   return true;
 }
 
+namespace {
+
+StridedView view_of(const StridedArray& array) {
+  return {array.dtype, array.shape, array.strides, array.data, array.one_per_byte, array.swapped};
+}
+
+MutableStridedView target_of(const StridedArray& array) {
+  return {array.dtype, array.shape, array.strides, array.data, array.one_per_byte, array.swapped};
+}
+
+}  // namespace
+
 Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                           CastReport* report, bool (*stop)()) {
-  const StridedView from{src.dtype, src.shape, src.strides, src.data, src.one_per_byte, src.swapped};
-  const MutableStridedView to{dst.dtype, dst.shape, dst.strides, dst.data, dst.one_per_byte, dst.swapped};
-  return report != nullptr ? tensorcast::cast_strided(from, to, options, *report, options.execution, stop)
-                           : tensorcast::cast_strided(from, to, options, options.execution, stop);
+  return report != nullptr
+             ? tensorcast::cast_strided(view_of(src), target_of(dst), options, *report, options.execution, stop)
+             : tensorcast::cast_strided(view_of(src), target_of(dst), options, options.execution, stop);
+}
+
+Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
+                         const CastOptions& options, CastReport* report, bool (*stop)()) {
+  const StridedView factors{DType::float64, src.shape, scales.strides, reinterpret_cast<const std::byte*>(scales.data)};
+  tensorcast::CastOptions unscaled = options;
+  unscaled.scale = 1.0;
+  return report != nullptr
+             ? tensorcast::cast_scaled(view_of(src), target_of(dst), factors, unscaled, *report, options.execution,
+                                       stop)
+             : tensorcast::cast_scaled(view_of(src), target_of(dst), factors, unscaled, options.execution, stop);
 }
 
 }  // namespace tensorcast::python

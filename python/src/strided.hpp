@@ -33,4 +33,14 @@ struct StridedArray {
 [[nodiscard]] Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                                         CastReport* report, bool (*stop)());
 
+// The scales of an array's elements. A stride of 0 repeats a scale along an axis. Not owning.
+struct Scales {
+  const double* data = nullptr;
+  std::span<const std::int64_t> strides;  // in bytes, one for each axis of the array
+};
+
+// Converts as cast_strided(), with a scale for each element; options.scale is ignored. `src` and `dst` are disjoint.
+[[nodiscard]] Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
+                                       const CastOptions& options, CastReport* report, bool (*stop)());
+
 }  // namespace tensorcast::python

@@ -105,6 +105,27 @@ Result<void> hand_over(const tensorcast::StringBuffer& strings, char** data, int
   return {};
 }
 
+// The arrays of a call with strides.
+struct StridedArguments {
+  tensorcast::StridedView source;
+  tensorcast::MutableStridedView target;
+};
+
+tensorcast::Shape strides_of(const int64_t* strides, size_t rank) {
+  return strides == nullptr ? tensorcast::Shape() : tensorcast::Shape(strides, rank);
+}
+
+Result<StridedArguments> strided_arguments(const void* src, tc_dtype from, const int64_t* src_strides, void* dst,
+                                           tc_dtype to, const int64_t* dst_strides, const int64_t* shape, size_t rank) {
+  constexpr size_t most = 1024;
+  if (rank > most) return invalid("more than 1024 dimensions");
+  if (shape == nullptr && rank != 0) return invalid("the shape is null");
+  const tensorcast::Shape lengths(shape, rank);
+  return StridedArguments{
+      {static_cast<DType>(from), lengths, strides_of(src_strides, rank), static_cast<const std::byte*>(src)},
+      {static_cast<DType>(to), lengths, strides_of(dst_strides, rank), static_cast<std::byte*>(dst)}};
+}
+
 }  // namespace
 
 extern "C" {
@@ -197,19 +218,24 @@ tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_str
                           const int64_t* dst_strides, const int64_t* shape, size_t rank,
                           const tc_cast_options* options) {
   return run([&]() -> Result<void> {
-    constexpr size_t most = 1024;
-    if (rank > most) return invalid("more than 1024 dimensions");
-    if (shape == nullptr && rank != 0) return invalid("the shape is null");
+    const StridedArguments arrays = TRY(strided_arguments(src, from, src_strides, dst, to, dst_strides, shape, rank));
     const tc_cast_options read = TRY(read_options(options));
-    const auto strides_of = [&](const int64_t* strides) {
-      return strides == nullptr ? tensorcast::Shape() : tensorcast::Shape(strides, rank);
-    };
-    const tensorcast::StridedView source{static_cast<DType>(from), tensorcast::Shape(shape, rank),
-                                         strides_of(src_strides), static_cast<const std::byte*>(src)};
-    const tensorcast::MutableStridedView target{static_cast<DType>(to), source.shape, strides_of(dst_strides),
-                                                static_cast<std::byte*>(dst)};
     CallersPool pool(read);
-    return tensorcast::cast_strided(source, target, options_of(read), pool.execution());
+    return tensorcast::cast_strided(arrays.source, arrays.target, options_of(read), pool.execution());
+  });
+}
+
+tc_status tc_cast_scaled(const void* src, tc_dtype from, const int64_t* src_strides, void* dst, tc_dtype to,
+                         const int64_t* dst_strides, const void* scales, tc_dtype scale_type,
+                         const int64_t* scale_strides, const int64_t* shape, size_t rank,
+                         const tc_cast_options* options) {
+  return run([&]() -> Result<void> {
+    const StridedArguments arrays = TRY(strided_arguments(src, from, src_strides, dst, to, dst_strides, shape, rank));
+    const tensorcast::StridedView factors{static_cast<DType>(scale_type), arrays.source.shape,
+                                          strides_of(scale_strides, rank), static_cast<const std::byte*>(scales)};
+    const tc_cast_options read = TRY(read_options(options));
+    CallersPool pool(read);
+    return tensorcast::cast_scaled(arrays.source, arrays.target, factors, options_of(read), pool.execution());
   });
 }
 

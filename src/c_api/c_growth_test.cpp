@@ -242,6 +242,17 @@ TEST(CApi, StridesFactsAndPromotion) {
   EXPECT_EQ(tc_cast_strided(matrix, TC_FLOAT32, strides, transposed, TC_INT8, nullptr, nullptr, 2, nullptr),
             TC_INVALID_ARGUMENT);
 
+  const float scales[3] = {2, 10, 100};  // a scale for each row of the transposed matrix
+  const std::int64_t of_rows[2] = {4, 0};
+  ASSERT_EQ(tc_cast_scaled(matrix, TC_FLOAT32, strides, transposed, TC_INT8, nullptr, scales, TC_FLOAT32, of_rows,
+                           shape, 2, nullptr),
+            TC_OK);
+  EXPECT_EQ(transposed[0][1], 8);
+  EXPECT_EQ(transposed[1][0], 20);
+  EXPECT_EQ(tc_cast_scaled(matrix, TC_FLOAT32, strides, transposed, TC_INT8, nullptr, scales, TC_INT8, of_rows, shape,
+                           2, nullptr),
+            TC_INVALID_ARGUMENT);
+
   tc_dtype_facts facts = {};
   facts.struct_size = sizeof facts;
   ASSERT_EQ(tc_dtype_get_facts(TC_FLOAT8_E4M3FN, &facts), TC_OK);

@@ -26,8 +26,10 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
     // A table has one result for each code, which random bits forbid.
     if (policy.rounding != Rounding::stochastic && kernels::TableConversion::pays(from, whole.count)) {
       table_.emplace(target, from, to, policy);
-    } else if (kernels::RoundedConversion::takes(policy)) {
+    } else if (policy.scale == 1.0) {
       rounded_.emplace(target, from, to, policy);
+    } else if (kernels::ScaledConversion::takes(policy, row(to))) {
+      scaled_.emplace(target, from, to, policy, whole.count);
     }
   } else if (policy.scale == 1.0) {
     is_copy_ = shares_codes(from, to, policy);
@@ -52,7 +54,7 @@ void Converter::run(const Conversion& piece) const noexcept {
   } else if (rounded_) {
     rounded_->run(piece.src, piece.dst, piece.count, piece.first);
   } else if (scaled_) {
-    scaled_->run(piece.src, piece.dst, piece.count);
+    scaled_->run(piece.src, piece.dst, piece.count, piece.first);
   } else {
     static_cast<void>(
         codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -130,6 +131,56 @@ TEST(Strided, TilesGiveWhatDenseArraysGive) {
           EXPECT_EQ(got, expected) << name(from) << " to " << name(to) << ", " << layout.lengths[0];
         }
       }
+    }
+  }
+}
+
+// Rows that are written past the cache, in bands that begin at its lines.
+TEST(Strided, LargeTransposesGiveWhatTheirElementsAre) {
+  constexpr std::size_t rows = 4096, columns = 2112;
+  std::vector<std::uint32_t> numbers(rows * columns);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<std::uint32_t>(i * 2654435761u) & 0x3fff0000;
+  std::vector<std::uint16_t> room(rows * columns + 32);
+  for (const std::size_t shift : {0, 5}) {
+    std::fill(room.begin(), room.end(), std::uint16_t{0xEEEE});
+    std::uint16_t* const got = room.data() + shift;
+    ASSERT_EQ(message(cast_strided({DType::float32, {rows, columns}, {4, 4 * rows}, bytes_of(numbers)},
+                                   {DType::bfloat16, {rows, columns}, {}, reinterpret_cast<std::byte*>(got)})),
+              "done");
+    std::size_t wrong = 0;
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        wrong += got[row * columns + column] != numbers[column * rows + row] >> 16;
+      }
+    }
+    EXPECT_EQ(wrong, 0u) << shift;
+    EXPECT_EQ(got[rows * columns], 0xEEEE);
+    EXPECT_EQ(std::count(room.data(), got, 0xEEEE), static_cast<std::ptrdiff_t>(shift));
+  }
+}
+
+// More than a task of elements, in runs that are converted where they are and others.
+TEST(Strided, ThreadsGiveWhatOneGives) {
+  std::vector<float> numbers(7 * 130 * 601 * 2);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 997) - 400.25f;
+  const Shape shape = {130, 7, 601};
+  const std::int64_t plane = 4 * 601 * 130, row = 4 * 601;
+  for (const Shape& strides : {Shape{row, plane, 4}, Shape{2 * row, 2 * plane, 8}, Shape{row, -plane, 4}}) {
+    const auto first = strides[1] < 0 ? static_cast<std::size_t>(6 * 130 * 601) : 0;
+    const StridedView src{DType::float32, shape, strides, bytes_of(numbers) + 4 * first};
+    for (const DType to : {DType::float16, DType::int4, DType::float8_e4m3fn}) {
+      std::vector<std::byte> all(7 * 130 * 601 * 2), one(all.size());
+      const CastOptions options = {.rounding = Rounding::stochastic, .seed = 5};
+      ASSERT_EQ(message(cast_strided(src, {to, shape, {}, all.data()}, options, {.threads = 0})), "done");
+      ASSERT_EQ(message(cast_strided(src, {to, shape, {}, one.data()}, options, {.threads = 1})), "done");
+      EXPECT_EQ(all, one) << name(to);
+      const CastOptions refusing = {.out_of_range = OutOfRange::error};
+      const Result<void> failed = cast_strided(src, {DType::int8, shape, {}, all.data()}, refusing, {.threads = 0});
+      ASSERT_FALSE(failed);
+      const Result<void> first_failed =
+          cast_strided(src, {DType::int8, shape, {}, one.data()}, refusing, {.threads = 1});
+      EXPECT_EQ(failed.error().element, first_failed.error().element);
     }
   }
 }

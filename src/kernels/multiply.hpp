@@ -34,4 +34,10 @@ struct Multiplication {
 // false if the caller rejects a product.
 using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size_t count, const Multiplication& by);
 
+// Multiplies float64 numbers by a scale each, rounded as float64_odd or, if `to_nearest`, as float64_nearest. `count`
+// is a multiple of 64, and `products` may be `numbers`. Returns false if the caller rejects a product, or if a scale is
+// not finite, or zero, or a factor of more than 2^500.
+using MultiplyEachFn = bool (*)(const double* numbers, const double* scales, double* products, std::size_t count,
+                                const Multiplication& by, bool to_nearest);
+
 }  // namespace tensorcast::kernels

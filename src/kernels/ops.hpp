@@ -32,6 +32,7 @@ struct Ops {
   byte_table::Loops (*table_loops)() noexcept;
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
+  MultiplyEachFn multiply_each;
   // Numbers rounded by the words of D16, and the random words of elements.
   const Rounders* rounders;
   RandomWordsFn random_words;

@@ -47,8 +47,6 @@ RoundRule rule_of(const DTypeRow& to, const Policy& policy) {
 
 }  // namespace
 
-bool RoundedConversion::takes(const Policy& policy) noexcept { return policy.scale == 1.0; }
-
 RoundedConversion::RoundedConversion(Target target, DType from, DType to, const Policy& policy) noexcept
     : from_(from), to_(to), policy_(policy), rule_(rule_of(row(to), policy)) {
   const DTypeRow &source = row(from), &target_type = row(to);

@@ -13,10 +13,7 @@ namespace tensorcast::kernels {
 // One kind of conversion, for any number of blocks and threads.
 class RoundedConversion {
  public:
-  // Reports whether there is a way; else the reference converts.
-  [[nodiscard]] static bool takes(const codec::Policy& policy) noexcept;
-
-  // Precondition: takes(), policy.has_word(), and the policy demands no error.
+  // Precondition: policy.has_word(), its scale is 1, and it demands no error.
   RoundedConversion(Target target, DType from, DType to, const codec::Policy& policy) noexcept;
 
   // As KernelFn. `first`: the place of the first element in its tensor.

@@ -160,6 +160,22 @@ Multiplication in_float64(const DTypeRow& from, const DTypeRow& to, const Policy
 
 }  // namespace
 
+std::optional<Multiplication> products_for_words(const DTypeRow& from, const DTypeRow& to, const Policy& policy) {
+  const bool has_word = policy.has_word(to), is_stochastic = policy.rounding == Rounding::stochastic;
+  if (from.family == Family::integer && from.bits == 64) return std::nullopt;
+  // The products of float64 may underflow.
+  if (from.id == DType::float64 && (has_word || to.family == Family::boolean)) return std::nullopt;
+  if (to.id == DType::float64 && has_word) return std::nullopt;
+  // Of a number that is stochastically rounded, 32 bits below the last that is kept count.
+  if (is_stochastic && to.family == Family::floating && to.format.mantissa_bits > 18) return std::nullopt;
+  const double limit = to.family != Family::integer ? HUGE_VAL : is_stochastic ? 0x1p18 : 0x1p51;
+  const bool needs_finite = to.id == DType::float64 && tells_infinity(to, policy);
+  constexpr std::uint64_t infinity = 0x7ff0000000000000;
+  return Multiplication{.scale = policy.scale,
+                        .first = std::bit_cast<std::uint64_t>(limit),
+                        .end = needs_finite ? infinity + 1 : infinity};
+}
+
 ScaledConversion::ScaledConversion(Target target, DType from_type, DType to_type, const Policy& policy,
                                    std::size_t total) noexcept
     : target_(target), from_(from_type), to_(to_type), policy_(policy), unscaled_(policy) {
@@ -168,6 +184,14 @@ ScaledConversion::ScaledConversion(Target target, DType from_type, DType to_type
   if (policy.scale == 0.0) return;
   const DTypeRow& from = row(from_);
   const DTypeRow& to = row(to_);
+  if (policy.has_word(to) && takes(policy, to)) {
+    const bool is_usual = std::fabs(policy.scale) >= 0x1p-500 && std::fabs(policy.scale) <= 0x1p500;
+    const std::optional<Multiplication> by = products_for_words(from, to, policy);
+    if (!is_usual || !by) return;
+    add_way(DType::float64, Products::float64_odd, DType::float64, *by);
+    rounded_.emplace(target, DType::float64, to_, unscaled_);
+    return;
+  }
   if (to.family == Family::boolean && from_ != to_) {  // no other number becomes zero
     as_unscaled_ = find_kernel(target, from_, to_)->run;
     return;
@@ -193,28 +217,30 @@ void ScaledConversion::add_way(DType read_as, Products products, DType product_t
   if (product_type != to_) way.encode = find_kernel(target_, product_type, to_)->run;
 }
 
-void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+void ScaledConversion::run(const std::byte* src, std::byte* dst, std::size_t count,
+                           std::uint64_t first) const noexcept {
   if (as_unscaled_ != nullptr) return as_unscaled_(src, dst, count, unscaled_);
-  run_in_pieces(piece_count, src, dst, count);
+  run_in_pieces(piece_count, src, dst, count, first);
 }
 
-void ScaledConversion::run_in_pieces(std::size_t piece, const std::byte* src, std::byte* dst,
-                                     std::size_t count) const noexcept {
+void ScaledConversion::run_in_pieces(std::size_t piece, const std::byte* src, std::byte* dst, std::size_t count,
+                                     std::uint64_t first) const noexcept {
   const auto ways = std::span(ways_).first(way_count_);
-  for (std::size_t step = 0; count != 0; count -= step) {
+  for (std::size_t step = 0; count != 0; count -= step, first += step) {
     step = std::min(piece, count);
-    const bool done = std::ranges::any_of(ways, [&](const Way& way) { return try_way(way, src, dst, step); });
+    const bool done = std::ranges::any_of(ways, [&](const Way& way) { return try_way(way, src, dst, step, first); });
     if (!done && step > smallest_piece) {
-      run_in_pieces(smallest_piece, src, dst, step);
+      run_in_pieces(smallest_piece, src, dst, step, first);
     } else if (!done) {
-      static_cast<void>(codec::reference_cast(src, from_, dst, to_, step, policy_));
+      static_cast<void>(codec::reference_cast(src, from_, dst, to_, step, policy_, first));
     }
     src += bytes_of(row(from_), step);
     dst += bytes_of(row(to_), step);
   }
 }
 
-bool ScaledConversion::try_way(const Way& way, const std::byte* src, std::byte* dst, std::size_t count) const noexcept {
+bool ScaledConversion::try_way(const Way& way, const std::byte* src, std::byte* dst, std::size_t count,
+                               std::uint64_t first) const noexcept {
   alignas(64) std::byte read[piece_count * sizeof(double)];
   alignas(64) std::byte products[piece_count * sizeof(double)];
   const std::size_t whole = (count + 63) / 64 * 64;
@@ -228,7 +254,9 @@ bool ScaledConversion::try_way(const Way& way, const std::byte* src, std::byte* 
     src = read;
   }
   if (!way.multiply(src, products, whole, way.by)) return false;
-  if (way.encode != nullptr) {
+  if (rounded_) {
+    rounded_->run(products, dst, count, first);
+  } else if (way.encode != nullptr) {
     way.encode(products, dst, count, unscaled_);
   } else {
     std::memcpy(dst, products, bytes_of(row(to_), count));

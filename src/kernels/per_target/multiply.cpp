@@ -137,4 +137,34 @@ MultiplyFn find_multiply(DType from, Products products) noexcept {
   }
 }
 
+namespace {
+
+template <bool to_nearest>
+[[gnu::noinline]] bool multiply_lanes(const double* numbers, const double* scales, double* products, std::size_t count,
+                                      const Multiplication& by) {
+  Rejection<I64> rejection(by);
+  const I64 least = splat(std::bit_cast<std::int64_t>(0x1p-500)), most = splat(std::bit_cast<std::int64_t>(0x1p500));
+  const I64 magnitude_bits = splat(std::int64_t{0x7fffffffffffffff});
+  I64 failed = {};
+  for (std::size_t i = 0; i < count; i += kLanes / 2) {
+    const F64 x = load<F64>(reinterpret_cast<const std::byte*>(numbers + i));
+    const F64 scale = load<F64>(reinterpret_cast<const std::byte*>(scales + i));
+    const I64 magnitude = as<I64>(scale) & magnitude_bits;
+    failed |= (magnitude - least) | (most - magnitude);  // negative out of the range
+    const F64 product = to_nearest ? x * scale : multiply_odd(x, scale);
+    rejection.add(product);
+    store(reinterpret_cast<std::byte*>(products + i), product);
+  }
+  return reduce_min(failed) >= 0 && !rejection.found();
+}
+
+}  // namespace
+
+bool multiply_each(const double* numbers, const double* scales, double* products, std::size_t count,
+                   const Multiplication& by, bool to_nearest) {
+  return in_default_environment([&] {
+    return (to_nearest ? multiply_lanes<true> : multiply_lanes<false>)(numbers, scales, products, count, by);
+  });
+}
+
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -11,6 +11,7 @@ extern constexpr Ops ops = {
     .byte_source_rows = byte_source_rows,
     .table_loops = table_loops,
     .find_multiply = find_multiply,
+    .multiply_each = multiply_each,
     .rounders = &rounders,
     .random_words = random_words,
     .find_scale_runs = find_scale_runs,

@@ -402,6 +402,7 @@ unsafe extern "C" {
     pub fn tc_prepare_cast(from: tc_dtype, to: tc_dtype, options: *const tc_cast_options, prepared: *mut tc_prepared_cast) -> tc_status;
     pub fn tc_run_prepared(prepared: *const tc_prepared_cast, src: *const c_void, dst: *mut c_void, count: usize) -> tc_status;
     pub fn tc_cast_strided(src: *const c_void, from: tc_dtype, src_strides: *const i64, dst: *mut c_void, to: tc_dtype, dst_strides: *const i64, shape: *const i64, rank: usize, options: *const tc_cast_options) -> tc_status;
+    pub fn tc_cast_scaled(src: *const c_void, from: tc_dtype, src_strides: *const i64, dst: *mut c_void, to: tc_dtype, dst_strides: *const i64, scales: *const c_void, scale_type: tc_dtype, scale_strides: *const i64, shape: *const i64, rank: usize, options: *const tc_cast_options) -> tc_status;
     pub fn tc_cast_report_init(report: *mut tc_cast_report);
     pub fn tc_cast_report_init_sized(report: *mut tc_cast_report, size: usize);
     pub fn tc_cast_with_report(src: *const c_void, from: tc_dtype, dst: *mut c_void, to: tc_dtype, count: usize, options: *const tc_cast_options, report: *mut tc_cast_report) -> tc_status;

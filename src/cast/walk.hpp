@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways through arrays of any strides in C order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cast/strided_array.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+// Calls `convert` for each piece; adds the start of the piece to the element that an error names.
+template <class Convert>
+Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Convert&& convert) {
+  for (std::size_t first = 0; first < count || first == 0; first += piece) {
+    if (first != 0 && first % dense_elements == 0 && stop != nullptr && stop()) return interrupted();
+    if (Result<void> done = convert(first, std::min(piece, count - first)); !done) {
+      if (done.error().element) *done.error().element += first;
+      return done;
+    }
+  }
+  return {};
+}
+
+// Walks over the elements of an array in C order, in runs along its last dimension.
+class Walk {
+ public:
+  // From the element `first` on.
+  Walk(const StridedArray& array, std::size_t first)
+      : array_(array), index_(array.shape.size(), 0), position_(array.data) {
+    for (std::size_t axis = array.shape.size(); axis-- > 0;) {
+      const auto length = static_cast<std::size_t>(array.shape[axis]);
+      index_[axis] = static_cast<std::int64_t>(first % length);
+      position_ += index_[axis] * array.strides[axis];
+      first /= length;
+    }
+  }
+
+  // Elements from the current one to the end of its run.
+  [[nodiscard]] std::size_t run() const {
+    return index_.empty() ? 1 : static_cast<std::size_t>(array_.shape.back() - index_.back());
+  }
+
+  // Calls visit(address, stride, count) for runs that add up to `count` elements.
+  template <class Visit>
+  void advance(std::size_t count, Visit&& visit) {
+    const std::size_t rank = array_.shape.size();
+    if (rank == 0) {
+      visit(position_, std::int64_t{0}, std::size_t{1});
+      return;
+    }
+    const std::size_t last = rank - 1;
+    while (count > 0) {
+      const auto left = static_cast<std::size_t>(array_.shape[last] - index_[last]);
+      const std::size_t run = std::min(left, count);
+      visit(position_, array_.strides[last], run);
+      count -= run;
+      index_[last] += static_cast<std::int64_t>(run);
+      position_ += static_cast<std::int64_t>(run) * array_.strides[last];
+      for (std::size_t axis = last; index_[axis] == array_.shape[axis]; --axis) {
+        position_ -= index_[axis] * array_.strides[axis];
+        index_[axis] = 0;
+        if (axis == 0) break;
+        ++index_[axis - 1];
+        position_ += array_.strides[axis - 1];
+      }
+    }
+  }
+
+ private:
+  const StridedArray& array_;
+  std::vector<std::int64_t> index_;
+  std::byte* position_;
+};
+
+// Reports whether neighbours along the last axis are neighbours in memory, as they are.
+inline bool has_dense_runs(const StridedArray& array) {
+  return !array.is_packed() && !array.one_per_byte && !array.swapped && !array.strides.empty() &&
+         array.strides.back() == static_cast<std::int64_t>(array.item_bytes());
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast
