@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "convert/convert_options.hpp"
-#include "models/onnx/convert_options.hpp"
+#include "models/onnx/model_options.hpp"
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"
@@ -354,7 +354,7 @@ from ._options import DTypeLike
 
 void print_onnx() {
   print(
-      R"("""The options of a model's conversion. Printed by print_python_options from src/models/onnx/convert_options.hpp."""
+      R"("""The options of a model's conversion. Printed by print_python_options from src/models/onnx/model_options.hpp."""
 
 from __future__ import annotations
 

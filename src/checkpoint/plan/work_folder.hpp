@@ -13,7 +13,6 @@
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,6 +22,7 @@
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/store/folder.hpp"
+#include "convert/run/tensor_note.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -33,19 +33,13 @@ inline constexpr const char* record_name = ".tcast-files.json";
 inline constexpr const char* sums_name = "SHA256SUMS";
 inline constexpr const char* moving_name = ".tcast/moving.json";
 
-// What a conversion says of a tensor, as TensorOutcome.
-struct TensorNote {
-  std::optional<CastReport> report;
-  std::string damage, remedy;
-};
-
 // A shard that was converted.
 struct DoneShard {
   std::string sha256;
   std::uint64_t bytes = 0;
   std::string fingerprint;
   std::size_t tensors = 0;
-  std::map<std::size_t, TensorNote> notes;  // of tensors, in the order of the data, if there is something to say
+  file_conversion::TensorNotes notes;
 };
 
 // Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are

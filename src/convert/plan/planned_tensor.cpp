@@ -9,8 +9,11 @@
 
 namespace tensorcast::file_conversion {
 
-std::vector<const PlannedTensor*> Plan::in_layout() const {
-  std::vector<const PlannedTensor*> ordered;
+using formats::Format;
+using formats::TensorInfo;
+
+std::vector<PlannedTensor*> Plan::in_layout() {
+  std::vector<PlannedTensor*> ordered;
   for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
   return ordered;
 }
