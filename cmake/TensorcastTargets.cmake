@@ -60,6 +60,17 @@ function(tensorcast_compile_sanitized)
   endforeach()
 endfunction()
 
+# For tests that would take minutes without optimization, in a build for daily work (preset quick).
+function(tensorcast_compile_optimized name)
+  if(name IN_LIST TENSORCAST_OPTIMIZED_LAYERS)
+    foreach(target IN LISTS ARGN)
+      if(TARGET ${target})
+        target_compile_options(${target} PRIVATE -O2)
+      endif()
+    endforeach()
+  endif()
+endfunction()
+
 # For large code that is rarely hot, such as readers of graphs and documents: full optimization makes it 2.5 times as
 # large, and takes longer to compile.
 function(tensorcast_compile_small target)
@@ -137,6 +148,8 @@ function(tensorcast_layer name)
     tensorcast_compile_together(${name}_test ${tests})
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
+  list(TRANSFORM layer_PARTS PREPEND tensorcast_${name}_)
+  tensorcast_compile_optimized(${name} tensorcast_${name} ${layer_PARTS} ${name}_test)
 endfunction()
 
 # tensorcast_component(NAME LIBRARY LAYERS...): adds the folders of the layers, and a library of their objects and of those

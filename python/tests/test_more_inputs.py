@@ -267,8 +267,26 @@ def test_a_line_of_progress(tmp_path, capsys):
     assert not (tmp_path / "q.safetensors").exists()
 
 
+def test_arrays_of_the_pyarrow_that_is_installed():
+    pa = pytest.importorskip("pyarrow")
+    assert tc.cast(pa.array([True] * 11)[3:9], "float16").tolist() == [1] * 6
+    assert tc.cast(pa.array([1.0, 2, 3])[1:], "float16").tolist() == [2, 3]
+    assert tc.cast(pa.chunked_array([[1.0], [2.0]]), "int8").tolist() == [1, 2]
+    assert tc.cast(pa.array([1, 2], pa.float16()), "float32").tolist() == [1, 2]
+    assert tc.cast(pa.array(["1.5", "2"]), "float16").tolist() == [1.5, 2]
+    assert tc.cast(pa.array([], pa.float32()), "float16").shape == (0,)
+    for nulls in (pa.array([1.5, None]), pa.array([1, None]), pa.array([True, None]), pa.chunked_array([[True], [None]])):
+        with pytest.raises(TypeError, match=r"has 1 missing values; pass x\.fill_null\(value\)"):
+            tc.cast(nulls, "float16")
+        assert tc.cast(nulls.fill_null(False if nulls.type == pa.bool_() else 0), "float16").tolist()[-1] == 0
+    rows = pa.array([[1.0, 2], [3, 4]])
+    with pytest.raises(TypeError, match=r"pass numpy\.stack\(x\.to_numpy\(zero_copy_only=False\)\)"):
+        tc.cast(rows, "float16")
+    assert tc.cast(np.stack(rows.to_numpy(zero_copy_only=False)), "float16").tolist() == [[1, 2], [3, 4]]
+
+
 def test_arrays_of_pyarrow():
-    """By its interface: the library itself is not among the tests' requirements."""
+    """By its interface, where the library itself is not installed."""
 
     class Type:
         def __init__(self, name, num_fields=0):

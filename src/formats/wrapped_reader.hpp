@@ -40,6 +40,8 @@ class WrappedReader : public Reader {
 class ChosenTensors final : public WrappedReader {
  public:
   explicit ChosenTensors(Reader& inner) : WrappedReader(inner, {}) {}
+  ChosenTensors(const ChosenTensors&) = delete;  // what should be one of another would be a copy with its tensors
+  ChosenTensors& operator=(const ChosenTensors&) = delete;
 
   // Adds the tensor at a place of the other reader.
   void add(std::size_t place) { add(place, inner_.tensors()[place].name); }

@@ -50,9 +50,10 @@ class Comparison {
     // Each file of the output by itself, so that all that differ are found.
     std::map<std::string, std::vector<std::size_t>> files;
     for (const std::size_t i : plan.layout) files[file_of(unquantized.place_of(i))].push_back(i);
+    formats::Reader& all = unquantized;
     for (const auto& [file, indices] : files) {
       std::vector<const file_conversion::PlannedTensor*> tensors;
-      formats::ChosenTensors of_file(unquantized);
+      formats::ChosenTensors of_file(all);
       for (const std::size_t i : indices) {
         tensors.push_back(&plan.tensors[i]);
         of_file.add(i);
