@@ -64,8 +64,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .passes = weight.passes};
 }
 
-Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
-  std::vector<TensorInfo> targets;
+Result<std::vector<std::size_t>> layout_of(const formats::Format& output, std::span<const PlannedTensor> tensors) {
+  std::vector<formats::TensorInfo> targets;
   targets.reserve(tensors.size());
   for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
   if (output.check != nullptr) TRY(output.check(targets));
