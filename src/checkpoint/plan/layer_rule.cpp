@@ -116,7 +116,7 @@ bool read_content(const nlohmann::json& json, LayerContent& content) {
   return known && read_choice(json.at("input_scale"), quantized::GlobalScale::divisor, content.input_scale);
 }
 
-bool read_writer(const nlohmann::json& json, const quantized::SpellingWriter*& writer) {
+bool read_writer(const nlohmann::json& json, const quantized::Spelling*& writer) {
   writer = quantized::find_writer(json.at("spelling").get<std::string>());
   return writer != nullptr;
 }

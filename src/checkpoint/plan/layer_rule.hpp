@@ -44,7 +44,7 @@ struct DecodingRule {
 // Its codes stay.
 struct RewritingRule {
   std::string scheme;  // as PlannedTensor::scheme, if it was decoded
-  const quantized::SpellingWriter* writer = nullptr;
+  const quantized::Spelling* writer = nullptr;
   quantized::LayerContent content, becomes;  // without names
   quantized::ScaleChange::Kind change = quantized::ScaleChange::Kind::none;
   std::vector<TensorName> sources;  // of each tensor that is written
@@ -52,7 +52,7 @@ struct RewritingRule {
 
 // All that is written follows from these and the shape.
 struct QuantizingRule {
-  const quantized::SpellingWriter* writer = nullptr;
+  const quantized::Spelling* writer = nullptr;
   quantized::Quantizing quantizing;  // of its importance the file alone
   std::int64_t rotation = 0;         // as Coding::rotation
   bool beside_mxfp4 = false;         // as in LayerContent

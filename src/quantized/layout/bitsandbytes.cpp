@@ -192,12 +192,23 @@ void find_bitsandbytes(const ModelTensors& tensors, const Description* /*descrip
   }
 }
 
+constexpr Method bitsandbytes_method(std::string_view name) {
+  return {.name = name,
+          .list = "llm_int8_skip_modules",
+          .list_is_open = true,
+          .rest_is_quantized = true,
+          .skips_head = true};
+}
+
 }  // namespace
 
-constinit const Spelling layouts::bitsandbytes = {.name = "bitsandbytes",
-                                                  .methods = {"bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"},
-                                                  .keys = keys_of_bitsandbytes,
-                                                  .describes_itself = true,
-                                                  .find = find_bitsandbytes};
+constinit const Spelling layouts::bitsandbytes = {
+    .name = "bitsandbytes",
+    .methods = {bitsandbytes_method("bitsandbytes"), bitsandbytes_method("bitsandbytes_4bit"),
+                bitsandbytes_method("bitsandbytes_8bit")},
+    .keys = keys_of_bitsandbytes,
+    .describes_itself = true,
+    .find = find_bitsandbytes,
+};
 
 }  // namespace tensorcast::quantized

@@ -14,7 +14,7 @@
 #include "dtype/errors.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/written_layer.hpp"
 #include "quantized/names/pattern_set.hpp"
 #include "tensorcast/file.hpp"
 
@@ -422,9 +422,16 @@ void find_compressed_tensors(const ModelTensors& tensors, const Description* des
 
 }  // namespace
 
-constinit const Spelling layouts::compressed_tensors = {.name = "compressed-tensors",
-                                                        .methods = {"compressed-tensors"},
-                                                        .keys = keys_of_compressed_tensors,
-                                                        .find = find_compressed_tensors};
+constinit const Spelling layouts::compressed_tensors = {
+    .name = "compressed-tensors",
+    .methods = {{.name = "compressed-tensors", .list = "ignore", .list_is_open = true, .rest_is_quantized = true}},
+    .keys = keys_of_compressed_tensors,
+    .find = find_compressed_tensors,
+    .spell = spell_compressed_tensors,
+    .describe = describe_compressed_tensors,
+    // NVFP4 needs a scale of activations that was calibrated.
+    .activations = DynamicActivations::choice,
+    .activations_schemes = "fp8-tensor fp8-channel fp8-block int8-channel mxfp8 mxfp6 mxfp4",
+};
 
 }  // namespace tensorcast::quantized

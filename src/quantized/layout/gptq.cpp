@@ -360,11 +360,19 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
 
 }  // namespace
 
-constinit const Spelling layouts::gptq = {.name = "gptq", .methods = {"gptq"}, .keys = keys_of_gptq, .find = find_gptq};
+constinit const Spelling layouts::gptq = {
+    .name = "gptq", .methods = {{.name = "gptq"}}, .keys = keys_of_gptq, .find = find_gptq};
 
-constinit const Spelling layouts::awq = {.name = "awq", .methods = {"awq"}, .keys = keys_of_awq, .find = find_awq};
+constinit const Spelling layouts::awq = {.name = "awq",
+                                         .methods = {{.name = "awq",
+                                                      .list = "modules_to_not_convert",
+                                                      .list_is_open = true,
+                                                      .rest_is_quantized = true,
+                                                      .skips_head = true}},
+                                         .keys = keys_of_awq,
+                                         .find = find_awq};
 
 constinit const Spelling layouts::auto_round = {
-    .name = "auto-round", .methods = {"auto-round"}, .keys = keys_of_auto_round, .find = find_auto_round};
+    .name = "auto-round", .methods = {{.name = "auto-round"}}, .keys = keys_of_auto_round, .find = find_auto_round};
 
 }  // namespace tensorcast::quantized

@@ -40,6 +40,6 @@ void find_mistral(const ModelTensors& tensors, const Description* description, s
 }  // namespace
 
 constinit const Spelling layouts::mistral = {
-    .name = "mistral", .methods = {"mistral"}, .keys = keys_of_mistral, .find = find_mistral};
+    .name = "mistral", .methods = {{.name = "mistral"}}, .keys = keys_of_mistral, .find = find_mistral};
 
 }  // namespace tensorcast::quantized

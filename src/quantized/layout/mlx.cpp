@@ -154,6 +154,9 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
 }  // namespace
 
 constinit const Spelling layouts::mlx = {
-    .name = "mlx", .methods = {"mlx", "metal"}, .keys = keys_of_mlx, .find = find_mlx};
+    .name = "mlx",
+    .methods = {{.name = "mlx"}, {.name = "metal", .list = "modules_to_not_convert", .list_is_open = true}},
+    .keys = keys_of_mlx,
+    .find = find_mlx};
 
 }  // namespace tensorcast::quantized

@@ -309,6 +309,6 @@ void find_torchao(const ModelTensors& tensors, const Description* description, s
 }  // namespace
 
 constinit const Spelling layouts::torchao = {
-    .name = "torchao", .methods = {"torchao"}, .keys = keys_of_torchao, .find = find_torchao};
+    .name = "torchao", .methods = {{.name = "torchao"}}, .keys = keys_of_torchao, .find = find_torchao};
 
 }  // namespace tensorcast::quantized

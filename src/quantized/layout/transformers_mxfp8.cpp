@@ -2,7 +2,7 @@
 // MXFP8 as transformers and MiniMax write it: weight, weight_scale_inv of E8M0 bytes, 32 along the inputs.
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/written_layer.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -33,12 +33,34 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
   }
 }
 
+void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written) {
+  if (content.scheme != "mxfp8" || content.element != Element::e4m3) return refuse_scheme(content, written, "mxfp8");
+  const std::string module = module_of(content.name);
+  written.layer.name = tensor_of(module, "weight");
+  add_tensor(written, PartRole::codes, written.layer.name, DType::float8_e4m3fn, content.shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale_inv"), DType::uint8, grid_shape(content));
+}
+
+void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config) {
+  const Json section = {{"quant_method", "mxfp8"},
+                        {"activation_scheme", "dynamic"},
+                        {"weight_block_size", {1, 32}},
+                        {"modules_to_not_convert", model.unquantized}};
+  config.section = section.dump();
+}
+
 }  // namespace
 
 // Its configuration has the keys of DeepSeek's.
-const Spelling layouts::transformers_mxfp8 = {.name = "transformers-mxfp8",
-                                              .methods = {"mxfp8"},
-                                              .keys = layouts::deepseek.keys,
-                                              .find = find_transformers_mxfp8};
+const Spelling layouts::transformers_mxfp8 = {
+    .name = "transformers-mxfp8",
+    .methods = {{.name = "mxfp8", .list = "modules_to_not_convert", .list_is_open = true, .rest_is_quantized = true}},
+    .keys = layouts::deepseek.keys,
+    .find = find_transformers_mxfp8,
+    .spell = spell_transformers_mxfp8,
+    .describe = describe_transformers_mxfp8,
+    .activations = DynamicActivations::always,
+    .activations_schemes = "mxfp8",
+};
 
 }  // namespace tensorcast::quantized

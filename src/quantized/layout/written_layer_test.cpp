@@ -67,7 +67,7 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   return all;
 }
 
-WrittenConfig config_of(const SpellingWriter& writer, const WrittenLayer& written) {
+WrittenConfig config_of(const Spelling& writer, const WrittenLayer& written) {
   WrittenModel model;
   model.layers = {written.layer};
   model.unquantized = {"lm_head"};
@@ -86,7 +86,7 @@ std::vector<ConfigText> texts_of(const WrittenConfig& config) {
 
 TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
   std::map<std::string_view, int> schemes;
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents()) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);
@@ -142,7 +142,7 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
 // The weight of a file's root, as that of an array alone, has no module before its name.
 TEST(WrittenLayer, RootsWeightIsFoundAgain) {
   std::set<std::string> names;
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents("weight")) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);
@@ -173,7 +173,7 @@ TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
   const auto all = contents();
   LayerContent other = all.at("mxfp4");
   other.name = "model.layers.1.mlp.experts.7.w1.weight";
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     const WrittenLayer first = spell(writer, all.at("mxfp8")), second = spell(writer, other);
     if (!first.ok() || !second.ok() || writer.describe == nullptr) continue;
     WrittenModel model;
@@ -227,10 +227,10 @@ class Counting final : public LayerCodes {
 };
 
 TEST(WrittenLayer, WhatALayoutCannotHold) {
-  const SpellingWriter& compressed = *find_writer("compressed-tensors");
+  const Spelling& compressed = *find_writer("compressed-tensors");
   LayerContent content = contents().at("int8-channel");
   content.shape = {320, 320, 1, 1};
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     if (writer.name == "gguf") continue;
     EXPECT_FALSE(spell(writer, content).ok()) << writer.name;
   }
@@ -239,7 +239,7 @@ TEST(WrittenLayer, WhatALayoutCannotHold) {
 
 TEST(WrittenLayer, StaticActivationsNeedTheirScale) {
   LayerContent content = contents().at("fp8-tensor");
-  const SpellingWriter& modelopt = *find_writer("modelopt");
+  const Spelling& modelopt = *find_writer("modelopt");
   EXPECT_TRUE(spell(modelopt, content).refusal.starts_with("modelopt has fp8-tensor only with a calibrated scale"));
   content.input_scale = GlobalScale::factor;
   EXPECT_TRUE(spell(modelopt, content).ok());
@@ -256,7 +256,7 @@ TEST(WrittenLayer, ActivationsOfSchemes) {
 }
 
 TEST(LayerPacker, PiecesAreTheWhole) {
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents()) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);

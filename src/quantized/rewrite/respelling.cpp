@@ -272,7 +272,7 @@ class RespellingPlanner {
   formats::Reader& reader_;
   const std::vector<formats::TensorInfo>& tensors_;
   const RespellRequest& request_;
-  const SpellingWriter* writer_ = nullptr;
+  const Spelling* writer_ = nullptr;
   bool beside_mxfp4_ = false;
   bool dynamic_ = false;
   std::string scale_format_;
@@ -288,15 +288,15 @@ WrittenLayer RespelledLayer::written() const {
   return made;
 }
 
-Result<const SpellingWriter*> writer_named(const std::string& spelling) {
-  if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
+Result<const Spelling*> writer_named(const std::string& spelling) {
+  if (const Spelling* writer = find_writer(spelling); writer != nullptr) return writer;
   std::vector<std::string_view> names;
-  for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
+  for (const Spelling& writer : all_writers()) names.push_back(writer.name);
   return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
                  fmt::format("the spellings are {}", fmt::join(names, ", ")));
 }
 
-WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                               const std::function<bool(const std::string&)>& writes,
                               const ModelArchitecture& architecture, WrittenModel model) {
