@@ -8,6 +8,7 @@
 
 #include "checkpoint/plan/decoded_layer.hpp"
 #include "checkpoint/plan/option_json.hpp"
+#include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "options/quantize_options.hpp"
 #include "quantized/names/module_name.hpp"
@@ -36,7 +37,7 @@ TensorName name_of(const nlohmann::json& json) {
 nlohmann::ordered_json content_json(const LayerContent& content) {
   nlohmann::ordered_json json = {{"scheme", content.scheme},
                                  {"shape", content.shape},
-                                 {"element", static_cast<int>(content.element)},
+                                 {"element", type_json(content.element)},
                                  {"bits", content.bits},
                                  {"block", {content.block_rows, content.block_columns}},
                                  {"scales", name(content.scales)},
@@ -94,26 +95,23 @@ bool read_content(const nlohmann::json& json, LayerContent& content) {
   content.rotation = json.at("rotation").get<std::int64_t>();
   content.zero_points = json.at("zero_points").get<bool>();
   content.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
-  const Result<DType> scales = parse_dtype(json.at("scales").get<std::string>());
   constexpr std::int64_t most_block = std::int64_t{1} << 31;
   const Result<std::size_t> count = element_count(content.shape);
-  bool known = scales && count && *count < (std::size_t{1} << 56) && content.shape.size() >= 2 && content.bits >= 1 &&
+  bool known = count && *count < (std::size_t{1} << 56) && content.shape.size() >= 2 && content.bits >= 1 &&
                content.bits <= 8 && content.block_rows >= 0 && content.block_rows < most_block &&
                content.block_columns >= 0 && content.block_columns < most_block &&
                (content.block_rows == 0) == (content.block_columns == 0) && content.globals < most_globals;
-  if (scales) content.scales = *scales;
+  known = known && read_type(json.at("scales"), content.scales);
   if (json.contains("exact_scales")) {
-    const Result<DType> exact = parse_dtype(json.at("exact_scales").get<std::string>());
-    known =
-        known && exact && (*exact == DType::bfloat16 || *exact == DType::float16) && content.scales == DType::float32;
-    if (known) content.exact_scales = *exact;
+    known = known && read_type(json.at("exact_scales"), content.exact_scales) && content.scales == DType::float32 &&
+            (content.exact_scales == DType::bfloat16 || content.exact_scales == DType::float16);
   }
   const bool number = content.scales == DType::float32 || content.scales == DType::float16 ||
                       content.scales == DType::bfloat16 || content.scales == DType::float8_e8m0fnu ||
                       content.scales == DType::float8_e4m3fn;
-  known = known && number && read_choice(json.at("element"), quantized::Element::table, content.element);
-  known = known && read_choice(json.at("global"), quantized::GlobalScale::divisor, content.global);
-  return known && read_choice(json.at("input_scale"), quantized::GlobalScale::divisor, content.input_scale);
+  known = known && number && read_type(json.at("element"), content.element) && contains(element_types, content.element);
+  known = known && read_choice(json.at("global"), GlobalScale::divisor, content.global);
+  return known && read_choice(json.at("input_scale"), GlobalScale::divisor, content.input_scale);
 }
 
 bool read_writer(const nlohmann::json& json, const quantized::Spelling*& writer) {

@@ -70,7 +70,7 @@ class Trial {
     if (stored == GlobalScale::none && !quantizer_.layout().global_scale) return;
     // Recipes without a tensor scale have scale 1 in spellings that store one.
     float made = quantizer_.layout().global_scale.value_or(1.0f);
-    const bool is_divisor = quantizer_.layout().coding.global == tensorcast::GlobalScale::divisor;
+    const bool is_divisor = quantizer_.layout().coding.global == GlobalScale::divisor;
     const bool inverts = quantizer_.layout().global_scale && stored != GlobalScale::none &&
                          (stored == GlobalScale::divisor) != is_divisor;
     if (inverts) made = 1.0f / made;
@@ -472,8 +472,8 @@ bool RecordedRecipes::names(std::string_view scheme) const {
 
 std::string scheme_of_recipes(const Layer& layer) {
   std::string scheme = layer.scheme;
-  if (scheme == "mxfp8" && layer.coding.element == Element::e5m2) scheme = "mxfp8-e5m2";
-  if (scheme == "mxfp6" && layer.coding.element == Element::e3m2) scheme = "mxfp6-e3m2";
+  if (scheme == "mxfp8" && layer.coding.element == DType::float8_e5m2) scheme = "mxfp8-e5m2";
+  if (scheme == "mxfp6" && layer.coding.element == DType::float6_e3m2fn) scheme = "mxfp6-e3m2";
   if (scheme == "int4-channel") scheme = "int4-group";
   return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
 }

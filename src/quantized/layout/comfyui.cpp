@@ -31,10 +31,10 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
   layer.scheme = fmt::format("{}-tensor", kind);
   layer.shape = builder.codes().shape;
   if (kind == "int8") {
-    layer.coding = {.element = Element::integer, .is_signed = true};
+    layer.coding = {.element = DType::int8};
     builder.need_codes_of({DType::int8});
   } else {
-    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn};
     builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
   }
   if (scales && tensors[*scales].count > 1 && layer.shape.size() == 2) {
@@ -50,13 +50,13 @@ void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> s
   constexpr std::int64_t nv_block = 16, mx_block = 32;
   Layer& layer = builder.layer();
   layer.scheme = nv ? "nvfp4" : "mxfp8";
-  layer.coding = nv ? Coding{.element = Element::e2m1,
+  layer.coding = nv ? Coding{.element = DType::float4_e2m1fn,
                              .bits = 4,
                              .packing = Packing::high_nibble_first,
-                             .scales = ScaleType::e4m3,
+                             .scales = DType::float8_e4m3fn,
                              .global = GlobalScale::factor,
                              .swizzled = true}
-                    : Coding{.element = Element::e4m3, .scales = ScaleType::e8m0, .swizzled = true};
+                    : Coding{.element = DType::float8_e4m3fn, .scales = DType::float8_e8m0fnu, .swizzled = true};
   layer.block_rows = 1;
   layer.block_columns = nv ? nv_block : mx_block;
   if (nv) {
@@ -198,8 +198,8 @@ void add_plain_scales(const LayerContent& content, WrittenLayer& written) {
 std::string_view format_of(const Layer& layer) {
   if (layer.scheme == "nvfp4") return "nvfp4";
   if (layer.scheme == "mxfp8") return "mxfp8";
-  if (layer.coding.element == Element::integer) return "int8_tensorwise";
-  return layer.coding.element == Element::e5m2 ? "float8_e5m2" : "float8_e4m3fn";
+  if (is_integer(layer.coding.element)) return "int8_tensorwise";
+  return name(layer.coding.element);
 }
 
 void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
@@ -214,13 +214,12 @@ void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
     add_tensor(written, PartRole::codes, weight, DType::uint8, packed_shape(content, 2, 1));
     add_swizzled(content, written, DType::float8_e4m3fn);
     add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32, {});
-  } else if (content.scheme == "mxfp8" && content.element == Element::e4m3) {
+  } else if (content.scheme == "mxfp8" && content.element == DType::float8_e4m3fn) {
     need_whole_groups(content, 32, written);
     add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
     add_swizzled(content, written, DType::float8_e8m0fnu);
   } else if (content.scheme == "fp8-tensor" && number) {
-    const DType type = content.element == Element::e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn;
-    add_tensor(written, PartRole::codes, weight, type, content.shape);
+    add_tensor(written, PartRole::codes, weight, content.element, content.shape);
     add_plain_scales(content, written);
   } else if ((content.scheme == "int8-tensor" || content.scheme == "int8-channel") && !content.zero_points && number) {
     add_tensor(written, PartRole::codes, weight, DType::int8, content.shape);

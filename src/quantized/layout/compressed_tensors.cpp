@@ -237,7 +237,7 @@ void read_shape(const ModelTensors& tensors, const Description& description, Lay
 void add_zero_points(const ModelTensors& tensors, const std::string& module, const Group& group,
                      const Description& description, LayerBuilder& builder) {
   const std::optional<std::size_t> zeros = tensors.find(tensor_of(module, "weight_zero_point"));
-  const bool integers = builder.layer().coding.element == Element::integer;
+  const bool integers = is_integer(builder.layer().coding.element);
   if (integers && group.weights.contains("symmetric") && !is_true(group.weights, "symmetric", true)) {
     builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
     return;
@@ -284,10 +284,8 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
     return builder.fail(fmt::format("{} names integers of a width that is not from 1 to 8 bits", description.source));
   }
   layer.scheme = fmt::format("int{}-{}", bits, text_in(group.weights, "strategy") == "channel" ? "channel" : "group");
-  layer.coding = {.element = Element::integer,
-                  .bits = static_cast<int>(bits),
-                  .packing = Packing::stream,
-                  .offset = 1 << (bits - 1)};
+  layer.coding = {
+      .element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream, .offset = 1 << (bits - 1)};
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
@@ -320,10 +318,10 @@ void complete_packed_floats(const std::string& module, const std::string& format
   Layer& layer = builder.layer();
   const bool nv = format == "nvfp4-pack-quantized", six = format == "mxfp6-pack-quantized";
   layer.scheme = nv ? "nvfp4" : six ? "mxfp6" : "mxfp4";
-  layer.coding = {.element = six ? Element::e2m3 : Element::e2m1,
+  layer.coding = {.element = six ? DType::float6_e2m3fn : DType::float4_e2m1fn,
                   .bits = six ? 6 : 4,
                   .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = nv ? ScaleType::e4m3 : ScaleType::e8m0,
+                  .scales = nv ? DType::float8_e4m3fn : DType::float8_e8m0fnu,
                   .global = nv ? GlobalScale::divisor : GlobalScale::none};
   builder.need_codes_of({DType::uint8});
   builder.set_shape(six ? 3 : 1, six ? 4 : 2);
@@ -344,9 +342,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   Layer& layer = builder.layer();
   const bool integer = text_in(group.weights, "type") == "int" || format == "int-quantized";
   const bool mx = format == "mxfp8-quantized";
-  layer.coding = {.element = integer ? Element::integer : Element::e4m3,
-                  .is_signed = integer,
-                  .scales = mx ? ScaleType::e8m0 : ScaleType::number};
+  layer.coding = {.element = integer ? DType::int8 : DType::float8_e4m3fn,
+                  .scales = mx ? DType::float8_e8m0fnu : DType::undefined};
   layer.scheme = integer ? "int8" : "fp8";
   if (size_in(group.weights, "num_bits").value_or(8) != 8) {
     builder.fail(fmt::format("{} names codes of another width than 8 bits, and these are bytes", description.source));

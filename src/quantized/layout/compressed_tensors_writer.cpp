@@ -31,7 +31,7 @@ void need_groups(const LayerContent& content, WrittenLayer& written) {
 // weight, weight_scale; int8 perhaps with zero points.
 void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const bool integer = content.element == Element::integer;
+  const bool integer = is_integer(content.element);
   const bool mx = content.scheme == "mxfp8";
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
@@ -67,7 +67,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   Coding& coding = written.layer.coding;
   need_groups(content, written);
   coding.packing = Packing::stream;
-  coding.is_signed = false;
+  coding.element = DType::uint8;
   coding.offset = 1 << (content.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
              packed_shape(content, 32, content.bits));
@@ -88,12 +88,12 @@ std::string written_format(const Layer& layer) {
   if (layer.scheme.starts_with("mxfp6")) return "mxfp6-pack-quantized";
   if (layer.scheme == "mxfp8") return "mxfp8-quantized";
   if (layer.coding.packing == Packing::stream) return "pack-quantized";
-  return layer.coding.element == Element::integer ? "int-quantized" : "float-quantized";
+  return is_integer(layer.coding.element) ? "int-quantized" : "float-quantized";
 }
 
 // The arguments of a scheme's weights, as version 0.20 writes them.
 Json weights_of(const Layer& layer) {
-  const bool integer = layer.coding.element == Element::integer;
+  const bool integer = is_integer(layer.coding.element);
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
                   {"symmetric", !layer.find(PartRole::zero_points)},
@@ -125,7 +125,7 @@ Json weights_of(const Layer& layer) {
 // How activations are quantized: with a scale that is there, or while the model runs, as the presets of
 // compressed-tensors have it: FP8_DYNAMIC, FP8_BLOCK, INT8, MXFP8, MXFP6A8, and MXFP4XFP8 for weights of 4 bits.
 Json activations_of(const Layer& layer) {
-  const bool fixed = layer.find(PartRole::activations).has_value(), integer = layer.coding.element == Element::integer;
+  const bool fixed = layer.find(PartRole::activations).has_value(), integer = is_integer(layer.coding.element);
   const bool is_fixed_kind = layer.scheme == "nvfp4" || layer.scheme.starts_with("fp8");
   if (!(fixed && is_fixed_kind) && !layer.dynamic_activations) return nullptr;
   Json inputs = {{"num_bits", 8},         {"type", integer ? "int" : "float"},
@@ -184,11 +184,11 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
-  const bool integer = content.element == Element::integer;
+  const bool integer = is_integer(content.element);
   const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
-  if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
+  if (fp4 || (content.scheme == "mxfp6" && content.element == DType::float6_e2m3fn)) {
     spell_packed_floats(content, written);
-  } else if ((content.bits == 8 && integer) || (content.element == Element::e4m3 && content.scheme != "codes")) {
+  } else if ((content.bits == 8 && integer) || (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
     spell_packed_integers(content, written);

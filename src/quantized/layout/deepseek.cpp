@@ -45,14 +45,16 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
     layer.scheme = "mxfp4";
     layer.block_rows = 1;
     layer.block_columns = mx_block;
-    layer.coding = {
-        .element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first, .scales = ScaleType::e8m0};
+    layer.coding = {.element = DType::float4_e2m1fn,
+                    .bits = 4,
+                    .packing = Packing::low_nibble_first,
+                    .scales = DType::float8_e8m0fnu};
     builder.set_shape(1, type == DType::float4_e2m1fn ? 1 : 2);
     builder.check_scales(scales, true, "MXFP4");
   } else {
     read_block_size(description, builder);
     layer.scheme = layer.block_rows == 0 ? "fp8-tensor" : "fp8-block";
-    layer.coding = {.element = Element::e4m3};
+    layer.coding = {.element = DType::float8_e4m3fn};
     builder.need_codes_of({DType::float8_e4m3fn});
     const std::string fmt = text_in(description.section, "fmt");
     if (!fmt.empty() && fmt != "e4m3") {
@@ -91,7 +93,8 @@ void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
     coding.packing = Packing::low_nibble_first;
     add_tensor(written, PartRole::codes, weight, DType::int8, packed_shape(content, 2, 1));
     add_tensor(written, PartRole::scales, tensor_of(module, "scale"), DType::float8_e8m0fnu, grid_shape(content));
-  } else if ((content.scheme == "fp8-block" || content.scheme == "fp8-tensor") && content.element == Element::e4m3) {
+  } else if ((content.scheme == "fp8-block" || content.scheme == "fp8-tensor") &&
+             content.element == DType::float8_e4m3fn) {
     const bool whole = content.scheme == "fp8-tensor";
     add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
     add_tensor(written, PartRole::scales, tensor_of(module, content.beside_mxfp4 ? "scale" : "weight_scale_inv"),

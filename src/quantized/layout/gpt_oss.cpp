@@ -25,10 +25,10 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
-    layer.coding = {.element = Element::e2m1,
+    layer.coding = {.element = DType::float4_e2m1fn,
                     .bits = 4,
                     .packing = Packing::low_nibble_first,
-                    .scales = ScaleType::e8m0,
+                    .scales = DType::float8_e8m0fnu,
                     .transposed = transposed};
     builder.need_codes_of({DType::uint8}, 4);
     builder.check_scale_type(scales, true);

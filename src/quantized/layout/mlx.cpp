@@ -63,7 +63,7 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
                      std::int64_t bits, std::size_t scales, LayerBuilder& builder) {
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("int{}-affine", bits);
-  layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
+  layer.coding = {.element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream};
   builder.check_scales(scales, false, source);
   std::optional<std::size_t> biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
   if (!biases) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
@@ -86,10 +86,10 @@ void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int6
   Layer& layer = builder.layer();
   const bool nv = mode == "nvfp4", eight = mode == "mxfp8";
   layer.scheme = mode;
-  layer.coding = {.element = eight ? Element::e4m3 : Element::e2m1,
+  layer.coding = {.element = eight ? DType::float8_e4m3fn : DType::float4_e2m1fn,
                   .bits = eight ? 8 : 4,
                   .packing = eight ? Packing::bytes : Packing::low_nibble_first,
-                  .scales = nv ? ScaleType::e4m3 : ScaleType::e8m0};
+                  .scales = nv ? DType::float8_e4m3fn : DType::float8_e8m0fnu};
   if (bits != layer.coding.bits || layer.block_columns != (nv ? nv_block : mx_block)) {
     builder.fail(fmt::format("{} has other bits or groups than its description names", mode));
   }

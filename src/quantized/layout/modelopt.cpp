@@ -56,10 +56,10 @@ void complete_nvfp4(const std::string& module, std::size_t scales, const Descrip
   constexpr std::int64_t block = 16;
   Layer& layer = builder.layer();
   layer.scheme = "nvfp4";
-  layer.coding = {.element = Element::e2m1,
+  layer.coding = {.element = DType::float4_e2m1fn,
                   .bits = 4,
                   .packing = Packing::low_nibble_first,
-                  .scales = ScaleType::e4m3,
+                  .scales = DType::float8_e4m3fn,
                   .global = GlobalScale::factor,
                   .positive_zero = true};
   layer.block_rows = 1;
@@ -77,12 +77,12 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
                      const Description& description, LayerBuilder& builder) {
   constexpr std::int64_t mx_block = 32, pb_block = 128;
   Layer& layer = builder.layer();
-  layer.coding = {.element = Element::e4m3};
+  layer.coding = {.element = DType::float8_e4m3fn};
   builder.need_codes_of({DType::float8_e4m3fn});
   builder.set_shape(1, 1);
   if (algorithm == "MXFP8" || tensors[scales].dtype == DType::uint8) {
     layer.scheme = "mxfp8";
-    layer.coding.scales = ScaleType::e8m0;
+    layer.coding.scales = DType::float8_e8m0fnu;
     layer.block_rows = 1;
     layer.block_columns = mx_block;
   } else if (algorithm == "FP8_PB_WO" || algorithm == "FP8_PB_REAL") {
@@ -179,7 +179,7 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     const auto globals = static_cast<std::int64_t>(content.globals);
     add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32,
                globals == 1 ? std::vector<std::int64_t>() : std::vector<std::int64_t>{globals});
-  } else if (content.element != Element::e4m3) {
+  } else if (content.element != DType::float8_e4m3fn) {
     return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
   } else if (content.scheme == "mxfp8") {
     add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);

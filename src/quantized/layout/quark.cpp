@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/written_layer.hpp"
@@ -59,10 +60,11 @@ constexpr auto keys_of_quark = std::to_array<KnownKey>(
 
 struct Elements {
   std::string_view dtype, scheme;
-  Element element;
+  DType element;
 };
-constexpr Elements known[] = {
-    {"fp4", "mxfp4", Element::e2m1}, {"fp6_e2m3", "mxfp6", Element::e2m3}, {"fp6_e3m2", "mxfp6-e3m2", Element::e3m2}};
+constexpr Elements known[] = {{"fp4", "mxfp4", DType::float4_e2m1fn},
+                              {"fp6_e2m3", "mxfp6", DType::float6_e2m3fn},
+                              {"fp6_e3m2", "mxfp6-e3m2", DType::float6_e3m2fn}};
 
 // What the configuration says of weights: of all, or of the modules that a glob names.
 class WeightSpecs {
@@ -109,11 +111,11 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
     return builder.fail(fmt::format(
         "{} names another scheme of Quark than MXFP4 and MXFP6, and these alone are decoded", description.source));
   }
-  const bool six = elements->element != Element::e2m1;
+  const bool six = elements->element != DType::float4_e2m1fn;
   layer.coding = {.element = elements->element,
                   .bits = six ? 6 : 4,
                   .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = ScaleType::e8m0};
+                  .scales = DType::float8_e8m0fnu};
   layer.block_rows = 1;
   layer.block_columns = block;
   builder.need_codes_of({DType::uint8});
@@ -139,9 +141,7 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
 }
 
 Json spec_of(const Layer& layer, bool dynamic) {
-  const Element element = layer.coding.element;
-  const char* dtype = element == Element::e2m1 ? "fp4" : element == Element::e2m3 ? "fp6_e2m3" : "fp6_e3m2";
-  return {{"dtype", dtype},
+  return {{"dtype", find_row(known, &Elements::element, layer.coding.element)->dtype},
           {"is_dynamic", dynamic},
           {"qscheme", "per_group"},
           {"ch_axis", -1},

@@ -21,7 +21,7 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.block_rows = 1;
     layer.block_columns = block;
-    layer.coding = {.element = Element::e4m3, .scales = ScaleType::e8m0};
+    layer.coding = {.element = DType::float8_e4m3fn, .scales = DType::float8_e8m0fnu};
     const auto sizes = description->section.find("weight_block_size");
     if (sizes != description->section.end() && !sizes->is_null() && *sizes != Json::array({1, block})) {
       builder.fail(description->source + " names MXFP8 with another block size than [1, 32]");
@@ -34,7 +34,8 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
 }
 
 void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written) {
-  if (content.scheme != "mxfp8" || content.element != Element::e4m3) return refuse_scheme(content, written, "mxfp8");
+  if (content.scheme != "mxfp8" || content.element != DType::float8_e4m3fn)
+    return refuse_scheme(content, written, "mxfp8");
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
   add_tensor(written, PartRole::codes, written.layer.name, DType::float8_e4m3fn, content.shape);

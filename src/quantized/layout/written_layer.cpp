@@ -82,10 +82,7 @@ WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
   layer.coding.bits = content.bits;
   layer.coding.rotation = content.rotation;
   layer.dynamic_activations = content.dynamic_activations;
-  layer.coding.is_signed = content.element == Element::integer;
-  layer.coding.scales = content.scales == DType::float8_e8m0fnu  ? ScaleType::e8m0
-                        : content.scales == DType::float8_e4m3fn ? ScaleType::e4m3
-                                                                 : ScaleType::number;
+  if (bit_width(content.scales) == 8) layer.coding.scales = content.scales;
   if (content.shape.size() < 2) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
     return written;

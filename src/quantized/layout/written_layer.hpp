@@ -26,10 +26,10 @@ namespace tensorcast::quantized {
 
 // What a layer is, whatever its spelling.
 struct LayerContent {
-  std::string name;                 // of the weight, "model.layers.0.mlp.up_proj.weight"
-  std::string scheme;               // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
-  std::vector<std::int64_t> shape;  // of the codes: [..., outputs, inputs]
-  Element element = Element::e4m3;
+  std::string name;                      // of the weight, "model.layers.0.mlp.up_proj.weight"
+  std::string scheme;                    // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
+  std::vector<std::int64_t> shape;       // of the codes: [..., outputs, inputs]
+  DType element = DType::float8_e4m3fn;  // int8: integers of `bits` bits
   int bits = 8;
   std::int64_t block_rows = 0;  // as in Layer: 0, 0: one scale for the tensor
   std::int64_t block_columns = 0;

@@ -169,7 +169,7 @@ class RespellingPlanner {
 
   [[nodiscard]] bool spells(const char* scheme) const {
     LayerContent content{
-        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = Element::e2m1, .bits = 4};
+        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = DType::float4_e2m1fn, .bits = 4};
     content.block_rows = 1;
     content.block_columns = std::string_view(scheme) == "mxfp4" ? 32 : 16;
     return spell(*writer_, content).ok();
