@@ -235,6 +235,7 @@ class Trials {
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
+    const bool has_powers = has_option(block::RecipeOption::power_of_two);
     std::vector<block::Quantizer> quantizers;
     trials_.clear();
     outcomes_.clear();
@@ -249,8 +250,8 @@ class Trials {
           if (is_default && (&recipe != first || is_raw_)) continue;
           if (weighs && !can_weigh()) continue;
           if (recorded_ != nullptr && !is_recorded(power, weighs)) continue;
-          if (power && found_.scheme != "fp8-block") continue;
-          if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
+          if (power && !has_powers) continue;
+          if (!power && content_.scales == DType::float8_e8m0fnu && has_powers) continue;
           QuantizeOptions options = options_of(dtype, power);
           options.recipe = is_default ? std::string_view() : recipe.recipe;
           std::optional<block::Quantizer> quantizer = make(options, weighs);
@@ -269,6 +270,11 @@ class Trials {
     }
   }
 
+  // Whether the scheme, of which there are recipes, has an option.
+  [[nodiscard]] bool has_option(block::RecipeOption option) const {
+    return block::recipe_of(*find_quantize_recipe(found_.scheme)).option == option;
+  }
+
   // Whether the recipe, computed in this type, is the recorded one.
   [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
     DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
@@ -278,7 +284,7 @@ class Trials {
   }
 
   [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
-    return power == (recorded_->power_of_two_scales && found_.scheme == "fp8-block") &&
+    return power == (recorded_->power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
            weighs == (recorded_->weighs && can_weigh());
   }
 
@@ -290,7 +296,7 @@ class Trials {
 
   // Returns the options of a trial, but for its recipe.
   [[nodiscard]] QuantizeOptions options_of(DType dtype, bool power) const {
-    return {.group_size = found_.scheme == "int4-group" ? content_.block_columns : 0,
+    return {.group_size = has_option(block::RecipeOption::group) ? content_.block_columns : 0,
             .symmetric = !content_.zero_points,
             .power_of_two_scales = power,
             .compute_dtype = dtype,
