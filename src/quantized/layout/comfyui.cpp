@@ -3,12 +3,15 @@
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "block/scale_tiles.hpp"
+#include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -23,6 +26,26 @@ constexpr auto keys_of_comfyui =
     std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";
 constexpr std::string_view metadata_key = "_quantization_metadata";
+
+constexpr Coding swizzled(Coding coding) {
+  coding.swizzled = true;
+  return coding;
+}
+
+// By the formats that descriptions name.
+constexpr StoredScheme stored_by_comfyui[] = {
+    {.scheme = "nvfp4",
+     .word = "nvfp4",
+     .coding = swizzled(nvfp4_coding(GlobalScale::factor, Packing::high_nibble_first)),
+     .global = "weight_scale_2"},
+    {.scheme = "mxfp8",
+     .word = "mxfp8",
+     .coding = swizzled(mx_coding(DType::float8_e4m3fn, 8)),
+     .e8m0_type = DType::float8_e8m0fnu},
+    {.scheme = "fp8-tensor", .word = "float8_e4m3fn"},
+    {.scheme = "fp8-tensor", .word = "float8_e5m2", .coding = {.element = DType::float8_e5m2}},
+    {.scheme = "int8-tensor", .word = "int8_tensorwise", .coding = {.element = DType::int8}},
+    {.scheme = "int8-channel", .word = "int8_tensorwise", .coding = {.element = DType::int8}}};
 
 // One scale for the tensor or for each row. `kind`: "fp8" or "int8".
 void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scales, std::string_view kind,
@@ -46,26 +69,12 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
-void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, bool nv, LayerBuilder& builder) {
-  constexpr std::int64_t nv_block = 16, mx_block = 32;
-  Layer& layer = builder.layer();
-  layer.scheme = nv ? "nvfp4" : "mxfp8";
-  layer.coding = nv ? Coding{.element = DType::float4_e2m1fn,
-                             .bits = 4,
-                             .packing = Packing::high_nibble_first,
-                             .scales = DType::float8_e4m3fn,
-                             .global = GlobalScale::factor,
-                             .swizzled = true}
-                    : Coding{.element = DType::float8_e4m3fn, .scales = DType::float8_e8m0fnu, .swizzled = true};
-  layer.block_rows = 1;
-  layer.block_columns = nv ? nv_block : mx_block;
-  if (nv) {
-    builder.need_codes_of({DType::uint8}, 2);
-  } else {
-    builder.need_codes_of({DType::float8_e4m3fn}, 2);
-  }
-  builder.set_shape(1, nv ? 2 : 1);
-  builder.check_scale_type(scales, !nv);
+void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, const StoredScheme& stored,
+                       LayerBuilder& builder) {
+  constexpr std::size_t most_dimensions = 2;
+  const Layer& layer = builder.layer();
+  read_as(stored, builder, most_dimensions);
+  builder.check_scale_type(scales, stored.coding.scales == DType::float8_e8m0fnu);
   if (!builder.ok() || !scales) return;
   const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
   const std::size_t wanted =
@@ -96,20 +105,20 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
   }
   const std::string format = text_in(description, "format");
   const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
-  if (format == "float8_e4m3fn" || format == "float8_e5m2") {
-    complete_plain(tensors, scales, "fp8", builder);
-  } else if (format == "nvfp4") {
-    complete_swizzled(tensors, scales, true, builder);
-    builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
-  } else if (format == "mxfp8") {
-    complete_swizzled(tensors, scales, false, builder);
-  } else if (format == "int8_tensorwise") {
-    complete_plain(tensors, scales, "int8", builder);
-    if (is_true(description, "convrot")) read_rotation(description, builder);
-  } else {
+  const StoredScheme* const stored = find_row(stored_by_comfyui, &StoredScheme::word, format);
+  if (stored == nullptr) {
     builder.layer().scheme = format;
-    builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));
+    return builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));
   }
+  const bool integers = is_integer(stored->coding.element);
+  if (!stored->coding.swizzled) {
+    complete_plain(tensors, scales, integers ? "int8" : "fp8", builder);
+    if (integers && is_true(description, "convrot")) read_rotation(description, builder);
+    return;
+  }
+  complete_swizzled(tensors, scales, *stored, builder);
+  if (stored->global.empty()) return;
+  builder.check_global(builder.need(tensor_of(module, stored->global), PartRole::global_scale));
 }
 
 // What the metadata says of a layer; null: nothing.
@@ -174,62 +183,21 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
   }
 }
 
-// Scales in tiles of 128 x 4, as a matrix of whole tiles.
-void add_swizzled(const LayerContent& content, WrittenLayer& written, DType dtype) {
-  constexpr std::int64_t tile_rows = block::tile_rows, tile_columns = block::tile_columns;
-  std::vector<std::int64_t> shape = grid_shape(content);
-  if (shape.size() != 2 && written.ok()) {
-    written.refusal =
-        fmt::format("ComfyUI's scales in tiles are of matrices, and the weight is {}", shape_text(content.shape));
-    return;
+void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
+  const StoredScheme* const stored = find_stored(stored_by_comfyui, content);
+  const bool has_plain_scales = bit_width(content.scales) > 8;
+  if (stored == nullptr || content.zero_points || (!stored->coding.swizzled && !has_plain_scales)) {
+    return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
   }
-  shape[0] = blocks_of(shape[0], tile_rows) * tile_rows;
-  shape[1] = blocks_of(shape[1], tile_columns) * tile_columns;
-  written.layer.coding.swizzled = true;
-  add_tensor(written, PartRole::scales, tensor_of(module_of(content.name), "weight_scale"), dtype, std::move(shape));
-}
-
-void add_plain_scales(const LayerContent& content, WrittenLayer& written) {
-  const bool whole = content.block_rows == 0;
-  add_tensor(written, PartRole::scales, tensor_of(module_of(content.name), "weight_scale"), content.scales,
-             whole ? std::vector<std::int64_t>() : grid_shape(content));
+  spell_as(*stored, content, written);
+  add_input_scale(content, written);
 }
 
 std::string_view format_of(const Layer& layer) {
-  if (layer.scheme == "nvfp4") return "nvfp4";
-  if (layer.scheme == "mxfp8") return "mxfp8";
-  if (is_integer(layer.coding.element)) return "int8_tensorwise";
-  return name(layer.coding.element);
-}
-
-void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
-  const std::string module = module_of(content.name);
-  const std::string weight = tensor_of(module, "weight");
-  const bool number = content.scales != DType::float8_e8m0fnu && content.scales != DType::float8_e4m3fn;
-  written.layer.name = weight;
-  if (content.scheme == "nvfp4") {
-    need_whole_groups(content, 16, written);
-    written.layer.coding.packing = Packing::high_nibble_first;
-    written.layer.coding.global = GlobalScale::factor;
-    add_tensor(written, PartRole::codes, weight, DType::uint8, packed_shape(content, 2, 1));
-    add_swizzled(content, written, DType::float8_e4m3fn);
-    add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32, {});
-  } else if (content.scheme == "mxfp8" && content.element == DType::float8_e4m3fn) {
-    need_whole_groups(content, 32, written);
-    add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_swizzled(content, written, DType::float8_e8m0fnu);
-  } else if (content.scheme == "fp8-tensor" && number) {
-    add_tensor(written, PartRole::codes, weight, content.element, content.shape);
-    add_plain_scales(content, written);
-  } else if ((content.scheme == "int8-tensor" || content.scheme == "int8-channel") && !content.zero_points && number) {
-    add_tensor(written, PartRole::codes, weight, DType::int8, content.shape);
-    add_plain_scales(content, written);
-  } else {
-    return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
-  }
-  if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
-  }
+  const auto is_of_layer = [&](const StoredScheme& stored) {
+    return stored.scheme == layer.scheme && stored.coding.element == layer.coding.element;
+  };
+  return std::ranges::find_if(stored_by_comfyui, is_of_layer)->word;
 }
 
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {

@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
+#include "quantized/layout/compressed_tensors_schemes.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/written_layer.hpp"
 #include "quantized/names/pattern_set.hpp"
 #include "tensorcast/file.hpp"
 
@@ -312,28 +313,18 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
 }
 
 // MXFP4, MXFP6 and NVFP4: weight_packed, weight_scale, weight_global_scale.
-void complete_packed_floats(const std::string& module, const std::string& format, const Group& group,
+void complete_packed_floats(const std::string& module, const StoredScheme& stored, const Group& group,
                             const Description& description, LayerBuilder& builder) {
-  constexpr std::int64_t mx_block = 32, nv_block = 16;
-  Layer& layer = builder.layer();
-  const bool nv = format == "nvfp4-pack-quantized", six = format == "mxfp6-pack-quantized";
-  layer.scheme = nv ? "nvfp4" : six ? "mxfp6" : "mxfp4";
-  layer.coding = {.element = six ? DType::float6_e2m3fn : DType::float4_e2m1fn,
-                  .bits = six ? 6 : 4,
-                  .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = nv ? DType::float8_e4m3fn : DType::float8_e8m0fnu,
-                  .global = nv ? GlobalScale::divisor : GlobalScale::none};
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(six ? 3 : 1, six ? 4 : 2);
-  layer.block_rows = 1;
-  layer.block_columns = size_in(group.weights, "group_size").value_or(nv ? nv_block : mx_block);
-  if (layer.block_columns != (nv ? nv_block : mx_block)) {
-    builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", layer.scheme,
-                             nv ? nv_block : mx_block, description.source));
+  read_as(stored, builder);
+  std::int64_t& size = builder.layer().block_columns;
+  size = size_in(group.weights, "group_size").value_or(stored.block());
+  if (size != stored.block()) {
+    builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", stored.scheme,
+                             stored.block(), description.source));
   }
-  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
-  builder.check_scales(scales, true, description.source);
-  if (nv) builder.check_global(builder.need(tensor_of(module, "weight_global_scale"), PartRole::global_scale));
+  builder.check_scales(builder.need(tensor_of(module, stored.scales), PartRole::scales), true, description.source);
+  if (stored.global.empty()) return;
+  builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
 // float8 and int8: weight, weight_scale, perhaps weight_zero_point.
@@ -380,9 +371,9 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
     const Group& group = **found;
     const std::string& format = group.format;
     const bool floats = text_in(group.weights, "type") == "float";
-    if (packed &&
-        (format == "nvfp4-pack-quantized" || format == "mxfp4-pack-quantized" || format == "mxfp6-pack-quantized")) {
-      complete_packed_floats(module, format, group, description, builder);
+    const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::word, format);
+    if (packed && stored != nullptr && stored->coding.bits < 8) {
+      complete_packed_floats(module, *stored, group, description, builder);
     } else if (packed && format == "pack-quantized" && !floats) {
       complete_packed_integers(tensors, module, group, description, builder);
     } else if (!packed && (format == "float-quantized" || format == "int-quantized" || format == "naive-quantized" ||

@@ -8,9 +8,10 @@
 #include <optional>
 #include <set>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
+#include "quantized/layout/compressed_tensors_schemes.hpp"
 #include "quantized/layout/config.hpp"
-#include "quantized/layout/written_layer.hpp"
 #include "quantized/names/tensor_kind.hpp"
 
 namespace tensorcast::quantized {
@@ -32,33 +33,14 @@ void need_groups(const LayerContent& content, WrittenLayer& written) {
 void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   const bool integer = is_integer(content.element);
-  const bool mx = content.scheme == "mxfp8";
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
   add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
              content.shape);
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), mx ? DType::uint8 : stored_scales(content),
-             shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), shape);
   if (content.zero_points) {
     add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int8, std::move(shape));
   }
-}
-
-// weight_packed, weight_scale, weight_global_scale.
-void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
-  const std::string module = module_of(content.name);
-  Coding& coding = written.layer.coding;
-  const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
-  need_groups(content, written);
-  coding.packing = six ? Packing::stream : Packing::low_nibble_first;
-  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::uint8,
-             packed_shape(content, six ? 4 : 2, six ? 3 : 1));
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), nv ? DType::float8_e4m3fn : DType::uint8,
-             grid_shape(content));
-  if (!nv) return;
-  coding.global = GlobalScale::divisor;
-  add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_global_scale"), DType::float32,
-             {static_cast<std::int64_t>(content.globals)});
 }
 
 // weight_packed in words, weight_scale, weight_shape, weight_zero_point.
@@ -84,9 +66,8 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
 }
 
 std::string written_format(const Layer& layer) {
-  if (layer.scheme == "mxfp4" || layer.scheme == "nvfp4") return layer.scheme + "-pack-quantized";
-  if (layer.scheme.starts_with("mxfp6")) return "mxfp6-pack-quantized";
-  if (layer.scheme == "mxfp8") return "mxfp8-quantized";
+  const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::scheme, layer.scheme);
+  if (stored != nullptr) return std::string(stored->word);
   if (layer.coding.packing == Packing::stream) return "pack-quantized";
   return is_integer(layer.coding.element) ? "int-quantized" : "float-quantized";
 }
@@ -185,9 +166,9 @@ void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
   const bool integer = is_integer(content.element);
-  const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
-  if (fp4 || (content.scheme == "mxfp6" && content.element == DType::float6_e2m3fn)) {
-    spell_packed_floats(content, written);
+  const StoredScheme* const stored = find_stored(stored_by_compressed_tensors, content);
+  if (stored != nullptr) {
+    spell_as(*stored, content, written);
   } else if ((content.bits == 8 && integer) || (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
@@ -195,10 +176,9 @@ void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written
   } else {
     return refuse_scheme(content, written, "float8_e4m3fn, mxfp4, mxfp6 (e2m3), mxfp8, nvfp4 and integers");
   }
-  if (content.input_scale == GlobalScale::none || integer) return;
-  const bool nv = content.scheme == "nvfp4";
-  add_tensor(written, PartRole::activations, tensor_of(module, nv ? "input_global_scale" : "input_scale"),
-             DType::float32, {1});
+  if (integer) return;
+  add_input_scale(content, written,
+                  written.layer.coding.global == GlobalScale::divisor ? "input_global_scale" : "input_scale", {1});
 }
 
 void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config) {

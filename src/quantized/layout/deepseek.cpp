@@ -5,7 +5,7 @@
 
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -18,8 +18,15 @@ constexpr auto keys_of_deepseek =
                              {.name = "expert_dtype", .type = KeyType::text},
                              {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
                              {.name = "modules_to_convert", .type = KeyType::list}});
+constexpr StoredScheme stored_by_deepseek[] = {{.scheme = "fp8-block", .scales = "weight_scale_inv"},
+                                               {.scheme = "fp8-tensor", .scales = "weight_scale_inv"},
+                                               {.scheme = "mxfp4",
+                                                .coding = mx_coding(DType::float4_e2m1fn, 4),
+                                                .packed_type = DType::int8,
+                                                .scales = "scale",
+                                                .e8m0_type = DType::float8_e8m0fnu}};
+constexpr const StoredScheme& mxfp4_of_deepseek = stored_by_deepseek[2];
 constexpr std::string_view inverse_suffix = "_scale_inv";
-constexpr std::int64_t mx_block = 32;
 
 // Reads weight_block_size; none: one scale for a tensor.
 void read_block_size(const Description& description, LayerBuilder& builder) {
@@ -42,13 +49,10 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
   if (const std::optional<std::string> module = module_with(name, "weight")) add_activations(builder, *module);
   const DType type = tensors[codes].dtype;
   if (type == DType::int8 || type == DType::uint8 || type == DType::float4_e2m1fn) {
-    layer.scheme = "mxfp4";
+    layer.scheme = mxfp4_of_deepseek.scheme;
     layer.block_rows = 1;
-    layer.block_columns = mx_block;
-    layer.coding = {.element = DType::float4_e2m1fn,
-                    .bits = 4,
-                    .packing = Packing::low_nibble_first,
-                    .scales = DType::float8_e8m0fnu};
+    layer.block_columns = mxfp4_of_deepseek.block();
+    layer.coding = mxfp4_of_deepseek.coding;
     builder.set_shape(1, type == DType::float4_e2m1fn ? 1 : 2);
     builder.check_scales(scales, true, "MXFP4");
   } else {
@@ -85,27 +89,12 @@ void find_deepseek(const ModelTensors& tensors, const Description* description, 
 }
 
 void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
-  const std::string module = module_of(content.name);
-  const std::string weight = tensor_of(module, "weight");
-  Coding& coding = written.layer.coding;
-  if (content.scheme == "mxfp4") {
-    need_whole_groups(content, 32, written);
-    coding.packing = Packing::low_nibble_first;
-    add_tensor(written, PartRole::codes, weight, DType::int8, packed_shape(content, 2, 1));
-    add_tensor(written, PartRole::scales, tensor_of(module, "scale"), DType::float8_e8m0fnu, grid_shape(content));
-  } else if ((content.scheme == "fp8-block" || content.scheme == "fp8-tensor") &&
-             content.element == DType::float8_e4m3fn) {
-    const bool whole = content.scheme == "fp8-tensor";
-    add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_tensor(written, PartRole::scales, tensor_of(module, content.beside_mxfp4 ? "scale" : "weight_scale_inv"),
-               content.scales, whole ? std::vector<std::int64_t>() : grid_shape(content));
-    if (content.input_scale != GlobalScale::none) {
-      add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
-    }
-  } else {
-    refuse_scheme(content, written, "fp8-block, fp8-tensor and mxfp4");
-  }
-  written.layer.name = weight;
+  const StoredScheme* const stored = find_stored(stored_by_deepseek, content);
+  if (stored == nullptr) return refuse_scheme(content, written, "fp8-block, fp8-tensor and mxfp4");
+  StoredScheme row = *stored;
+  if (content.beside_mxfp4) row.scales = mxfp4_of_deepseek.scales;
+  spell_as(row, content, written);
+  if (row.coding.bits == 8) add_input_scale(content, written);
 }
 
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {

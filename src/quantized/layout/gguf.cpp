@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "dtype/lower_case.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -62,9 +62,7 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
     add_tensor(written, PartRole::global_scale, tensor_of(module, "scale"), DType::float32, {globals});
     written.layer.coding.global = GlobalScale::factor;
   }
-  if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {1});
-  }
+  add_input_scale(content, written, "input_scale", {1});
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "quantized/layout/config.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -25,11 +25,8 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
-    layer.coding = {.element = DType::float4_e2m1fn,
-                    .bits = 4,
-                    .packing = Packing::low_nibble_first,
-                    .scales = DType::float8_e8m0fnu,
-                    .transposed = transposed};
+    layer.coding = mx_coding(DType::float4_e2m1fn, 4);
+    layer.coding.transposed = transposed;
     builder.need_codes_of({DType::uint8}, 4);
     builder.check_scale_type(scales, true);
     layer.shape.assign(shape.begin(), shape.end() - 1);

@@ -7,9 +7,10 @@
 #include <array>
 #include <map>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -51,26 +52,32 @@ std::string algorithm_of(const Json& section, const std::string& module) {
   return layer == nullptr ? algorithm : upper_case(text_in(*layer, "quant_algo"));
 }
 
+constexpr Coding modelopt_nvfp4() {
+  Coding coding = nvfp4_coding(GlobalScale::factor);
+  coding.positive_zero = true;
+  return coding;
+}
+
+// By ModelOpt's names of methods.
+constexpr StoredScheme stored_by_modelopt[] = {
+    {.scheme = "nvfp4", .word = "NVFP4", .coding = modelopt_nvfp4(), .global = "weight_scale_2"},
+    {.scheme = "mxfp8", .word = "MXFP8", .coding = mx_coding(DType::float8_e4m3fn, 8)},
+    {.scheme = "fp8-channel", .word = "FP8_PER_CHANNEL_PER_TOKEN", .scale_shape = ScaleShape::rows},
+    {.scheme = "fp8-block", .word = "FP8_PB_WO", .scale_shape = ScaleShape::with_ones},
+    {.scheme = "fp8-tensor", .word = "FP8"}};
+constexpr const StoredScheme& nvfp4_of_modelopt = stored_by_modelopt[0];
+
 void complete_nvfp4(const std::string& module, std::size_t scales, const Description& description,
                     LayerBuilder& builder) {
-  constexpr std::int64_t block = 16;
-  Layer& layer = builder.layer();
-  layer.scheme = "nvfp4";
-  layer.coding = {.element = DType::float4_e2m1fn,
-                  .bits = 4,
-                  .packing = Packing::low_nibble_first,
-                  .scales = DType::float8_e4m3fn,
-                  .global = GlobalScale::factor,
-                  .positive_zero = true};
-  layer.block_rows = 1;
-  layer.block_columns = size_in(description.section, "group_size").value_or(block);
-  if (layer.block_columns != block) {
+  const StoredScheme& stored = nvfp4_of_modelopt;
+  const std::int64_t size = size_in(description.section, "group_size").value_or(stored.block());
+  if (size != stored.block()) {
     builder.fail(fmt::format("blocks of nvfp4 have 16 elements, and {} names another number", description.source));
   }
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(1, 2);
+  read_as(stored, builder);
+  builder.layer().block_columns = size;
   builder.check_scales(scales, false, description.source);
-  builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
+  builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
 void complete_float8(const ModelTensors& tensors, std::size_t scales, const std::string& algorithm,
@@ -139,16 +146,14 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
 // ModelOpt's name of a method. NVFP4 without a scale of activations must say that only weights are quantized: vLLM
 // takes a missing scale for zero.
 std::string written_algorithm(const Layer& layer) {
-  const std::string& scheme = layer.scheme;
-  if (scheme == "nvfp4") return !layer.find(PartRole::activations) ? "W4A16_NVFP4" : "NVFP4";
-  if (scheme == "mxfp8") return "MXFP8";
-  if (scheme == "fp8-channel") return "FP8_PER_CHANNEL_PER_TOKEN";
-  return scheme == "fp8-block" ? "FP8_PB_WO" : "FP8";
+  const std::string word(find_row(stored_by_modelopt, &StoredScheme::scheme, layer.scheme)->word);
+  const bool lacks_scale = word == nvfp4_of_modelopt.word && !layer.find(PartRole::activations);
+  return lacks_scale ? "W4A16_" + word : word;
 }
 
 std::int64_t group_size_of(const Layer& layer) {
-  const std::string& scheme = layer.scheme;
-  return scheme == "nvfp4" || scheme == "mxfp8" || scheme == "fp8-block" ? layer.block_columns : 0;
+  const StoredScheme* const stored = find_row(stored_by_modelopt, &StoredScheme::scheme, layer.scheme);
+  return layer.block_rows == 0 || stored->scale_shape == ScaleShape::rows ? 0 : layer.block_columns;
 }
 
 Json weights_of(const Layer& layer) {
@@ -164,47 +169,24 @@ Json method_of(const std::string& algorithm, std::int64_t group_size) {
 }
 
 void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
-  const std::string module = module_of(content.name);
-  const std::string weight = tensor_of(module, "weight");
-  const std::string scale = tensor_of(module, "weight_scale");
-  written.layer.name = weight;
-  Coding& coding = written.layer.coding;
-  if (content.scheme == "nvfp4") {
-    need_whole_groups(content, content.block_columns, written);
-    coding.packing = Packing::low_nibble_first;
-    coding.global = GlobalScale::factor;
-    coding.positive_zero = true;
-    add_tensor(written, PartRole::codes, weight, DType::uint8, packed_shape(content, 2, 1));
-    add_tensor(written, PartRole::scales, scale, DType::float8_e4m3fn, grid_shape(content));
-    const auto globals = static_cast<std::int64_t>(content.globals);
-    add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_scale_2"), DType::float32,
-               globals == 1 ? std::vector<std::int64_t>() : std::vector<std::int64_t>{globals});
-  } else if (content.element != DType::float8_e4m3fn) {
+  constexpr std::int64_t pb_block = 128;
+  const StoredScheme* const stored = find_stored(stored_by_modelopt, content);
+  if (stored == nullptr && content.element != DType::float8_e4m3fn) {
     return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
-  } else if (content.scheme == "mxfp8") {
-    add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_tensor(written, PartRole::scales, scale, DType::uint8, grid_shape(content));
-  } else if (content.scheme == "fp8-tensor" || content.scheme == "fp8-channel") {
-    std::vector<std::int64_t> shape;
-    if (content.scheme == "fp8-channel") shape.assign(content.shape.begin(), content.shape.end() - 1);
-    add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_tensor(written, PartRole::scales, scale, content.scales, std::move(shape));
-  } else if (content.scheme == "fp8-block" && content.block_rows == 128 && content.block_columns == 128 &&
-             content.shape.size() == 2) {
-    const std::vector<std::int64_t> grid = grid_shape(content);
-    add_tensor(written, PartRole::codes, weight, DType::float8_e4m3fn, content.shape);
-    add_tensor(written, PartRole::scales, scale, content.scales, {grid[0], 1, grid[1], 1});
-  } else {
+  }
+  const bool is_odd =
+      stored != nullptr && stored->scale_shape == ScaleShape::with_ones &&
+      (content.block_rows != pb_block || content.block_columns != pb_block || content.shape.size() != 2);
+  if (stored == nullptr || is_odd) {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
+  spell_as(*stored, content, written);
   if (content.scheme == "fp8-tensor" && content.input_scale == GlobalScale::none && written.ok()) {
     written.refusal =
         "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
         "zero, and this weight has none; fp8-channel needs none";
   }
-  if (content.input_scale != GlobalScale::none) {
-    add_tensor(written, PartRole::activations, tensor_of(module, "input_scale"), DType::float32, {});
-  }
+  add_input_scale(content, written);
 }
 
 void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {

@@ -9,13 +9,11 @@
 #include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/written_layer.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 #include "quantized/names/pattern_set.hpp"
 
 namespace tensorcast::quantized {
 namespace {
-
-constexpr std::int64_t block = 32;
 
 constexpr auto weight_keys = std::to_array<KnownKey>({{.name = "dtype", .type = KeyType::text},
                                                       {.name = "qscheme", .type = KeyType::text},
@@ -58,13 +56,11 @@ constexpr auto keys_of_quark = std::to_array<KnownKey>(
      {.name = "version"},
      {.name = "log_severity_level"}});
 
-struct Elements {
-  std::string_view dtype, scheme;
-  DType element;
-};
-constexpr Elements known[] = {{"fp4", "mxfp4", DType::float4_e2m1fn},
-                              {"fp6_e2m3", "mxfp6", DType::float6_e2m3fn},
-                              {"fp6_e3m2", "mxfp6-e3m2", DType::float6_e3m2fn}};
+// The configuration calls a scheme by its element.
+constexpr StoredScheme stored_by_quark[] = {
+    {.scheme = "mxfp4", .word = "fp4", .coding = mx_coding(DType::float4_e2m1fn, 4)},
+    {.scheme = "mxfp6", .word = "fp6_e2m3", .coding = mx_coding(DType::float6_e2m3fn, 6)},
+    {.scheme = "mxfp6-e3m2", .word = "fp6_e3m2", .coding = mx_coding(DType::float6_e3m2fn, 6)}};
 
 // What the configuration says of weights: of all, or of the modules that a glob names.
 class WeightSpecs {
@@ -102,24 +98,15 @@ class WeightSpecs {
 };
 
 void complete(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
-  Layer& layer = builder.layer();
   const std::string dtype = text_in(spec, "dtype");
-  const auto* elements = std::ranges::find(known, dtype, &Elements::dtype);
-  layer.scheme = elements == std::end(known) ? dtype.empty() ? "Quark's" : dtype : std::string(elements->scheme);
-  if (elements == std::end(known) || text_in(spec, "qscheme") != "per_group" || size_in(spec, "group_size") != block ||
+  const StoredScheme* const stored = find_row(stored_by_quark, &StoredScheme::word, dtype);
+  builder.layer().scheme = stored == nullptr ? dtype.empty() ? "Quark's" : dtype : std::string(stored->scheme);
+  if (stored == nullptr || text_in(spec, "qscheme") != "per_group" || size_in(spec, "group_size") != stored->block() ||
       text_in(spec, "scale_format") != "e8m0") {
     return builder.fail(fmt::format(
         "{} names another scheme of Quark than MXFP4 and MXFP6, and these alone are decoded", description.source));
   }
-  const bool six = elements->element != DType::float4_e2m1fn;
-  layer.coding = {.element = elements->element,
-                  .bits = six ? 6 : 4,
-                  .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = DType::float8_e8m0fnu};
-  layer.block_rows = 1;
-  layer.block_columns = block;
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(six ? 3 : 1, six ? 4 : 2);
+  read_as(*stored, builder);
   builder.check_scales(scales, true, description.source);
 }
 
@@ -141,7 +128,7 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
 }
 
 Json spec_of(const Layer& layer, bool dynamic) {
-  return {{"dtype", find_row(known, &Elements::element, layer.coding.element)->dtype},
+  return {{"dtype", find_row(stored_by_quark, &StoredScheme::scheme, layer.scheme)->word},
           {"is_dynamic", dynamic},
           {"qscheme", "per_group"},
           {"ch_axis", -1},
@@ -163,15 +150,9 @@ Json specs_of(const Layer& layer) {
 }
 
 void spell_quark(const LayerContent& content, WrittenLayer& written) {
-  const bool six = content.scheme == "mxfp6" || content.scheme == "mxfp6-e3m2";
-  if (!six && content.scheme != "mxfp4") return refuse_scheme(content, written, "mxfp4, mxfp6 and mxfp6-e3m2");
-  const std::string module = module_of(content.name);
-  need_whole_groups(content, 32, written);
-  written.layer.name = tensor_of(module, "weight");
-  written.layer.coding.packing = six ? Packing::stream : Packing::low_nibble_first;
-  add_tensor(written, PartRole::codes, written.layer.name, DType::uint8,
-             packed_shape(content, six ? 4 : 2, six ? 3 : 1));
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), DType::uint8, grid_shape(content));
+  const StoredScheme* const stored = find_stored(stored_by_quark, content);
+  if (stored == nullptr) return refuse_scheme(content, written, "mxfp4, mxfp6 and mxfp6-e3m2");
+  spell_as(*stored, content, written);
 }
 
 void describe_quark(const WrittenModel& model, WrittenConfig& config) {

@@ -13,7 +13,7 @@
 #include "block/scale_tiles.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -256,14 +256,9 @@ class TorchaoLayer {
     if (!four && type != "float8_e4m3fn" && type != "float8_e5m2") {
       return builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
     }
-    layer.coding = four ? Coding{.element = DType::float4_e2m1fn, .bits = 4, .packing = Packing::low_nibble_first}
-                        : Coding{.element = type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn};
-    layer.coding.scales = DType::float8_e8m0fnu;
-    if (four) {
-      builder_.need_codes_of({DType::uint8});
-    } else {
-      builder_.need_codes_of({type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn});
-    }
+    const DType eight = type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn;
+    layer.coding = mx_coding(four ? DType::float4_e2m1fn : eight, four ? 4 : 8);
+    builder_.need_codes_of({four ? DType::uint8 : eight});
     builder_.set_shape(1, four ? 2 : 1);
     check_block_scales(data, block);
   }
@@ -272,10 +267,7 @@ class TorchaoLayer {
     constexpr std::int64_t block = 16;
     Layer& layer = builder_.layer();
     layer.scheme = "nvfp4";
-    layer.coding = {.element = DType::float4_e2m1fn,
-                    .bits = 4,
-                    .packing = Packing::low_nibble_first,
-                    .scales = DType::float8_e4m3fn};
+    layer.coding = nvfp4_coding(GlobalScale::none);
     builder_.need_codes_of({DType::uint8});
     builder_.set_shape(1, 2);
     check_block_scales(data, block);

@@ -105,8 +105,4 @@ void need_whole_groups(const LayerContent& content, std::int64_t size, WrittenLa
 // Refuses a scheme that the spelling does not have.
 void refuse_scheme(const LayerContent& content, WrittenLayer& written, std::string_view instead);
 
-// In compressed_tensors_writer.cpp; other spellings are read and written by one file.
-void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written);
-void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config);
-
 }  // namespace tensorcast::quantized
