@@ -121,8 +121,8 @@ class ConvertOptions(PlanOptions, total=False):
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
             gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
-        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default: they
-            are left, or an error).
+        force_layout: with a scheme or `respell`: write also weights that no known loader of the spelling loads
+            (default: they are left, or an error).
         activations: with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the
             layouts of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of a recipe that is
             named, else none).

@@ -168,8 +168,11 @@ class TensorPlanner::Implementation {
     const auto writes = [this](const std::string& name) { return written_.writes(name); };
     architecture_ = quantized::ModelArchitecture::of(texts);
     if (!request_.respell.empty()) {
-      return quantized::plan_respelling(layers, texts, reader,
-                                        {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
+      quantized::Respelling plan = TRY(quantized::plan_respelling(
+          layers, texts, reader, {.spelling = request_.respell, .exact = request_.exact, .writes = writes}));
+      LoaderLimits limits(request_, plan.spelling, architecture_);
+      TRY(limits.check(plan, layers, reader.tensors(), writes));
+      return plan;
     }
     if (!quantizes(request_)) return quantized::Respelling{};
     decided_.reset();
@@ -186,7 +189,15 @@ class TensorPlanner::Implementation {
     if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
     decided_ = std::move(decisions);
     TRY(wanted.open_importance(layers, *chosen));
-    if (request_.budget != 0.0) TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
+    if (request_.budget != 0.0) {
+      wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
+        return limits.why_not(loaded_weight(layer, scheme));
+      };
+      TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
+      for (const quantized::ChosenWeight& weight : *chosen) {
+        if (!weight.choice.empty()) limits.warn(loaded_weight(layers.layers[weight.layer], weight.scheme));
+      }
+    }
     quantized::Respelling plan = TRY(quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted));
     for (std::string& warning : limits.warnings()) plan.warnings.push_back(std::move(warning));
     return plan;

@@ -45,11 +45,10 @@ inline constexpr std::tuple quantize_targets{
             .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
                     "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
             .metavar = "SPELLING"}),
-    option(
-        "force_layout", &QuantizeTargets::force_layout,
-        {.of_files = true,
-         .help = "with a scheme: quantize also weights that no known loader of the spelling loads (default: they are "
-                 "left, or an error)"}),
+    option("force_layout", &QuantizeTargets::force_layout,
+           {.of_files = true,
+            .help = "with a scheme or `respell`: write also weights that no known loader of the spelling loads "
+                    "(default: they are left, or an error)"}),
     option(
         "activations", &QuantizeTargets::activations,
         {.words = {"auto", "none", "dynamic"},
