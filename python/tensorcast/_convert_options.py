@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ._names import RecipeName, SpellingName
 from ._option_list import CastOptions
 from ._options import DTypeLike
 from ._request_types import Patterns, Preset, Renames, Rules
@@ -53,8 +54,8 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     allow_odd: bool
     budget: float | str | None
     candidates: str | Iterable[str]
-    recipe: str | None
-    spelling: str | None
+    recipe: RecipeName | str | None
+    spelling: SpellingName | str | None
     force_layout: bool
     activations: Activations | None
     compute_dtype: DTypeLike | None

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "dtype/lookup.hpp"
@@ -38,7 +37,7 @@ void visit_members(AnyCoding& coding, const Visit& visit) {
 template <class Value>
 nlohmann::ordered_json value_json(Value value) {
   if constexpr (std::is_same_v<Value, DType>) {
-    return type_json(value);
+    return value == DType::undefined ? "" : name(value);
   } else if constexpr (std::is_enum_v<Value>) {
     return static_cast<int>(value);
   } else {
@@ -51,7 +50,12 @@ bool read_value(const nlohmann::json& json, Value& value) {
   value = json.get<Value>();
   return true;
 }
-bool read_value(const nlohmann::json& json, DType& type) { return read_type(json, type); }
+bool read_value(const nlohmann::json& json, DType& type) {
+  const auto text = json.get<std::string>();
+  const Result<DType> parsed = text.empty() ? DType::undefined : parse_dtype(text);
+  if (parsed) type = *parsed;
+  return parsed.ok();
+}
 bool read_value(const nlohmann::json& json, quantized::Packing& packing) {
   return read_choice(json, quantized::Packing::numbers, packing);
 }
@@ -71,15 +75,6 @@ std::uint64_t DecodedLayer::bytes() const noexcept {
   return sum;
 }
 
-std::string_view type_json(DType type) noexcept { return type == DType::undefined ? "" : name(type); }
-
-bool read_type(const nlohmann::json& json, DType& type) {
-  const auto text = json.get<std::string>();
-  const Result<DType> parsed = text.empty() ? DType::undefined : parse_dtype(text);
-  if (parsed) type = *parsed;
-  return parsed.ok();
-}
-
 nlohmann::ordered_json layer_json(const quantized::Layer& layer) {
   nlohmann::ordered_json json = {{"scheme", layer.scheme}};
   visit_members(layer.coding, [&](const char* key, const auto& value) { json[key] = value_json(value); });
@@ -90,6 +85,9 @@ nlohmann::ordered_json layer_json(const quantized::Layer& layer) {
 
 bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
   constexpr std::int64_t most_offset = 255;
+  constexpr DType element_types[] = {DType::undefined,     DType::int8,         DType::uint8,
+                                     DType::float8_e4m3fn, DType::float8_e5m2,  DType::float6_e2m3fn,
+                                     DType::float6_e3m2fn, DType::float4_e2m1fn};
   constexpr DType scale_types[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
   Coding& coding = layer.coding;
   bool known = true;

@@ -34,14 +34,6 @@ struct DecodedLayer {
 [[nodiscard]] nlohmann::ordered_json layer_json(const quantized::Layer& layer);
 [[nodiscard]] bool read_layer(const nlohmann::json& json, quantized::Layer& layer);
 
-// A type by its name, "" for undefined. `read_type` returns false if there is no such type.
-[[nodiscard]] std::string_view type_json(DType type) noexcept;
-[[nodiscard]] bool read_type(const nlohmann::json& json, DType& type);
-// What Coding::element may be.
-inline constexpr DType element_types[] = {DType::undefined,     DType::int8,         DType::uint8,
-                                          DType::float8_e4m3fn, DType::float8_e5m2,  DType::float6_e2m3fn,
-                                          DType::float6_e3m2fn, DType::float4_e2m1fn};
-
 // Reads a number of a choice whose last is `last`; false: there is no such choice.
 template <class Choice>
 [[nodiscard]] bool read_choice(const nlohmann::json& json, Choice last, Choice& choice) {

@@ -26,6 +26,9 @@ struct ScaleChange {
 // in no rows, such as those of GPTQ).
 [[nodiscard]] Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts);
 
+// What such a layer is when its scales have changed.
+[[nodiscard]] LayerContent rescaled(LayerContent content, ScaleChange::Kind change);
+
 class RespelledCodes final : public LayerCodes {
  public:
   // `content` is that of the layer before the change of scales. Errors: parse (sizes that do not fit; a plan may lie).
