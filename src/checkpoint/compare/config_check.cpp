@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "quantized/layer/model_tensors.hpp"
@@ -19,22 +18,6 @@ namespace {
 using quantized::Description;
 using quantized::Json;
 using quantized::NameList;
-
-// A method whose loaders expect codes of every linear layer that the list does not name.
-struct ListingMethod {
-  std::string_view method;
-  std::string_view list;
-  bool skips_head;  // without it being listed
-};
-constexpr auto listing_methods = std::to_array<ListingMethod>({
-    {"fp8", "modules_to_not_convert", false},
-    {"mxfp8", "modules_to_not_convert", false},
-    {"compressed-tensors", "ignore", false},
-    {"modelopt", "ignore", false},
-    {"quark", "exclude", false},
-    {"bitsandbytes", "llm_int8_skip_modules", true},
-    {"awq", "modules_to_not_convert", true},
-});
 
 // The modules that a description does not take as quantized.
 class Excluded {
@@ -107,7 +90,7 @@ bool is_linear(const formats::TensorInfo& tensor) {
   return is_head(*module) || is_quantized_matrix(tensor.name, tensor.shape.size());
 }
 
-void add_unlisted(const Description& description, const ListingMethod& method, const quantized::FoundLayers& found,
+void add_unlisted(const Description& description, const quantized::Method& method, const quantized::FoundLayers& found,
                   std::span<const formats::TensorInfo> tensors, bool any_list, std::vector<Contradiction>& all) {
   const Excluded excluded(description);
   if (excluded.key().empty() && !any_list) return;
@@ -140,9 +123,9 @@ std::vector<Contradiction> contradictions_of(const quantized::FoundLayers& found
                    .list = {}});
   }
   for (const Description& description : quantized::read_descriptions(texts)) {
-    const auto method = std::ranges::find_if(
-        listing_methods, [&](const ListingMethod& each) { return description.method.starts_with(each.method); });
-    if (method != listing_methods.end()) add_unlisted(description, *method, found, tensors, any_list, all);
+    const quantized::Method* const method = quantized::find_method(description.method);
+    if (method == nullptr || !method->rest_is_quantized) continue;
+    add_unlisted(description, *method, found, tensors, any_list, all);
   }
   return all;
 }

@@ -14,10 +14,10 @@
 #include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/description_json.hpp"
+#include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -77,14 +77,14 @@ std::string_view list_key(const JsonTree& tree, JsonTree::Node description) {
   bool groups = false, bitsandbytes = false;
   for (const JsonTree::Node member : tree.members(description)) {
     const std::string key = tree.key(member);
-    if (key == "quant_method" && tree.kind(member) == JsonKind::string)
-      method = lower_case(unquoted(tree.text(member)));
+    if (key == "quant_method" && tree.kind(member) == JsonKind::string) method = unquoted(tree.text(member));
     groups = groups || key == "config_groups";
     bitsandbytes = bitsandbytes || ((key == "load_in_4bit" || key == "load_in_8bit") && tree.text(member) == "true");
   }
-  if (method.starts_with("compressed") || method.starts_with("modelopt")) return "ignore";
-  if (method.starts_with("bitsandbytes")) return "llm_int8_skip_modules";
-  if (!method.empty()) return "modules_to_not_convert";
+  if (!method.empty()) {
+    const quantized::Method* const known = quantized::find_method(quantized::usual_method(method));
+    return known == nullptr || known->list.empty() ? "modules_to_not_convert" : known->list;
+  }
   if (groups) return "ignore";
   return bitsandbytes ? "llm_int8_skip_modules" : "exclude_modules";
 }
@@ -208,10 +208,8 @@ Result<std::string> with_section(std::string_view text, std::string_view section
 }
 
 bool names_modules(std::string_view method) {
-  constexpr auto methods =
-      std::to_array<std::string_view>({"fp8", "mxfp8", "mxfp4", "compressed-tensors", "modelopt", "metal",
-                                       "bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit", "awq"});
-  return std::ranges::find(methods, method) != methods.end();
+  const quantized::Method* const known = quantized::find_method(method);
+  return known != nullptr && known->list_is_open;
 }
 
 Result<std::string> with_unquantized(std::string_view text, std::span<const std::string> modules,

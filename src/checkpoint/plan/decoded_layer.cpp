@@ -2,8 +2,10 @@
 #include "checkpoint/plan/decoded_layer.hpp"
 
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <string>
+#include <type_traits>
 
+#include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -11,6 +13,57 @@ namespace tensorcast::checkpoint {
 
 using quantized::Coding;
 using quantized::PartRole;
+
+namespace {
+
+// Calls `visit` for each member of a coding, with its key.
+template <class AnyCoding, class Visit>
+void visit_members(AnyCoding& coding, const Visit& visit) {
+  visit("element", coding.element);
+  visit("bits", coding.bits);
+  visit("packing", coding.packing);
+  visit("offset", coding.offset);
+  visit("zero_added", coding.zero_added);
+  visit("scales", coding.scales);
+  visit("global", coding.global);
+  visit("positive_zero", coding.positive_zero);
+  visit("swizzled", coding.swizzled);
+  visit("scales_down", coding.scales_down);
+  visit("times_inverse_127", coding.times_inverse_127);
+  visit("transposed", coding.transposed);
+  visit("rotation", coding.rotation);
+}
+
+template <class Value>
+nlohmann::ordered_json value_json(Value value) {
+  if constexpr (std::is_same_v<Value, DType>) {
+    return value == DType::undefined ? "" : name(value);
+  } else if constexpr (std::is_enum_v<Value>) {
+    return static_cast<int>(value);
+  } else {
+    return value;
+  }
+}
+
+template <class Value>
+bool read_value(const nlohmann::json& json, Value& value) {
+  value = json.get<Value>();
+  return true;
+}
+bool read_value(const nlohmann::json& json, DType& type) {
+  const auto text = json.get<std::string>();
+  const Result<DType> parsed = text.empty() ? DType::undefined : parse_dtype(text);
+  if (parsed) type = *parsed;
+  return parsed.ok();
+}
+bool read_value(const nlohmann::json& json, quantized::Packing& packing) {
+  return read_choice(json, quantized::Packing::numbers, packing);
+}
+bool read_value(const nlohmann::json& json, GlobalScale& global) {
+  return read_choice(json, GlobalScale::divisor, global);
+}
+
+}  // namespace
 
 bool is_read(PartRole role) noexcept {
   return role != PartRole::state && role != PartRole::activations && role != PartRole::table;
@@ -23,50 +76,29 @@ std::uint64_t DecodedLayer::bytes() const noexcept {
 }
 
 nlohmann::ordered_json layer_json(const quantized::Layer& layer) {
-  const Coding& coding = layer.coding;
-  return {{"scheme", layer.scheme},
-          {"element", static_cast<int>(coding.element)},
-          {"bits", coding.bits},
-          {"packing", static_cast<int>(coding.packing)},
-          {"signed", coding.is_signed},
-          {"offset", coding.offset},
-          {"zero_added", coding.zero_added},
-          {"scales", static_cast<int>(coding.scales)},
-          {"global", static_cast<int>(coding.global)},
-          {"positive_zero", coding.positive_zero},
-          {"swizzled", coding.swizzled},
-          {"scales_down", coding.scales_down},
-          {"times_inverse_127", coding.times_inverse_127},
-          {"transposed", coding.transposed},
-          {"rotation", coding.rotation},
-          {"block", {layer.block_rows, layer.block_columns}},
-          {"nested", layer.nested_block}};
+  nlohmann::ordered_json json = {{"scheme", layer.scheme}};
+  visit_members(layer.coding, [&](const char* key, const auto& value) { json[key] = value_json(value); });
+  json["block"] = {layer.block_rows, layer.block_columns};
+  json["nested"] = layer.nested_block;
+  return json;
 }
 
 bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
   constexpr std::int64_t most_offset = 255;
+  constexpr DType element_types[] = {DType::undefined,     DType::int8,         DType::uint8,
+                                     DType::float8_e4m3fn, DType::float8_e5m2,  DType::float6_e2m3fn,
+                                     DType::float6_e3m2fn, DType::float4_e2m1fn};
+  constexpr DType scale_types[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
   Coding& coding = layer.coding;
+  bool known = true;
+  visit_members(coding, [&](const char* key, auto& value) { known = read_value(json.at(key), value) && known; });
   layer.scheme = json.at("scheme").get<std::string>();
-  coding.bits = json.at("bits").get<int>();
-  coding.is_signed = json.at("signed").get<bool>();
-  coding.offset = json.at("offset").get<int>();
-  coding.zero_added = json.at("zero_added").get<int>();
-  coding.positive_zero = json.at("positive_zero").get<bool>();
-  coding.swizzled = json.at("swizzled").get<bool>();
-  coding.scales_down = json.at("scales_down").get<bool>();
-  coding.times_inverse_127 = json.at("times_inverse_127").get<bool>();
-  coding.transposed = json.at("transposed").get<bool>();
-  coding.rotation = json.at("rotation").get<std::int64_t>();
-  bool known = coding.bits >= 1 && coding.bits <= 8 && coding.offset >= 0 && coding.offset <= most_offset &&
-               coding.zero_added >= 0 && coding.zero_added <= 1;
-  known = known && read_choice(json.at("element"), quantized::Element::table, coding.element);
-  known = known && read_choice(json.at("packing"), quantized::Packing::numbers, coding.packing);
-  known = known && read_choice(json.at("scales"), quantized::ScaleType::e4m3, coding.scales);
-  known = known && read_choice(json.at("global"), quantized::GlobalScale::divisor, coding.global);
   layer.block_rows = json.at("block").at(0).get<std::int64_t>();
   layer.block_columns = json.at("block").at(1).get<std::int64_t>();
   layer.nested_block = json.at("nested").get<std::int64_t>();
-  return known && layer.block_rows >= 0 && layer.block_columns >= 0 && coding.rotation >= 0;
+  return known && contains(element_types, coding.element) && contains(scale_types, coding.scales) && coding.bits >= 1 &&
+         coding.bits <= 8 && coding.offset >= 0 && coding.offset <= most_offset && coding.zero_added >= 0 &&
+         coding.zero_added <= 1 && layer.block_rows >= 0 && layer.block_columns >= 0 && coding.rotation >= 0;
 }
 
 }  // namespace tensorcast::checkpoint

@@ -64,7 +64,7 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   });
 }
 
-bool read_writer(const nlohmann::json& json, const quantized::SpellingWriter*& writer) {
+bool read_writer(const nlohmann::json& json, const quantized::Spelling*& writer) {
   writer = quantized::find_writer(json.at("spelling").get<std::string>());
   return writer != nullptr;
 }
@@ -85,7 +85,7 @@ bool read_rewriting(const nlohmann::json& json, RewritingRule& rule) {
   rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
   for (const nlohmann::json& source : json.at("sources")) rule.sources.push_back(name_of(source));
   return read_writer(json, rule.writer) && read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, rule.change) &&
-         read_choice(json.at("input_scale"), quantized::GlobalScale::divisor, rule.input_scale);
+         read_choice(json.at("input_scale"), GlobalScale::divisor, rule.input_scale);
 }
 
 bool read_new_scheme(const nlohmann::json& json, QuantizingRule& rule) {

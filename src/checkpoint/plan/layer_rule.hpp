@@ -44,16 +44,16 @@ struct DecodingRule {
 // Its codes stay. What it becomes follows from what it is.
 struct RewritingRule {
   std::string scheme;  // as Decoded::scheme, if it was decoded
-  const quantized::SpellingWriter* writer = nullptr;
+  const quantized::Spelling* writer = nullptr;
   quantized::ScaleChange::Kind change = quantized::ScaleChange::Kind::none;
-  quantized::GlobalScale input_scale = quantized::GlobalScale::none;  // as in LayerContent
-  bool beside_mxfp4 = false;                                          // as in LayerContent
-  std::vector<TensorName> sources;                                    // of each tensor that is written
+  GlobalScale input_scale = GlobalScale::none;  // as in LayerContent
+  bool beside_mxfp4 = false;                    // as in LayerContent
+  std::vector<TensorName> sources;              // of each tensor that is written
 };
 
 // All that is written follows from these and the shape.
 struct QuantizingRule {
-  const quantized::SpellingWriter* writer = nullptr;
+  const quantized::Spelling* writer = nullptr;
   quantized::Quantizing quantizing;  // of its importance the file alone
   std::int64_t rotation = 0;         // as Coding::rotation
   bool beside_mxfp4 = false;         // as in LayerContent

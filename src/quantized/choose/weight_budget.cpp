@@ -233,7 +233,7 @@ class BudgetChoice {
   quantized::DecodedReader decoded_;
   const quantized::QuantizeRequest& request_;
   const ConversionRun& run_;
-  const quantized::SpellingWriter* writer_ = nullptr;
+  const quantized::Spelling* writer_ = nullptr;
   std::vector<SchemeCandidate> candidates_;
   std::size_t offered_ = 0;                        // of candidates_, those that are chosen from
   std::map<std::string, SchemeCandidate> joined_;  // what rules say, by the modules that loaders make of several

@@ -74,8 +74,8 @@ class Remarks {
     const TensorInfo& info = reader_.tensors()[tensor];
     DType type = info.dtype;
     if (!global && type == DType::uint8) {
-      if (layer.coding.element == Element::table) return;  // codes of scales
-      type = layer.coding.scales == ScaleType::e4m3 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+      if (layer.coding.element == DType::undefined) return;  // codes of scales
+      type = layer.coding.scales == DType::float8_e4m3fn ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
     }
     if (info.bytes > most_scale_bytes - read_) {
       ++unread_;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "block/recipe.hpp"
 #include "quantized/detect/recipe_trials.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/block.hpp"
@@ -83,8 +84,8 @@ void add_possible(PossibleBytes& possible, const std::string& scheme, DType comp
 }
 
 std::vector<PossibleBytes> collect_possible(const std::string& scheme) {
-  const bool nv = scheme == "nvfp4";
-  const std::int64_t block = nv ? 16 : 32;
+  const std::int64_t block = find_block_format(scheme)->block_columns;
+  const bool nv = block::recipe_of(*find_quantize_recipe(scheme)).scales == DType::float8_e4m3fn;
   const std::vector<float> steps = mantissas();
   std::vector<PossibleBytes> all;
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
@@ -127,8 +128,8 @@ const std::vector<PossibleBytes>& possible_of(const std::string& scheme) {
 }
 
 bool has_evidence(const std::string& scheme) {
-  return scheme == "mxfp4" || scheme == "mxfp6" || scheme == "mxfp8" || scheme == "nvfp4" || scheme == "mxfp8-e5m2" ||
-         scheme == "mxfp6-e3m2";
+  const QuantizeRecipe* const recipe = find_quantize_recipe(scheme);
+  return recipe != nullptr && bit_width(block::recipe_of(*recipe).scales) == 8;
 }
 
 struct Seen {

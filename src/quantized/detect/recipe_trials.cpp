@@ -70,7 +70,7 @@ class Trial {
     if (stored == GlobalScale::none && !quantizer_.layout().global_scale) return;
     // Recipes without a tensor scale have scale 1 in spellings that store one.
     float made = quantizer_.layout().global_scale.value_or(1.0f);
-    const bool is_divisor = quantizer_.layout().coding.global == tensorcast::GlobalScale::divisor;
+    const bool is_divisor = quantizer_.layout().coding.global == GlobalScale::divisor;
     const bool inverts = quantizer_.layout().global_scale && stored != GlobalScale::none &&
                          (stored == GlobalScale::divisor) != is_divisor;
     if (inverts) made = 1.0f / made;
@@ -235,6 +235,7 @@ class Trials {
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
+    const bool has_powers = has_option(block::RecipeOption::power_of_two);
     std::vector<block::Quantizer> quantizers;
     trials_.clear();
     outcomes_.clear();
@@ -249,8 +250,8 @@ class Trials {
           if (is_default && (&recipe != first || is_raw_)) continue;
           if (weighs && !can_weigh()) continue;
           if (recorded_ != nullptr && !is_recorded(power, weighs)) continue;
-          if (power && found_.scheme != "fp8-block") continue;
-          if (!power && content_.scales == DType::float8_e8m0fnu && found_.scheme == "fp8-block") continue;
+          if (power && !has_powers) continue;
+          if (!power && content_.scales == DType::float8_e8m0fnu && has_powers) continue;
           QuantizeOptions options = options_of(dtype, power);
           options.recipe = is_default ? std::string_view() : recipe.recipe;
           std::optional<block::Quantizer> quantizer = make(options, weighs);
@@ -269,6 +270,11 @@ class Trials {
     }
   }
 
+  // Whether the scheme, of which there are recipes, has an option.
+  [[nodiscard]] bool has_option(block::RecipeOption option) const {
+    return block::recipe_of(*find_quantize_recipe(found_.scheme)).option == option;
+  }
+
   // Whether the recipe, computed in this type, is the recorded one.
   [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
     DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
@@ -278,7 +284,7 @@ class Trials {
   }
 
   [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
-    return power == (recorded_->power_of_two_scales && found_.scheme == "fp8-block") &&
+    return power == (recorded_->power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
            weighs == (recorded_->weighs && can_weigh());
   }
 
@@ -290,7 +296,7 @@ class Trials {
 
   // Returns the options of a trial, but for its recipe.
   [[nodiscard]] QuantizeOptions options_of(DType dtype, bool power) const {
-    return {.group_size = found_.scheme == "int4-group" ? content_.block_columns : 0,
+    return {.group_size = has_option(block::RecipeOption::group) ? content_.block_columns : 0,
             .symmetric = !content_.zero_points,
             .power_of_two_scales = power,
             .compute_dtype = dtype,
@@ -472,8 +478,8 @@ bool RecordedRecipes::names(std::string_view scheme) const {
 
 std::string scheme_of_recipes(const Layer& layer) {
   std::string scheme = layer.scheme;
-  if (scheme == "mxfp8" && layer.coding.element == Element::e5m2) scheme = "mxfp8-e5m2";
-  if (scheme == "mxfp6" && layer.coding.element == Element::e3m2) scheme = "mxfp6-e3m2";
+  if (scheme == "mxfp8" && layer.coding.element == DType::float8_e5m2) scheme = "mxfp8-e5m2";
+  if (scheme == "mxfp6" && layer.coding.element == DType::float6_e3m2fn) scheme = "mxfp6-e3m2";
   if (scheme == "int4-channel") scheme = "int4-group";
   return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
 }

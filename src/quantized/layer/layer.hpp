@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorcast/block.hpp"
+
 namespace tensorcast::quantized {
 
 enum class PartRole : std::uint8_t {
@@ -30,9 +32,6 @@ struct Part {
   std::size_t tensor = 0;  // its index in the list of tensors
 };
 
-// What a code is before scales. `table`: an index into 16 numbers.
-enum class Element : std::uint8_t { e4m3, e5m2, e2m1, e2m3, e3m2, integer, table };
-
 // Where codes lie. In words and in six bits, codes are a dense stream of bits, lowest first.
 enum class Packing : std::uint8_t {
   bytes,             // one code a byte; of integers under 8 bits the byte is the integer, too
@@ -47,23 +46,15 @@ enum class Packing : std::uint8_t {
   numbers,     // no codes: a weight as it is, which is to be quantized
 };
 
-enum class ScaleType : std::uint8_t {
-  number,  // float32, float16 or bfloat16
-  e8m0,    // also as uint8
-  e4m3,    // of NVFP4
-};
-
-enum class GlobalScale : std::uint8_t { none, factor, divisor };
-
 // How the numbers come from codes: element * scale, each step one float32 operation. docs/checkpoints.md.
 struct Coding {
-  Element element = Element::e4m3;
+  // As BlockCoding::element: int8 is two's complement in the low bits; undefined: an index into a table.
+  DType element = DType::float8_e4m3fn;
   int bits = 8;
   Packing packing = Packing::bytes;
-  bool is_signed = false;  // integers: two's complement; else `offset` is subtracted
-  int offset = 0;          // integers without zero points: what stands for 0
-  int zero_added = 0;      // added to stored zero points: GPTQ v1 stores one less
-  ScaleType scales = ScaleType::number;
+  int offset = 0;                   // integers without zero points: what stands for 0
+  int zero_added = 0;               // added to stored zero points: GPTQ v1 stores one less
+  DType scales = DType::undefined;  // float8_e8m0fnu or float8_e4m3fn, also as uint8; undefined: wider numbers
   GlobalScale global = GlobalScale::none;
   bool positive_zero = false;      // ModelOpt's NVFP4: the code of -0 means +0
   bool swizzled = false;           // scales in tiles of 128 x 4
@@ -72,7 +63,14 @@ struct Coding {
   bool transposed = false;         // the weight is the transpose of [..., N, K] codes
   // ComfyUI's ConvRot: groups of so many inputs were rotated by a Hadamard matrix, which is undone; a power of 4.
   std::int64_t rotation = 0;
+
+  friend bool operator==(const Coding&, const Coding&) = default;
 };
+
+// Of Coding::element.
+[[nodiscard]] constexpr bool is_integer(DType element) noexcept {
+  return element == DType::int8 || element == DType::uint8;
+}
 
 struct Layer {
   std::string name;                 // of the weight, such as "model.layers.0.mlp.up_proj.weight"

@@ -13,26 +13,6 @@
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
-DType element_type(const Coding& coding) noexcept {
-  switch (coding.element) {
-    case Element::e4m3:
-      return DType::float8_e4m3fn;
-    case Element::e5m2:
-      return DType::float8_e5m2;
-    case Element::e2m1:
-      return DType::float4_e2m1fn;
-    case Element::e2m3:
-      return DType::float6_e2m3fn;
-    case Element::e3m2:
-      return DType::float6_e3m2fn;
-    case Element::integer:
-      return coding.is_signed ? DType::int8 : DType::uint8;
-    case Element::table:
-      break;
-  }
-  return DType::undefined;
-}
-
 Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
   if (out.empty()) return {};
   buffer_.resize(storage_bytes(type, out.size()));
@@ -51,31 +31,23 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
 }
 
 DType PartReader::scale_type(std::size_t part) const noexcept {
-  switch (layer_.coding.scales) {
-    case ScaleType::e8m0:
-      return DType::float8_e8m0fnu;
-    case ScaleType::e4m3:
-      return DType::float8_e4m3fn;
-    case ScaleType::number:
-      break;
-  }
-  return parts_[part].dtype;
+  return layer_.coding.scales == DType::undefined ? parts_[part].dtype : layer_.coding.scales;
 }
 
 std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
-  const DType type = element_type(coding);
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
-    if (coding.element == Element::table) {
+    if (coding.element == DType::undefined) {
       numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
-    } else if (coding.element == Element::integer) {
+    } else if (is_integer(coding.element)) {
       const int half = 1 << (coding.bits - 1);
-      numbers[code] = static_cast<float>(coding.is_signed && value >= half ? value - 2 * half : value - coding.offset);
+      numbers[code] =
+          static_cast<float>(coding.element == DType::int8 && value >= half ? value - 2 * half : value - coding.offset);
     } else {
       const std::int64_t one[] = {1};
       const auto byte = static_cast<std::byte>(code);
-      const Result<void> done = cast({type, one, std::span(&byte, 1)},
+      const Result<void> done = cast({coding.element, one, std::span(&byte, 1)},
                                      {DType::float32, one, std::as_writable_bytes(std::span(&numbers[code], 1))});
       if (!done) numbers[code] = std::numeric_limits<float>::quiet_NaN();
       if (coding.positive_zero && numbers[code] == 0.0F) numbers[code] = 0.0F;

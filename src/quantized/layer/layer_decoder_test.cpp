@@ -32,11 +32,14 @@ class RandomLayer {
     std::int64_t count = 1;
     for (int rank = 1 + below(3); rank > 0; --rank) count *= layer_.shape.emplace_back(sizes[below(13)]);
     Coding& coding = layer_.coding;
-    coding.element = static_cast<Element>(below(7));
+    constexpr DType elements[] = {DType::float8_e4m3fn, DType::float8_e5m2, DType::float4_e2m1fn, DType::float6_e2m3fn,
+                                  DType::float6_e3m2fn, DType::uint8,       DType::int8,          DType::undefined};
+    coding.element = elements[below(8)];
     coding.bits = below(2) == 0 ? 4 : 1 + below(8);
     coding.packing = static_cast<Packing>(below(8));
     coding.offset = below(256);
-    coding.scales = static_cast<ScaleType>(below(3));
+    constexpr DType scales[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
+    coding.scales = scales[below(3)];
     coding.global = static_cast<GlobalScale>(below(3));
     coding.swizzled = below(5) == 0;
     coding.transposed = below(3) == 0;
@@ -149,7 +152,7 @@ class RandomLayer {
     std::int64_t codes = (columns * coding.bits + width - 1) / width * rows * experts;
     if (coding.packing == Packing::gguf) codes = count / 32 * 34;
     add(PartRole::codes, words ? DType::int32 : DType::uint8, codes);
-    add(PartRole::scales, coding.scales == ScaleType::number ? types[below(9)] : DType::uint8,
+    add(PartRole::scales, coding.scales == DType::undefined ? types[below(9)] : DType::uint8,
         layer_.block_rows + layer_.block_columns == 0 ? 1 : grid);
     if (coding.global != GlobalScale::none) add(PartRole::global_scale, DType::float32, below(2) == 0 ? 1 : experts);
     const std::int64_t zeros = (rows * coding.bits + 31) / 32 * of_row;
@@ -196,7 +199,7 @@ TEST(LayerDecoder, LongRowsAreDecodedInParts) {
     layer.shape = {1, columns};
     layer.block_rows = 1;
     layer.block_columns = row.block;
-    layer.coding = {.element = row.packing == Packing::flat ? Element::table : Element::integer,
+    layer.coding = {.element = row.packing == Packing::flat ? DType::undefined : DType::uint8,
                     .bits = row.bits,
                     .packing = row.packing,
                     .offset = 3};

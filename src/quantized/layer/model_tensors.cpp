@@ -135,20 +135,16 @@ void LayerBuilder::check_scale_type(std::optional<std::size_t> scales, bool byte
   const auto wrong = [&](std::string_view wanted) {
     fail(fmt::format("scales of {} are {}, and these are {}", layer_.scheme, wanted, type_and_shape(tensor)), scales);
   };
-  switch (layer_.coding.scales) {
-    case ScaleType::number:
-      if (is_plain_float(tensor.dtype)) return;
-      if (tensor.dtype == DType::float8_e8m0fnu || (bytes_are_e8m0 && tensor.dtype == DType::uint8)) {
-        layer_.coding.scales = ScaleType::e8m0;
-        return;
-      }
-      return wrong("float32, float16 or bfloat16");
-    case ScaleType::e8m0:
-      if (tensor.dtype == DType::float8_e8m0fnu || tensor.dtype == DType::uint8) return;
-      return wrong("bytes of E8M0");
-    case ScaleType::e4m3:
-      if (tensor.dtype == DType::float8_e4m3fn) return;
-      return wrong("float8_e4m3fn");
+  const bool are_bytes = tensor.dtype == DType::float8_e8m0fnu || tensor.dtype == DType::uint8;
+  DType& type = layer_.coding.scales;
+  if (type == DType::float8_e4m3fn) {
+    if (tensor.dtype != type) wrong("float8_e4m3fn");
+  } else if (type == DType::float8_e8m0fnu) {
+    if (!are_bytes) wrong("bytes of E8M0");
+  } else if (tensor.dtype == DType::float8_e8m0fnu || (bytes_are_e8m0 && are_bytes)) {
+    type = DType::float8_e8m0fnu;
+  } else if (!is_plain_float(tensor.dtype)) {
+    wrong("float32, float16 or bfloat16");
   }
 }
 

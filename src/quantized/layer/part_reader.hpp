@@ -52,9 +52,6 @@ struct LayerParts {
 };
 [[nodiscard]] LayerParts parts_of(formats::Reader& reader, const Layer& layer);
 
-// The type of codes: (u)int8 for integers of any width; undefined: an index into a table.
-[[nodiscard]] DType element_type(const Coding& coding) noexcept;
-
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
 [[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);
 

@@ -117,7 +117,7 @@ class RowDecoder final : public PieceDecoder {
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
     if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
-        one_scale && coding_.element == Element::integer && coding_.packing == Packing::bytes &&
+        one_scale && is_integer(coding_.element) && coding_.packing == Packing::bytes &&
         !reader_.find(PartRole::zero_points)) {
       return {};
     }
@@ -258,11 +258,10 @@ class RowDecoder final : public PieceDecoder {
   // Numbers that rows of codes mean, without scales. `shape` outlives it.
   [[nodiscard]] BlockTensor tensor_of(const std::int64_t (&shape)[2], const std::int64_t (&bytes)[1]) const {
     BlockTensor tensor;
-    tensor.coding = {.element = element_type(coding_), .bits = coding_.bits};
+    tensor.coding = {.element = coding_.element, .bits = coding_.bits};
     if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
     if (flat()) tensor.coding.packing = BlockPacking::flat;
-    const bool has_offset = coding_.element == Element::integer && !coding_.is_signed && !zeros_;
-    if (has_offset) tensor.coding.offset = coding_.offset;
+    if (coding_.element == DType::uint8 && !zeros_) tensor.coding.offset = coding_.offset;
     tensor.coding.positive_zero = coding_.positive_zero;
     tensor.shape = shape;
     tensor.codes = {DType::uint8, bytes, codes_};

@@ -115,7 +115,7 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
   Layer& layer = builder.layer();
   layer.scheme = name.substr(weight.size() + state_mark.size());
   layer.parts.push_back({.role = PartRole::state, .tensor = state_index});
-  layer.coding = {.element = Element::table, .bits = 4, .packing = Packing::flat};
+  layer.coding = {.element = DType::undefined, .bits = 4, .packing = Packing::flat};
   const std::optional<std::size_t> scales = builder.need(weight + ".absmax", PartRole::scales);
   const std::optional<std::size_t> table = builder.add(weight + ".quant_map", PartRole::table);
   if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
@@ -170,7 +170,7 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
-  layer.coding = {.element = Element::integer, .is_signed = true, .times_inverse_127 = true};
+  layer.coding = {.element = DType::int8, .times_inverse_127 = true};
   const std::optional<std::size_t> order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
   if (order && !tensors.has_only(*order, std::byte{0})) {
     builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);
@@ -192,12 +192,23 @@ void find_bitsandbytes(const ModelTensors& tensors, const Description* /*descrip
   }
 }
 
+constexpr Method bitsandbytes_method(std::string_view name) {
+  return {.name = name,
+          .list = "llm_int8_skip_modules",
+          .list_is_open = true,
+          .rest_is_quantized = true,
+          .skips_head = true};
+}
+
 }  // namespace
 
-constinit const Spelling layouts::bitsandbytes = {.name = "bitsandbytes",
-                                                  .methods = {"bitsandbytes", "bitsandbytes_4bit", "bitsandbytes_8bit"},
-                                                  .keys = keys_of_bitsandbytes,
-                                                  .describes_itself = true,
-                                                  .find = find_bitsandbytes};
+constinit const Spelling layouts::bitsandbytes = {
+    .name = "bitsandbytes",
+    .methods = {bitsandbytes_method("bitsandbytes"), bitsandbytes_method("bitsandbytes_4bit"),
+                bitsandbytes_method("bitsandbytes_8bit")},
+    .keys = keys_of_bitsandbytes,
+    .describes_itself = true,
+    .find = find_bitsandbytes,
+};
 
 }  // namespace tensorcast::quantized

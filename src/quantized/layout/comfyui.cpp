@@ -3,11 +3,15 @@
 // (comfy_quant), and before that scale_weight with the marker scaled_fp8.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "block/scale_tiles.hpp"
+#include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
+#include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -21,6 +25,27 @@ constexpr auto keys_of_layers = std::to_array<KnownKey>({{.name = "format", .typ
 constexpr auto keys_of_comfyui =
     std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";
+constexpr std::string_view metadata_key = "_quantization_metadata";
+
+constexpr Coding swizzled(Coding coding) {
+  coding.swizzled = true;
+  return coding;
+}
+
+// By the formats that descriptions name.
+constexpr StoredScheme stored_by_comfyui[] = {
+    {.scheme = "nvfp4",
+     .word = "nvfp4",
+     .coding = swizzled(nvfp4_coding(GlobalScale::factor, Packing::high_nibble_first)),
+     .global = "weight_scale_2"},
+    {.scheme = "mxfp8",
+     .word = "mxfp8",
+     .coding = swizzled(mx_coding(DType::float8_e4m3fn, 8)),
+     .e8m0_type = DType::float8_e8m0fnu},
+    {.scheme = "fp8-tensor", .word = "float8_e4m3fn"},
+    {.scheme = "fp8-tensor", .word = "float8_e5m2", .coding = {.element = DType::float8_e5m2}},
+    {.scheme = "int8-tensor", .word = "int8_tensorwise", .coding = {.element = DType::int8}},
+    {.scheme = "int8-channel", .word = "int8_tensorwise", .coding = {.element = DType::int8}}};
 
 // One scale for the tensor or for each row. `kind`: "fp8" or "int8".
 void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scales, std::string_view kind,
@@ -29,10 +54,10 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
   layer.scheme = fmt::format("{}-tensor", kind);
   layer.shape = builder.codes().shape;
   if (kind == "int8") {
-    layer.coding = {.element = Element::integer, .is_signed = true};
+    layer.coding = {.element = DType::int8};
     builder.need_codes_of({DType::int8});
   } else {
-    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn};
     builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
   }
   if (scales && tensors[*scales].count > 1 && layer.shape.size() == 2) {
@@ -44,26 +69,12 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
-void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, bool nv, LayerBuilder& builder) {
-  constexpr std::int64_t nv_block = 16, mx_block = 32;
-  Layer& layer = builder.layer();
-  layer.scheme = nv ? "nvfp4" : "mxfp8";
-  layer.coding = nv ? Coding{.element = Element::e2m1,
-                             .bits = 4,
-                             .packing = Packing::high_nibble_first,
-                             .scales = ScaleType::e4m3,
-                             .global = GlobalScale::factor,
-                             .swizzled = true}
-                    : Coding{.element = Element::e4m3, .scales = ScaleType::e8m0, .swizzled = true};
-  layer.block_rows = 1;
-  layer.block_columns = nv ? nv_block : mx_block;
-  if (nv) {
-    builder.need_codes_of({DType::uint8}, 2);
-  } else {
-    builder.need_codes_of({DType::float8_e4m3fn}, 2);
-  }
-  builder.set_shape(1, nv ? 2 : 1);
-  builder.check_scale_type(scales, !nv);
+void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, const StoredScheme& stored,
+                       LayerBuilder& builder) {
+  constexpr std::size_t most_dimensions = 2;
+  const Layer& layer = builder.layer();
+  read_as(stored, builder, most_dimensions);
+  builder.check_scale_type(scales, stored.coding.scales == DType::float8_e8m0fnu);
   if (!builder.ok() || !scales) return;
   const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
   const std::size_t wanted =
@@ -94,20 +105,20 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
   }
   const std::string format = text_in(description, "format");
   const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
-  if (format == "float8_e4m3fn" || format == "float8_e5m2") {
-    complete_plain(tensors, scales, "fp8", builder);
-  } else if (format == "nvfp4") {
-    complete_swizzled(tensors, scales, true, builder);
-    builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
-  } else if (format == "mxfp8") {
-    complete_swizzled(tensors, scales, false, builder);
-  } else if (format == "int8_tensorwise") {
-    complete_plain(tensors, scales, "int8", builder);
-    if (is_true(description, "convrot")) read_rotation(description, builder);
-  } else {
+  const StoredScheme* const stored = find_row(stored_by_comfyui, &StoredScheme::word, format);
+  if (stored == nullptr) {
     builder.layer().scheme = format;
-    builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));
+    return builder.fail(fmt::format("the format \"{}\" of ComfyUI is not decoded", format));
   }
+  const bool integers = is_integer(stored->coding.element);
+  if (!stored->coding.swizzled) {
+    complete_plain(tensors, scales, integers ? "int8" : "fp8", builder);
+    if (integers && is_true(description, "convrot")) read_rotation(description, builder);
+    return;
+  }
+  complete_swizzled(tensors, scales, *stored, builder);
+  if (stored->global.empty()) return;
+  builder.check_global(builder.need(tensor_of(module, stored->global), PartRole::global_scale));
 }
 
 // What the metadata says of a layer; null: nothing.
@@ -172,9 +183,46 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
   }
 }
 
+void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
+  const StoredScheme* const stored = find_stored(stored_by_comfyui, content);
+  const bool has_plain_scales = bit_width(content.scales) > 8;
+  if (stored == nullptr || content.zero_points || (!stored->coding.swizzled && !has_plain_scales)) {
+    return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
+  }
+  spell_as(*stored, content, written);
+  add_input_scale(content, written);
+}
+
+std::string_view format_of(const Layer& layer) {
+  const auto is_of_layer = [&](const StoredScheme& stored) {
+    return stored.scheme == layer.scheme && stored.coding.element == layer.coding.element;
+  };
+  return std::ranges::find_if(stored_by_comfyui, is_of_layer)->word;
+}
+
+void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {
+  Json layers = Json::object();
+  for (const Layer& written : model.layers) {
+    Json& layer = layers[module_of(written.name)] = {{"format", format_of(written)}};
+    if (written.coding.rotation == 0) continue;
+    layer["convrot"] = true;
+    layer["convrot_groupsize"] = written.coding.rotation;
+  }
+  config.metadata_key = metadata_key;
+  config.metadata_text = Json{{"format_version", "1.0"}, {"layers", std::move(layers)}}.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::comfyui = {
-    .name = "comfyui", .methods = {"comfyui"}, .keys = keys_of_comfyui, .describes_itself = true, .find = find_comfyui};
+    .name = "comfyui",
+    .methods = {{.name = "comfyui"}},
+    .keys = keys_of_comfyui,
+    .describes_itself = true,
+    .find = find_comfyui,
+    .spell = spell_comfyui,
+    .describe = describe_comfyui,
+    .has_rotations = true,
+};
 
 }  // namespace tensorcast::quantized

@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
+#include "quantized/layout/compressed_tensors_schemes.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
 #include "quantized/names/pattern_set.hpp"
 #include "tensorcast/file.hpp"
 
@@ -237,7 +238,7 @@ void read_shape(const ModelTensors& tensors, const Description& description, Lay
 void add_zero_points(const ModelTensors& tensors, const std::string& module, const Group& group,
                      const Description& description, LayerBuilder& builder) {
   const std::optional<std::size_t> zeros = tensors.find(tensor_of(module, "weight_zero_point"));
-  const bool integers = builder.layer().coding.element == Element::integer;
+  const bool integers = is_integer(builder.layer().coding.element);
   if (integers && group.weights.contains("symmetric") && !is_true(group.weights, "symmetric", true)) {
     builder.need(tensor_of(module, "weight_zero_point"), PartRole::zero_points);
     return;
@@ -284,10 +285,8 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
     return builder.fail(fmt::format("{} names integers of a width that is not from 1 to 8 bits", description.source));
   }
   layer.scheme = fmt::format("int{}-{}", bits, text_in(group.weights, "strategy") == "channel" ? "channel" : "group");
-  layer.coding = {.element = Element::integer,
-                  .bits = static_cast<int>(bits),
-                  .packing = Packing::stream,
-                  .offset = 1 << (bits - 1)};
+  layer.coding = {
+      .element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream, .offset = 1 << (bits - 1)};
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
@@ -314,28 +313,18 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
 }
 
 // MXFP4, MXFP6 and NVFP4: weight_packed, weight_scale, weight_global_scale.
-void complete_packed_floats(const std::string& module, const std::string& format, const Group& group,
+void complete_packed_floats(const std::string& module, const StoredScheme& stored, const Group& group,
                             const Description& description, LayerBuilder& builder) {
-  constexpr std::int64_t mx_block = 32, nv_block = 16;
-  Layer& layer = builder.layer();
-  const bool nv = format == "nvfp4-pack-quantized", six = format == "mxfp6-pack-quantized";
-  layer.scheme = nv ? "nvfp4" : six ? "mxfp6" : "mxfp4";
-  layer.coding = {.element = six ? Element::e2m3 : Element::e2m1,
-                  .bits = six ? 6 : 4,
-                  .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = nv ? ScaleType::e4m3 : ScaleType::e8m0,
-                  .global = nv ? GlobalScale::divisor : GlobalScale::none};
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(six ? 3 : 1, six ? 4 : 2);
-  layer.block_rows = 1;
-  layer.block_columns = size_in(group.weights, "group_size").value_or(nv ? nv_block : mx_block);
-  if (layer.block_columns != (nv ? nv_block : mx_block)) {
-    builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", layer.scheme,
-                             nv ? nv_block : mx_block, description.source));
+  read_as(stored, builder);
+  std::int64_t& size = builder.layer().block_columns;
+  size = size_in(group.weights, "group_size").value_or(stored.block());
+  if (size != stored.block()) {
+    builder.fail(fmt::format("blocks of {} have {} elements, and {} names another number", stored.scheme,
+                             stored.block(), description.source));
   }
-  const std::optional<std::size_t> scales = builder.need(tensor_of(module, "weight_scale"), PartRole::scales);
-  builder.check_scales(scales, true, description.source);
-  if (nv) builder.check_global(builder.need(tensor_of(module, "weight_global_scale"), PartRole::global_scale));
+  builder.check_scales(builder.need(tensor_of(module, stored.scales), PartRole::scales), true, description.source);
+  if (stored.global.empty()) return;
+  builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
 // float8 and int8: weight, weight_scale, perhaps weight_zero_point.
@@ -344,9 +333,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   Layer& layer = builder.layer();
   const bool integer = text_in(group.weights, "type") == "int" || format == "int-quantized";
   const bool mx = format == "mxfp8-quantized";
-  layer.coding = {.element = integer ? Element::integer : Element::e4m3,
-                  .is_signed = integer,
-                  .scales = mx ? ScaleType::e8m0 : ScaleType::number};
+  layer.coding = {.element = integer ? DType::int8 : DType::float8_e4m3fn,
+                  .scales = mx ? DType::float8_e8m0fnu : DType::undefined};
   layer.scheme = integer ? "int8" : "fp8";
   if (size_in(group.weights, "num_bits").value_or(8) != 8) {
     builder.fail(fmt::format("{} names codes of another width than 8 bits, and these are bytes", description.source));
@@ -383,9 +371,9 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
     const Group& group = **found;
     const std::string& format = group.format;
     const bool floats = text_in(group.weights, "type") == "float";
-    if (packed &&
-        (format == "nvfp4-pack-quantized" || format == "mxfp4-pack-quantized" || format == "mxfp6-pack-quantized")) {
-      complete_packed_floats(module, format, group, description, builder);
+    const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::word, format);
+    if (packed && stored != nullptr && stored->coding.bits < 8) {
+      complete_packed_floats(module, *stored, group, description, builder);
     } else if (packed && format == "pack-quantized" && !floats) {
       complete_packed_integers(tensors, module, group, description, builder);
     } else if (!packed && (format == "float-quantized" || format == "int-quantized" || format == "naive-quantized" ||
@@ -422,9 +410,16 @@ void find_compressed_tensors(const ModelTensors& tensors, const Description* des
 
 }  // namespace
 
-constinit const Spelling layouts::compressed_tensors = {.name = "compressed-tensors",
-                                                        .methods = {"compressed-tensors"},
-                                                        .keys = keys_of_compressed_tensors,
-                                                        .find = find_compressed_tensors};
+constinit const Spelling layouts::compressed_tensors = {
+    .name = "compressed-tensors",
+    .methods = {{.name = "compressed-tensors", .list = "ignore", .list_is_open = true, .rest_is_quantized = true}},
+    .keys = keys_of_compressed_tensors,
+    .find = find_compressed_tensors,
+    .spell = spell_compressed_tensors,
+    .describe = describe_compressed_tensors,
+    // NVFP4 needs a scale of activations that was calibrated.
+    .activations = DynamicActivations::choice,
+    .activations_schemes = "fp8-tensor fp8-channel fp8-block int8-channel mxfp8 mxfp6 mxfp4",
+};
 
 }  // namespace tensorcast::quantized

@@ -8,9 +8,10 @@
 #include <optional>
 #include <set>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
+#include "quantized/layout/compressed_tensors_schemes.hpp"
 #include "quantized/layout/config.hpp"
-#include "quantized/layout/written_layer.hpp"
 #include "quantized/names/tensor_kind.hpp"
 
 namespace tensorcast::quantized {
@@ -31,34 +32,15 @@ void need_groups(const LayerContent& content, WrittenLayer& written) {
 // weight, weight_scale; int8 perhaps with zero points.
 void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const bool integer = content.element == Element::integer;
-  const bool mx = content.scheme == "mxfp8";
+  const bool integer = is_integer(content.element);
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
   add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
              content.shape);
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), mx ? DType::uint8 : stored_scales(content),
-             shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), shape);
   if (content.zero_points) {
     add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int8, std::move(shape));
   }
-}
-
-// weight_packed, weight_scale, weight_global_scale.
-void spell_packed_floats(const LayerContent& content, WrittenLayer& written) {
-  const std::string module = module_of(content.name);
-  Coding& coding = written.layer.coding;
-  const bool nv = content.scheme == "nvfp4", six = content.bits == 6;
-  need_groups(content, written);
-  coding.packing = six ? Packing::stream : Packing::low_nibble_first;
-  add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::uint8,
-             packed_shape(content, six ? 4 : 2, six ? 3 : 1));
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), nv ? DType::float8_e4m3fn : DType::uint8,
-             grid_shape(content));
-  if (!nv) return;
-  coding.global = GlobalScale::divisor;
-  add_tensor(written, PartRole::global_scale, tensor_of(module, "weight_global_scale"), DType::float32,
-             {static_cast<std::int64_t>(content.globals)});
 }
 
 // weight_packed in words, weight_scale, weight_shape, weight_zero_point.
@@ -67,7 +49,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   Coding& coding = written.layer.coding;
   need_groups(content, written);
   coding.packing = Packing::stream;
-  coding.is_signed = false;
+  coding.element = DType::uint8;
   coding.offset = 1 << (content.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
              packed_shape(content, 32, content.bits));
@@ -84,17 +66,16 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
 }
 
 std::string written_format(const Layer& layer) {
-  if (layer.scheme == "mxfp4" || layer.scheme == "nvfp4") return layer.scheme + "-pack-quantized";
-  if (layer.scheme.starts_with("mxfp6")) return "mxfp6-pack-quantized";
-  if (layer.scheme == "mxfp8") return "mxfp8-quantized";
+  const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::scheme, layer.scheme);
+  if (stored != nullptr) return std::string(stored->word);
   if (layer.coding.packing == Packing::stream) return "pack-quantized";
-  return layer.coding.element == Element::integer ? "int-quantized" : "float-quantized";
+  return is_integer(layer.coding.element) ? "int-quantized" : "float-quantized";
 }
 
 // The arguments of a scheme's weights, as version 0.20 writes them. Loaders do not read the observer, which
 // llm-compressor always names.
 Json weights_of(const Layer& layer) {
-  const bool integer = layer.coding.element == Element::integer;
+  const bool integer = is_integer(layer.coding.element);
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
                   {"symmetric", !layer.find(PartRole::zero_points)},
@@ -127,7 +108,7 @@ Json weights_of(const Layer& layer) {
 // How activations are quantized: with a scale that is there, or while the model runs, as the presets of
 // compressed-tensors have it: FP8_DYNAMIC, FP8_BLOCK, INT8, MXFP8, MXFP6A8, and MXFP4XFP8 for weights of 4 bits.
 Json activations_of(const Layer& layer) {
-  const bool fixed = layer.find(PartRole::activations).has_value(), integer = layer.coding.element == Element::integer;
+  const bool fixed = layer.find(PartRole::activations).has_value(), integer = is_integer(layer.coding.element);
   const bool is_fixed_kind = layer.scheme == "nvfp4" || layer.scheme.starts_with("fp8");
   if (!(fixed && is_fixed_kind) && !layer.dynamic_activations) return nullptr;
   Json inputs = {{"num_bits", 8},         {"type", integer ? "int" : "float"},
@@ -186,21 +167,20 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
-  const bool integer = content.element == Element::integer;
-  const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
-  if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
-    spell_packed_floats(content, written);
-  } else if ((content.bits == 8 && integer) || (content.element == Element::e4m3 && content.scheme != "codes")) {
+  const bool integer = is_integer(content.element);
+  const StoredScheme* const stored = find_stored(stored_by_compressed_tensors, content);
+  if (stored != nullptr) {
+    spell_as(*stored, content, written);
+  } else if ((content.bits == 8 && integer) || (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
     spell_packed_integers(content, written);
   } else {
     return refuse_scheme(content, written, "float8_e4m3fn, mxfp4, mxfp6 (e2m3), mxfp8, nvfp4 and integers");
   }
-  if (content.input_scale == GlobalScale::none || integer) return;
-  const bool nv = content.scheme == "nvfp4";
-  add_tensor(written, PartRole::activations, tensor_of(module, nv ? "input_global_scale" : "input_scale"),
-             DType::float32, {1});
+  if (integer) return;
+  add_input_scale(content, written,
+                  written.layer.coding.global == GlobalScale::divisor ? "input_global_scale" : "input_scale", {1});
 }
 
 void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config) {

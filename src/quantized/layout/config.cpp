@@ -25,10 +25,8 @@ bool describes(const Json& section) {
 
 // The method of a section that names none, from where it stands and what it has.
 std::string method_of(const Json& section, std::string_view key, std::string_view file) {
-  std::string method = lower_case(text_in(section, "quant_method"));
-  if (method.empty() && section.contains("method")) method = lower_case(text_in(section, "method"));  // Nunchaku's
-  if (method == "compressed_tensors") method = "compressed-tensors";
-  if (method == "auto_round" || method == "intel/auto-round") method = "auto-round";
+  std::string method = usual_method(text_in(section, "quant_method"));
+  if (method.empty() && section.contains("method")) method = usual_method(text_in(section, "method"));  // Nunchaku's
   if (!method.empty()) return method;
   if (section.contains("qformat_weight")) return "mistral";
   if (file == "hf_quant_config.json" || section.contains("quant_algo")) return "modelopt";
@@ -65,6 +63,13 @@ void read_config(Json& config, const std::string& file, int depth, std::vector<D
 }
 
 }  // namespace
+
+std::string usual_method(std::string_view name) {
+  std::string method = lower_case(name);
+  if (method == "compressed_tensors") return "compressed-tensors";
+  if (method == "auto_round" || method == "intel/auto-round") return "auto-round";
+  return method;
+}
 
 std::string with_finite_numbers(std::string_view text) {
   constexpr auto words = std::to_array<std::string_view>({"NaN", "-Infinity", "Infinity"});

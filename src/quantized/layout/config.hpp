@@ -23,6 +23,9 @@ struct Description {
   Json section;        // an object
 };
 
+// The name that this library has for a method, whose case and dashes files choose: "compressed-tensors".
+[[nodiscard]] std::string usual_method(std::string_view name);
+
 // Replaces NaN and infinities, which Python's json writes and JSON does not have, by numbers of the same length.
 [[nodiscard]] std::string with_finite_numbers(std::string_view text);
 

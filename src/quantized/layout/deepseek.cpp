@@ -5,7 +5,7 @@
 
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -18,8 +18,15 @@ constexpr auto keys_of_deepseek =
                              {.name = "expert_dtype", .type = KeyType::text},
                              {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
                              {.name = "modules_to_convert", .type = KeyType::list}});
+constexpr StoredScheme stored_by_deepseek[] = {{.scheme = "fp8-block", .scales = "weight_scale_inv"},
+                                               {.scheme = "fp8-tensor", .scales = "weight_scale_inv"},
+                                               {.scheme = "mxfp4",
+                                                .coding = mx_coding(DType::float4_e2m1fn, 4),
+                                                .packed_type = DType::int8,
+                                                .scales = "scale",
+                                                .e8m0_type = DType::float8_e8m0fnu}};
+constexpr const StoredScheme& mxfp4_of_deepseek = stored_by_deepseek[2];
 constexpr std::string_view inverse_suffix = "_scale_inv";
-constexpr std::int64_t mx_block = 32;
 
 // Reads weight_block_size; none: one scale for a tensor.
 void read_block_size(const Description& description, LayerBuilder& builder) {
@@ -42,17 +49,16 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
   if (const std::optional<std::string> module = module_with(name, "weight")) add_activations(builder, *module);
   const DType type = tensors[codes].dtype;
   if (type == DType::int8 || type == DType::uint8 || type == DType::float4_e2m1fn) {
-    layer.scheme = "mxfp4";
+    layer.scheme = mxfp4_of_deepseek.scheme;
     layer.block_rows = 1;
-    layer.block_columns = mx_block;
-    layer.coding = {
-        .element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first, .scales = ScaleType::e8m0};
+    layer.block_columns = mxfp4_of_deepseek.block();
+    layer.coding = mxfp4_of_deepseek.coding;
     builder.set_shape(1, type == DType::float4_e2m1fn ? 1 : 2);
     builder.check_scales(scales, true, "MXFP4");
   } else {
     read_block_size(description, builder);
     layer.scheme = layer.block_rows == 0 ? "fp8-tensor" : "fp8-block";
-    layer.coding = {.element = Element::e4m3};
+    layer.coding = {.element = DType::float8_e4m3fn};
     builder.need_codes_of({DType::float8_e4m3fn});
     const std::string fmt = text_in(description.section, "fmt");
     if (!fmt.empty() && fmt != "e4m3") {
@@ -82,9 +88,45 @@ void find_deepseek(const ModelTensors& tensors, const Description* description, 
   }
 }
 
+void spell_deepseek(const LayerContent& content, WrittenLayer& written) {
+  const StoredScheme* const stored = find_stored(stored_by_deepseek, content);
+  if (stored == nullptr) return refuse_scheme(content, written, "fp8-block, fp8-tensor and mxfp4");
+  StoredScheme row = *stored;
+  if (content.beside_mxfp4) row.scales = mxfp4_of_deepseek.scales;
+  spell_as(row, content, written);
+  if (row.coding.bits == 8) add_input_scale(content, written);
+}
+
+void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
+  Json section = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
+  const Layer* block = nullptr;
+  bool only_tensors = true, has_inputs = true;
+  for (const Layer& layer : model.layers) {
+    if (layer.scheme == "fp8-block" && block == nullptr) block = &layer;
+    only_tensors = only_tensors && layer.scheme == "fp8-tensor";
+    has_inputs = has_inputs && layer.find(PartRole::activations);
+  }
+  constexpr std::int64_t usual = 128;
+  const std::int64_t rows = block == nullptr ? usual : block->block_rows;
+  const std::int64_t columns = block == nullptr ? usual : block->block_columns;
+  if (!only_tensors) section["weight_block_size"] = {rows, columns};
+  section["activation_scheme"] = only_tensors && has_inputs ? "static" : "dynamic";
+  if (!model.scale_format.empty()) section["scale_fmt"] = model.scale_format;
+  section["modules_to_not_convert"] = model.unquantized;
+  config.section = section.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::deepseek = {
-    .name = "deepseek", .methods = {"fp8"}, .keys = keys_of_deepseek, .find = find_deepseek};
+    .name = "deepseek",
+    .methods = {{.name = "fp8", .list = "modules_to_not_convert", .list_is_open = true, .rest_is_quantized = true}},
+    .keys = keys_of_deepseek,
+    .find = find_deepseek,
+    .spell = spell_deepseek,
+    .describe = describe_deepseek,
+    .activations = DynamicActivations::always,
+    .activations_schemes = "fp8-tensor fp8-block mxfp4",
+};
 
 }  // namespace tensorcast::quantized

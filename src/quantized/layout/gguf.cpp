@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GGUF's blocks, which have their scales inside: one tensor is a layer, and its type is the scheme.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 
 #include "dtype/lower_case.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -35,8 +38,41 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
   }
 }
 
+void spell_gguf(const LayerContent& content, WrittenLayer& written) {
+  const BlockFormat* format = find_block_format(content.scheme, "gguf");
+  if (format == nullptr) return refuse_scheme(content, written, "types of ggml such as mxfp4, nvfp4 and q4_k");
+  const GgufBlockSize size = block_size(format->coding.gguf);
+  need_whole_groups(content, size.elements, written);
+  constexpr std::size_t most_dimensions = 4;
+  if (content.shape.size() > most_dimensions && written.ok()) {
+    written.refusal = fmt::format("GGUF has up to {} dimensions", most_dimensions);
+  }
+  const std::string module = module_of(content.name);
+  written.layer.coding = {};
+  written.layer.coding.packing = Packing::gguf;
+  written.layer.block_rows = 1;
+  written.layer.block_columns = size.elements;
+  WrittenTensor& codes = add_tensor(written, PartRole::codes, content.name, DType::uint8, content.shape);
+  codes.info.dtype = DType::undefined;
+  codes.info.foreign_dtype = content.scheme;
+  for (char& c : codes.info.foreign_dtype) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  codes.info.bytes = codes.info.count / size.elements * size.bytes;
+  if (content.global != GlobalScale::none) {
+    const auto globals = static_cast<std::int64_t>(content.globals);
+    add_tensor(written, PartRole::global_scale, tensor_of(module, "scale"), DType::float32, {globals});
+    written.layer.coding.global = GlobalScale::factor;
+  }
+  add_input_scale(content, written, "input_scale", {1});
+}
+
 }  // namespace
 
-constinit const Spelling layouts::gguf = {.name = "gguf", .describes_itself = true, .find = find_gguf};
+constinit const Spelling layouts::gguf = {
+    .name = "gguf",
+    .describes_itself = true,
+    .find = find_gguf,
+    .spell = spell_gguf,
+    .has_kernels = true,
+};
 
 }  // namespace tensorcast::quantized

@@ -3,7 +3,8 @@
 // have X.blocks and X.scales, and no transpose.
 #include <fmt/format.h>
 
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/config.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -24,11 +25,8 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
-    layer.coding = {.element = Element::e2m1,
-                    .bits = 4,
-                    .packing = Packing::low_nibble_first,
-                    .scales = ScaleType::e8m0,
-                    .transposed = transposed};
+    layer.coding = mx_coding(DType::float4_e2m1fn, 4);
+    layer.coding.transposed = transposed;
     builder.need_codes_of({DType::uint8}, 4);
     builder.check_scale_type(scales, true);
     layer.shape.assign(shape.begin(), shape.end() - 1);
@@ -40,9 +38,39 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
   }
 }
 
+void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
+  constexpr std::int64_t block = 32, block_bytes = 16;
+  if (content.scheme != "mxfp4") return refuse_scheme(content, written, "mxfp4");
+  need_whole_groups(content, block, written);
+  // The weights of original files are named "block.0.mlp.mlp1_weight".
+  const std::string module = module_of(content.name);
+  const bool experts = content.shape.size() > 2 && !module.empty() && !module.ends_with("_weight");
+  const std::string base = experts || module.ends_with("_weight") ? module : content.name;
+  std::vector<std::int64_t> shape = content.shape;
+  shape.back() /= block;
+  std::vector<std::int64_t> scales = shape;
+  shape.push_back(block_bytes);
+  Layer& layer = written.layer;
+  layer.name = base;
+  layer.coding.packing = Packing::low_nibble_first;
+  layer.coding.transposed = experts;
+  if (experts) std::swap(layer.shape[layer.shape.size() - 1], layer.shape[layer.shape.size() - 2]);
+  add_tensor(written, PartRole::codes, base + (experts ? "_blocks" : ".blocks"), DType::uint8, std::move(shape));
+  add_tensor(written, PartRole::scales, base + (experts ? "_scales" : ".scales"), DType::uint8, std::move(scales));
+}
+
+void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config) {
+  config.section = Json{{"quant_method", "mxfp4"}, {"modules_to_not_convert", model.unquantized}}.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::gpt_oss = {
-    .name = "gpt-oss", .methods = {"mxfp4"}, .describes_itself = true, .find = find_gpt_oss};
+    .name = "gpt-oss",
+    .methods = {{.name = "mxfp4", .list = "modules_to_not_convert", .list_is_open = true}},
+    .describes_itself = true,
+    .find = find_gpt_oss,
+    .spell = spell_gpt_oss,
+    .describe = describe_gpt_oss};
 
 }  // namespace tensorcast::quantized

@@ -241,7 +241,7 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
   const bool second = version == "gptq_v2";
   layer.shape = {outputs, inputs};
-  layer.coding = {.element = Element::integer,
+  layer.coding = {.element = DType::uint8,
                   .bits = static_cast<int>(bits),
                   .packing = Packing::words_down,
                   .zero_added = second ? 0 : 1,
@@ -283,7 +283,7 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   std::int64_t outputs = 0;
   if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
   layer.shape = {outputs, inputs};
-  layer.coding = {.element = Element::integer, .bits = bits, .packing = Packing::awq, .transposed = true};
+  layer.coding = {.element = DType::uint8, .bits = bits, .packing = Packing::awq, .transposed = true};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (!builder.ok()) return;
   check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);
@@ -360,11 +360,19 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
 
 }  // namespace
 
-constinit const Spelling layouts::gptq = {.name = "gptq", .methods = {"gptq"}, .keys = keys_of_gptq, .find = find_gptq};
+constinit const Spelling layouts::gptq = {
+    .name = "gptq", .methods = {{.name = "gptq"}}, .keys = keys_of_gptq, .find = find_gptq};
 
-constinit const Spelling layouts::awq = {.name = "awq", .methods = {"awq"}, .keys = keys_of_awq, .find = find_awq};
+constinit const Spelling layouts::awq = {.name = "awq",
+                                         .methods = {{.name = "awq",
+                                                      .list = "modules_to_not_convert",
+                                                      .list_is_open = true,
+                                                      .rest_is_quantized = true,
+                                                      .skips_head = true}},
+                                         .keys = keys_of_awq,
+                                         .find = find_awq};
 
 constinit const Spelling layouts::auto_round = {
-    .name = "auto-round", .methods = {"auto-round"}, .keys = keys_of_auto_round, .find = find_auto_round};
+    .name = "auto-round", .methods = {{.name = "auto-round"}}, .keys = keys_of_auto_round, .find = find_auto_round};
 
 }  // namespace tensorcast::quantized

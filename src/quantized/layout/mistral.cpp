@@ -24,7 +24,7 @@ void find_mistral(const ModelTensors& tensors, const Description* description, s
     Layer& layer = builder.layer();
     layer.scheme = "fp8-tensor";
     layer.parts.push_back({.role = PartRole::scales, .tensor = i});
-    layer.coding = {.element = Element::e4m3};
+    layer.coding = {.element = DType::float8_e4m3fn};
     if (format != "fp8_e4m3") {
       builder.fail(
           fmt::format("{} names the format \"{}\", and fp8_e4m3 alone is decoded", description->source, format));
@@ -40,6 +40,6 @@ void find_mistral(const ModelTensors& tensors, const Description* description, s
 }  // namespace
 
 constinit const Spelling layouts::mistral = {
-    .name = "mistral", .methods = {"mistral"}, .keys = keys_of_mistral, .find = find_mistral};
+    .name = "mistral", .methods = {{.name = "mistral"}}, .keys = keys_of_mistral, .find = find_mistral};
 
 }  // namespace tensorcast::quantized

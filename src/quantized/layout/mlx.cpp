@@ -10,9 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -63,7 +64,7 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
                      std::int64_t bits, std::size_t scales, LayerBuilder& builder) {
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("int{}-affine", bits);
-  layer.coding = {.element = Element::integer, .bits = static_cast<int>(bits), .packing = Packing::stream};
+  layer.coding = {.element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream};
   builder.check_scales(scales, false, source);
   std::optional<std::size_t> biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
   if (!biases) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
@@ -80,18 +81,17 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
 }
 
 // The modes mxfp4, mxfp8 and nvfp4, whose scales are bytes.
-void complete_mx(const ModelTensors& tensors, const std::string& mode, std::int64_t bits, std::size_t scales,
+constexpr StoredScheme stored_by_mlx[] = {{.scheme = "nvfp4", .coding = nvfp4_coding(GlobalScale::none)},
+                                          {.scheme = "mxfp8", .coding = mx_coding(DType::float8_e4m3fn, 8)},
+                                          {.scheme = "mxfp4", .coding = mx_coding(DType::float4_e2m1fn, 4)}};
+
+void complete_mx(const ModelTensors& tensors, const StoredScheme& stored, std::int64_t bits, std::size_t scales,
                  LayerBuilder& builder) {
-  constexpr std::int64_t mx_block = 32, nv_block = 16;
   Layer& layer = builder.layer();
-  const bool nv = mode == "nvfp4", eight = mode == "mxfp8";
-  layer.scheme = mode;
-  layer.coding = {.element = eight ? Element::e4m3 : Element::e2m1,
-                  .bits = eight ? 8 : 4,
-                  .packing = eight ? Packing::bytes : Packing::low_nibble_first,
-                  .scales = nv ? ScaleType::e4m3 : ScaleType::e8m0};
-  if (bits != layer.coding.bits || layer.block_columns != (nv ? nv_block : mx_block)) {
-    builder.fail(fmt::format("{} has other bits or groups than its description names", mode));
+  const bool nv = stored.coding.scales == DType::float8_e4m3fn;
+  layer.coding = stored.coding;
+  if (bits != layer.coding.bits || layer.block_columns != stored.block()) {
+    builder.fail(fmt::format("{} has other bits or groups than its description names", stored.scheme));
   }
   if (tensors[scales].dtype != DType::uint8 && !nv) builder.check_scale_type(scales, true);
   if (nv && tensors[scales].dtype != DType::uint8) builder.fail("scales of MLX's nvfp4 are uint8", scales);
@@ -142,8 +142,8 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     }
     if (builder.ok() && (mode.empty() || mode == "affine")) {
       complete_affine(tensors, module, description->source, bits, i, builder);
-    } else if (builder.ok() && (mode == "mxfp4" || mode == "mxfp8" || mode == "nvfp4")) {
-      complete_mx(tensors, mode, bits, i, builder);
+    } else if (const auto* stored = find_row(stored_by_mlx, &StoredScheme::scheme, mode); builder.ok() && stored) {
+      complete_mx(tensors, *stored, bits, i, builder);
     } else {
       builder.fail(fmt::format("the mode \"{}\" of MLX is not decoded", mode));
     }
@@ -154,6 +154,9 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
 }  // namespace
 
 constinit const Spelling layouts::mlx = {
-    .name = "mlx", .methods = {"mlx", "metal"}, .keys = keys_of_mlx, .find = find_mlx};
+    .name = "mlx",
+    .methods = {{.name = "mlx"}, {.name = "metal", .list = "modules_to_not_convert", .list_is_open = true}},
+    .keys = keys_of_mlx,
+    .find = find_mlx};
 
 }  // namespace tensorcast::quantized

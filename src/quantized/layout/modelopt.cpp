@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -50,38 +52,44 @@ std::string algorithm_of(const Json& section, const std::string& module) {
   return layer == nullptr ? algorithm : upper_case(text_in(*layer, "quant_algo"));
 }
 
+constexpr Coding modelopt_nvfp4() {
+  Coding coding = nvfp4_coding(GlobalScale::factor);
+  coding.positive_zero = true;
+  return coding;
+}
+
+// By ModelOpt's names of methods.
+constexpr StoredScheme stored_by_modelopt[] = {
+    {.scheme = "nvfp4", .word = "NVFP4", .coding = modelopt_nvfp4(), .global = "weight_scale_2"},
+    {.scheme = "mxfp8", .word = "MXFP8", .coding = mx_coding(DType::float8_e4m3fn, 8)},
+    {.scheme = "fp8-channel", .word = "FP8_PER_CHANNEL_PER_TOKEN", .scale_shape = ScaleShape::rows},
+    {.scheme = "fp8-block", .word = "FP8_PB_WO", .scale_shape = ScaleShape::with_ones},
+    {.scheme = "fp8-tensor", .word = "FP8"}};
+constexpr const StoredScheme& nvfp4_of_modelopt = stored_by_modelopt[0];
+
 void complete_nvfp4(const std::string& module, std::size_t scales, const Description& description,
                     LayerBuilder& builder) {
-  constexpr std::int64_t block = 16;
-  Layer& layer = builder.layer();
-  layer.scheme = "nvfp4";
-  layer.coding = {.element = Element::e2m1,
-                  .bits = 4,
-                  .packing = Packing::low_nibble_first,
-                  .scales = ScaleType::e4m3,
-                  .global = GlobalScale::factor,
-                  .positive_zero = true};
-  layer.block_rows = 1;
-  layer.block_columns = size_in(description.section, "group_size").value_or(block);
-  if (layer.block_columns != block) {
+  const StoredScheme& stored = nvfp4_of_modelopt;
+  const std::int64_t size = size_in(description.section, "group_size").value_or(stored.block());
+  if (size != stored.block()) {
     builder.fail(fmt::format("blocks of nvfp4 have 16 elements, and {} names another number", description.source));
   }
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(1, 2);
+  read_as(stored, builder);
+  builder.layer().block_columns = size;
   builder.check_scales(scales, false, description.source);
-  builder.check_global(builder.need(tensor_of(module, "weight_scale_2"), PartRole::global_scale));
+  builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
 void complete_float8(const ModelTensors& tensors, std::size_t scales, const std::string& algorithm,
                      const Description& description, LayerBuilder& builder) {
   constexpr std::int64_t mx_block = 32, pb_block = 128;
   Layer& layer = builder.layer();
-  layer.coding = {.element = Element::e4m3};
+  layer.coding = {.element = DType::float8_e4m3fn};
   builder.need_codes_of({DType::float8_e4m3fn});
   builder.set_shape(1, 1);
   if (algorithm == "MXFP8" || tensors[scales].dtype == DType::uint8) {
     layer.scheme = "mxfp8";
-    layer.coding.scales = ScaleType::e8m0;
+    layer.coding.scales = DType::float8_e8m0fnu;
     layer.block_rows = 1;
     layer.block_columns = mx_block;
   } else if (algorithm == "FP8_PB_WO" || algorithm == "FP8_PB_REAL") {
@@ -135,9 +143,101 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
   }
 }
 
+// ModelOpt's name of a method. NVFP4 without a scale of activations must say that only weights are quantized: vLLM
+// takes a missing scale for zero.
+std::string written_algorithm(const Layer& layer) {
+  const std::string word(find_row(stored_by_modelopt, &StoredScheme::scheme, layer.scheme)->word);
+  const bool lacks_scale = word == nvfp4_of_modelopt.word && !layer.find(PartRole::activations);
+  return lacks_scale ? "W4A16_" + word : word;
+}
+
+std::int64_t group_size_of(const Layer& layer) {
+  const StoredScheme* const stored = find_row(stored_by_modelopt, &StoredScheme::scheme, layer.scheme);
+  return layer.block_rows == 0 || stored->scale_shape == ScaleShape::rows ? 0 : layer.block_columns;
+}
+
+Json weights_of(const Layer& layer) {
+  Json weights = {{"dynamic", false}, {"num_bits", layer.coding.bits}, {"type", "float"}};
+  if (const std::int64_t size = group_size_of(layer); size != 0) weights["group_size"] = size;
+  return weights;
+}
+
+Json method_of(const std::string& algorithm, std::int64_t group_size) {
+  Json method = {{"quant_algo", algorithm}};
+  if (group_size != 0) method["group_size"] = group_size;
+  return method;
+}
+
+void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
+  constexpr std::int64_t pb_block = 128;
+  const StoredScheme* const stored = find_stored(stored_by_modelopt, content);
+  if (stored == nullptr && content.element != DType::float8_e4m3fn) {
+    return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
+  }
+  const bool is_odd =
+      stored != nullptr && stored->scale_shape == ScaleShape::with_ones &&
+      (content.block_rows != pb_block || content.block_columns != pb_block || content.shape.size() != 2);
+  if (stored == nullptr || is_odd) {
+    return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
+  }
+  spell_as(*stored, content, written);
+  if (content.scheme == "fp8-tensor" && content.input_scale == GlobalScale::none && written.ok()) {
+    written.refusal =
+        "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
+        "zero, and this weight has none; fp8-channel needs none";
+  }
+  add_input_scale(content, written);
+}
+
+void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
+  std::map<std::string, std::vector<const Layer*>> algorithms;
+  for (const Layer& layer : model.layers) algorithms[written_algorithm(layer)].push_back(&layer);
+  const bool mixed = algorithms.size() > 1;
+  const std::string algorithm = mixed ? "MIXED_PRECISION" : algorithms.begin()->first;
+  const std::int64_t size = mixed ? 0 : group_size_of(*algorithms.begin()->second.front());
+  const Json producer = {{"name", "modelopt"}};
+  const Json cache = model.float8_cache ? Json("FP8") : Json(nullptr);
+  Json quantization = method_of(algorithm, size);
+  quantization["kv_cache_quant_algo"] = cache;
+  quantization["exclude_modules"] = model.unquantized;
+  Json groups = Json::object();
+  Json layers = Json::object();
+  for (const auto& [name, members] : algorithms) {
+    const Layer& first = *members.front();
+    Json group = {{"weights", weights_of(first)}, {"targets", {"Linear"}}};
+    if (name == "NVFP4" || name == "FP8") group["input_activations"] = weights_of(first);
+    if (mixed) {
+      group["targets"] = Json::array();
+      for (const Layer* layer : members) {
+        const std::string module = module_of(layer->name);
+        group["targets"].push_back(module);
+        layers[module] = method_of(name, group_size_of(*layer));
+      }
+    }
+    groups[fmt::format("group_{}", groups.size())] = std::move(group);
+  }
+  if (mixed) quantization["quantized_layers"] = layers;
+  constexpr int indent = 4;
+  config.own_file = Json{{"producer", producer}, {"quantization", std::move(quantization)}}.dump(indent) + "\n";
+  Json section = {{"config_groups", std::move(groups)}, {"ignore", model.unquantized}, {"quant_algo", algorithm},
+                  {"kv_cache_scheme", nullptr},         {"producer", producer},        {"quant_method", "modelopt"}};
+  if (model.float8_cache) section["kv_cache_scheme"] = {{"dynamic", false}, {"num_bits", 8}, {"type", "float"}};
+  if (mixed) section["quantized_layers"] = std::move(layers);
+  config.section = section.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::modelopt = {
-    .name = "modelopt", .methods = {"modelopt", "modelopt_fp4"}, .keys = keys_of_modelopt, .find = find_modelopt};
+    .name = "modelopt",
+    .methods = {{.name = "modelopt", .list = "ignore", .list_is_open = true, .rest_is_quantized = true},
+                {.name = "modelopt_fp4", .list = "ignore", .rest_is_quantized = true}},
+    .keys = keys_of_modelopt,
+    .find = find_modelopt,
+    .spell = spell_modelopt,
+    .describe = describe_modelopt,
+    .activations = DynamicActivations::always,
+    .activations_schemes = "fp8-channel mxfp8",
+};
 
 }  // namespace tensorcast::quantized

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // AMD Quark's MX formats: weight, weight_scale of E8M0 bytes. The configuration names the elements, of a module or all.
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 #include "quantized/names/pattern_set.hpp"
 
 namespace tensorcast::quantized {
 namespace {
-
-constexpr std::int64_t block = 32;
 
 constexpr auto weight_keys = std::to_array<KnownKey>({{.name = "dtype", .type = KeyType::text},
                                                       {.name = "qscheme", .type = KeyType::text},
@@ -58,12 +56,11 @@ constexpr auto keys_of_quark = std::to_array<KnownKey>(
      {.name = "version"},
      {.name = "log_severity_level"}});
 
-struct Elements {
-  std::string_view dtype, scheme;
-  Element element;
-};
-constexpr Elements known[] = {
-    {"fp4", "mxfp4", Element::e2m1}, {"fp6_e2m3", "mxfp6", Element::e2m3}, {"fp6_e3m2", "mxfp6-e3m2", Element::e3m2}};
+// The configuration calls a scheme by its element.
+constexpr StoredScheme stored_by_quark[] = {
+    {.scheme = "mxfp4", .word = "fp4", .coding = mx_coding(DType::float4_e2m1fn, 4)},
+    {.scheme = "mxfp6", .word = "fp6_e2m3", .coding = mx_coding(DType::float6_e2m3fn, 6)},
+    {.scheme = "mxfp6-e3m2", .word = "fp6_e3m2", .coding = mx_coding(DType::float6_e3m2fn, 6)}};
 
 // What the configuration says of weights: of all, or of the modules that a glob names.
 class WeightSpecs {
@@ -101,24 +98,15 @@ class WeightSpecs {
 };
 
 void complete(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
-  Layer& layer = builder.layer();
   const std::string dtype = text_in(spec, "dtype");
-  const auto* elements = std::ranges::find(known, dtype, &Elements::dtype);
-  layer.scheme = elements == std::end(known) ? dtype.empty() ? "Quark's" : dtype : std::string(elements->scheme);
-  if (elements == std::end(known) || text_in(spec, "qscheme") != "per_group" || size_in(spec, "group_size") != block ||
+  const StoredScheme* const stored = find_row(stored_by_quark, &StoredScheme::word, dtype);
+  builder.layer().scheme = stored == nullptr ? dtype.empty() ? "Quark's" : dtype : std::string(stored->scheme);
+  if (stored == nullptr || text_in(spec, "qscheme") != "per_group" || size_in(spec, "group_size") != stored->block() ||
       text_in(spec, "scale_format") != "e8m0") {
     return builder.fail(fmt::format(
         "{} names another scheme of Quark than MXFP4 and MXFP6, and these alone are decoded", description.source));
   }
-  const bool six = elements->element != Element::e2m1;
-  layer.coding = {.element = elements->element,
-                  .bits = six ? 6 : 4,
-                  .packing = six ? Packing::stream : Packing::low_nibble_first,
-                  .scales = ScaleType::e8m0};
-  layer.block_rows = 1;
-  layer.block_columns = block;
-  builder.need_codes_of({DType::uint8});
-  builder.set_shape(six ? 3 : 1, six ? 4 : 2);
+  read_as(*stored, builder);
   builder.check_scales(scales, true, description.source);
 }
 
@@ -139,9 +127,66 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
   }
 }
 
+Json spec_of(const Layer& layer, bool dynamic) {
+  return {{"dtype", find_row(stored_by_quark, &StoredScheme::scheme, layer.scheme)->word},
+          {"is_dynamic", dynamic},
+          {"qscheme", "per_group"},
+          {"ch_axis", -1},
+          {"group_size", 32},
+          {"symmetric", nullptr},
+          {"scale_format", "e8m0"},
+          {"scale_calculation_mode", "even"},
+          {"scale_type", "float"},
+          {"round_method", "half_even"},
+          {"mx_element_dtype", nullptr}};
+}
+
+// vLLM rounds the activations of such layers to the elements, too: it has no layers of MX weights alone.
+Json specs_of(const Layer& layer) {
+  return {{"weight", spec_of(layer, false)},
+          {"input_tensors", spec_of(layer, true)},
+          {"output_tensors", nullptr},
+          {"bias", nullptr}};
+}
+
+void spell_quark(const LayerContent& content, WrittenLayer& written) {
+  const StoredScheme* const stored = find_stored(stored_by_quark, content);
+  if (stored == nullptr) return refuse_scheme(content, written, "mxfp4, mxfp6 and mxfp6-e3m2");
+  spell_as(*stored, content, written);
+}
+
+void describe_quark(const WrittenModel& model, WrittenConfig& config) {
+  const Layer& first = model.layers.front();
+  Json own = Json::object();
+  for (const Layer& layer : model.layers) {
+    if (layer.scheme != first.scheme) own[module_of(layer.name)] = specs_of(layer);
+  }
+  const Json section = {{"quant_method", "quark"},
+                        {"quant_mode", "eager_mode"},
+                        {"global_quant_config", specs_of(first)},
+                        {"layer_quant_config", std::move(own)},
+                        {"layer_type_quant_config", Json::object()},
+                        {"exclude", model.unquantized},
+                        {"algo_config", nullptr},
+                        {"export",
+                         {{"kv_cache_group", Json::array()},
+                          {"pack_method", "order"},
+                          {"weight_format", "real_quantized"},
+                          {"weight_merge_groups", nullptr}}}};
+  config.section = section.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::quark = {
-    .name = "quark", .methods = {"quark"}, .keys = keys_of_quark, .find = find_quark};
+    .name = "quark",
+    .methods = {{.name = "quark", .list = "exclude", .rest_is_quantized = true}},
+    .keys = keys_of_quark,
+    .find = find_quark,
+    .spell = spell_quark,
+    .describe = describe_quark,
+    .activations = DynamicActivations::always,
+    .activations_schemes = "mxfp4 mxfp6 mxfp6-e3m2",
+};
 
 }  // namespace tensorcast::quantized

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <utility>
 
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -52,7 +53,7 @@ constexpr auto basis_changes = std::to_array<std::string_view>(
 
 const Spelling* spelling_of(std::string_view method) {
   for (const Spelling* spelling : all_spellings()) {
-    if (std::ranges::find(spelling->methods, method) != spelling->methods.end()) return spelling;
+    if (find_row(spelling->methods, &Method::name, method) != nullptr) return spelling;
   }
   return nullptr;
 }
@@ -203,13 +204,25 @@ class Search {
 
 }  // namespace
 
-// The one table of spellings, in the order of the search.
+// The one table of spellings, in the order of the search and of messages.
 std::span<const Spelling* const> all_spellings() noexcept {
   using namespace layouts;
   static constexpr auto spellings = std::to_array<const Spelling*>(
-      {&deepseek, &transformers_mxfp8, &compressed_tensors, &modelopt, &gpt_oss, &gptq, &awq, &auto_round,
-       &bitsandbytes, &quark, &mlx, &mistral, &torchao, &gguf, &comfyui});
+      {&deepseek, &transformers_mxfp8, &compressed_tensors, &modelopt, &gpt_oss, &comfyui, &gptq, &awq, &auto_round,
+       &bitsandbytes, &quark, &mlx, &mistral, &torchao, &gguf});
   return spellings;
+}
+
+const Method* find_method(std::string_view name) noexcept {
+  const Spelling* const spelling = name.empty() ? nullptr : spelling_of(name);
+  return spelling == nullptr ? nullptr : find_row(spelling->methods, &Method::name, name);
+}
+
+const Spelling* find_writer(std::string_view name) noexcept {
+  for (const Spelling& writer : all_writers()) {
+    if (is_same_name(writer.name, name)) return &writer;
+  }
+  return nullptr;
 }
 
 std::string_view reason_not_decoded(std::string_view method) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the layers of quantized checkpoints. Each way to spell them has one file and one row in spelling.cpp.
+// Finds the layers of quantized checkpoints. Each way to spell them has one file, whose row tells how such layers are
+// found and written.
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,22 +18,58 @@
 
 namespace tensorcast::quantized {
 
-struct Description;  // config.hpp
-struct KnownKey;     // known_keys.hpp
+struct Description;   // config.hpp
+struct KnownKey;      // known_keys.hpp
+struct LayerContent;  // written_layer.hpp
+struct WrittenLayer;
+struct WrittenModel;
+struct WrittenConfig;
+
+// Whether the configuration has loaders quantize the inputs of layers while the model runs.
+enum class DynamicActivations : std::uint8_t { never, choice, always };
+
+// A method that descriptions name, and the list in them of the modules that are not quantized.
+struct Method {
+  std::string_view name;
+  std::string_view list = {};      // its key; "": there is none
+  bool list_is_open = false;       // loaders take each module that it names for one of plain numbers
+  bool rest_is_quantized = false;  // and expect codes of every linear layer that it does not name
+  bool skips_head = false;         // except lm_head
+};
 
 struct Spelling {
   std::string_view name;
   // Methods of descriptions that mean it.
-  std::array<std::string_view, 3> methods = {};
+  Method methods[3] = {};
   // What its descriptions may say.
   std::span<const KnownKey> keys = {};
   // Whether its names and types alone tell all that decoding needs, so that no description must name it.
   bool describes_itself = false;
   // Appends the layers that the tensors have. `description` is null if the spelling describes itself and nothing does.
   void (*find)(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) = nullptr;
+  // Appends the tensors of a layer, which has the content's name, scheme, shape, blocks, element and bits. Null: the
+  // spelling is only read.
+  void (*spell)(const LayerContent& content, WrittenLayer& written) = nullptr;
+  // Makes the configuration of a model. Null: the tensors say all.
+  void (*describe)(const WrittenModel& model, WrittenConfig& config) = nullptr;
+  // What the configuration says of the inputs of layers of these schemes; of others it says nothing.
+  DynamicActivations activations = DynamicActivations::never;
+  std::string_view activations_schemes = {};  // list_words()
+  bool has_rotations = false;                 // LayerContent::rotation
+  bool has_kernels = false;                   // weights of more than three dimensions
 };
 
 [[nodiscard]] std::span<const Spelling* const> all_spellings() noexcept;
+// The spellings that are written, too.
+[[nodiscard]] inline auto all_writers() noexcept {
+  return all_spellings() | std::views::filter([](const Spelling* spelling) { return spelling->spell != nullptr; }) |
+         std::views::transform([](const Spelling* spelling) -> const Spelling& { return *spelling; });
+}
+// One of them by the name of `--spelling` and `--respell`. Returns null if there is none.
+[[nodiscard]] const Spelling* find_writer(std::string_view name) noexcept;
+
+// Returns null if no spelling has it.
+[[nodiscard]] const Method* find_method(std::string_view name) noexcept;
 
 // A way to quantize that is known and not decoded. Returns why not; "": it is not known.
 [[nodiscard]] std::string_view reason_not_decoded(std::string_view method);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 
+#include "dtype/lookup.hpp"
+#include "quantized/layout/config.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -465,6 +467,21 @@ TEST(Spelling, EveryMethodOfTransformersIsDecodedOrRefusedByName) {
   }
   EXPECT_EQ(find({tensor("a.weight", f32, {4, 4})}, R"({"quantization_config": {"quant_method": "new"}})").refusal,
             "config.json names the quantization \"new\", which is not known");
+}
+
+TEST(Spelling, AMethodTellsOfItsListOfModules) {
+  EXPECT_EQ(find_method(""), nullptr);
+  EXPECT_EQ(find_method("hqq"), nullptr);
+  EXPECT_TRUE(find_method("metal")->list_is_open);
+  EXPECT_FALSE(find_method("mlx")->list_is_open);
+  EXPECT_FALSE(find_method("quark")->list_is_open);
+  EXPECT_TRUE(find_method("awq")->skips_head);
+  for (const Spelling* spelling : all_spellings()) {
+    for (const Method& method : spelling->methods) {
+      const bool has_list = method.list_is_open || method.rest_is_quantized || method.skips_head;
+      EXPECT_TRUE(!has_list || contains(unquantized_lists(), method.list)) << method.name;
+    }
+  }
 }
 
 TEST(Spelling, DeepOrWrongConfigsDescribeNothing) {

@@ -13,7 +13,7 @@
 #include "block/scale_tiles.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/stored_scheme.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -165,7 +165,8 @@ class TorchaoLayer {
   void complete_float8(const Json& data) {
     Layer& layer = builder_.layer();
     layer.scheme = "fp8";
-    layer.coding = {.element = builder_.codes().dtype == DType::float8_e5m2 ? Element::e5m2 : Element::e4m3};
+    layer.coding = {.element =
+                        builder_.codes().dtype == DType::float8_e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn};
     builder_.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
     builder_.set_shape(1, 1);
     set_blocks(data);
@@ -184,7 +185,7 @@ class TorchaoLayer {
       return builder_.fail(fmt::format("its target_dtype \"{}\" is not one of integers of 8 bits or fewer", type));
     }
     layer.scheme = fmt::format("int{}", bits);
-    layer.coding = {.element = Element::integer, .bits = bits, .is_signed = true};
+    layer.coding = {.element = DType::int8, .bits = bits};
     builder_.need_codes_of({DType::int8});
     builder_.set_shape(1, 1);
     set_blocks(data);
@@ -203,11 +204,7 @@ class TorchaoLayer {
   void complete_int4(const Json& data) {
     Layer& layer = builder_.layer();
     layer.scheme = "int4-group";
-    layer.coding = {.element = Element::integer,
-                    .bits = 4,
-                    .packing = Packing::low_nibble_first,
-                    .is_signed = true,
-                    .scales_down = true};
+    layer.coding = {.element = DType::int8, .bits = 4, .packing = Packing::low_nibble_first, .scales_down = true};
     builder_.need_codes_of({DType::int8, DType::uint8});
     builder_.set_shape(1, 2);
     set_blocks(data);
@@ -259,14 +256,9 @@ class TorchaoLayer {
     if (!four && type != "float8_e4m3fn" && type != "float8_e5m2") {
       return builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
     }
-    layer.coding = four ? Coding{.element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first}
-                        : Coding{.element = type == "float8_e5m2" ? Element::e5m2 : Element::e4m3};
-    layer.coding.scales = ScaleType::e8m0;
-    if (four) {
-      builder_.need_codes_of({DType::uint8});
-    } else {
-      builder_.need_codes_of({type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn});
-    }
+    const DType eight = type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn;
+    layer.coding = mx_coding(four ? DType::float4_e2m1fn : eight, four ? 4 : 8);
+    builder_.need_codes_of({four ? DType::uint8 : eight});
     builder_.set_shape(1, four ? 2 : 1);
     check_block_scales(data, block);
   }
@@ -275,8 +267,7 @@ class TorchaoLayer {
     constexpr std::int64_t block = 16;
     Layer& layer = builder_.layer();
     layer.scheme = "nvfp4";
-    layer.coding = {
-        .element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first, .scales = ScaleType::e4m3};
+    layer.coding = nvfp4_coding(GlobalScale::none);
     builder_.need_codes_of({DType::uint8});
     builder_.set_shape(1, 2);
     check_block_scales(data, block);
@@ -309,6 +300,6 @@ void find_torchao(const ModelTensors& tensors, const Description* description, s
 }  // namespace
 
 constinit const Spelling layouts::torchao = {
-    .name = "torchao", .methods = {"torchao"}, .keys = keys_of_torchao, .find = find_torchao};
+    .name = "torchao", .methods = {{.name = "torchao"}}, .keys = keys_of_torchao, .find = find_torchao};
 
 }  // namespace tensorcast::quantized

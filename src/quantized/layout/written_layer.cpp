@@ -4,53 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 
 #include "dtype/ceil_div.hpp"
-#include "dtype/lower_case.hpp"
+#include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
+#include "quantized/names/architectures.hpp"
 #include "quantized/names/name_pattern.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
 namespace {
-
-constexpr auto writers = std::to_array<SpellingWriter>({
-    {"deepseek", spell_deepseek, describe_deepseek},
-    {"transformers-mxfp8", spell_transformers_mxfp8, describe_transformers_mxfp8},
-    {"compressed-tensors", spell_compressed_tensors, describe_compressed_tensors},
-    {"modelopt", spell_modelopt, describe_modelopt},
-    {"gpt-oss", spell_gpt_oss, describe_gpt_oss},
-    {"comfyui", spell_comfyui, describe_comfyui, true},
-    {"quark", spell_quark, describe_quark},
-    {"gguf", spell_gguf, nullptr},
-});
-
-struct ActivationsRow {
-  std::string_view spelling, scheme;
-  DynamicActivations activations;
-};
-// The rest has none. NVFP4 of compressed-tensors needs a scale of activations that was calibrated.
-constexpr auto activations_rows = std::to_array<ActivationsRow>({
-    {"compressed-tensors", "fp8-tensor", DynamicActivations::choice},
-    {"compressed-tensors", "fp8-channel", DynamicActivations::choice},
-    {"compressed-tensors", "fp8-block", DynamicActivations::choice},
-    {"compressed-tensors", "int8-channel", DynamicActivations::choice},
-    {"compressed-tensors", "mxfp8", DynamicActivations::choice},
-    {"compressed-tensors", "mxfp6", DynamicActivations::choice},
-    {"compressed-tensors", "mxfp4", DynamicActivations::choice},
-    {"deepseek", "fp8-tensor", DynamicActivations::always},
-    {"deepseek", "fp8-block", DynamicActivations::always},
-    {"deepseek", "mxfp4", DynamicActivations::always},
-    {"modelopt", "fp8-channel", DynamicActivations::always},
-    {"modelopt", "mxfp8", DynamicActivations::always},
-    {"quark", "mxfp4", DynamicActivations::always},
-    {"quark", "mxfp6", DynamicActivations::always},
-    {"quark", "mxfp6-e3m2", DynamicActivations::always},
-    {"transformers-mxfp8", "mxfp8", DynamicActivations::always},
-});
 
 // Returns a pattern for a module's name, with any number in the place of each number between dots.
 std::string pattern_of(const std::string& module) {
@@ -99,22 +64,12 @@ std::uint64_t LayerContent::grid_rows() const noexcept {
   return matrices() * ceil_div(outputs, static_cast<std::uint64_t>(block_rows));
 }
 
-std::span<const SpellingWriter> all_writers() noexcept { return writers; }
-
-const SpellingWriter* find_writer(std::string_view spelling) noexcept {
-  const auto found =
-      std::ranges::find_if(writers, [&](const SpellingWriter& writer) { return is_same_name(writer.name, spelling); });
-  return found == writers.end() ? nullptr : &*found;
+DynamicActivations dynamic_activations(const Spelling& writer, std::string_view scheme) noexcept {
+  const bool names_scheme = contains(list_words(writer.activations_schemes), scheme);
+  return names_scheme ? writer.activations : DynamicActivations::never;
 }
 
-DynamicActivations dynamic_activations(const SpellingWriter& writer, std::string_view scheme) noexcept {
-  const auto row = std::ranges::find_if(activations_rows, [&](const ActivationsRow& each) {
-    return each.spelling == writer.name && each.scheme == scheme;
-  });
-  return row == activations_rows.end() ? DynamicActivations::never : row->activations;
-}
-
-WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
+WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
   WrittenLayer written;
   Layer& layer = written.layer;
   layer.name = content.name;
@@ -127,15 +82,12 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   layer.coding.bits = content.bits;
   layer.coding.rotation = content.rotation;
   layer.dynamic_activations = content.dynamic_activations;
-  layer.coding.is_signed = content.element == Element::integer;
-  layer.coding.scales = content.scales == DType::float8_e8m0fnu  ? ScaleType::e8m0
-                        : content.scales == DType::float8_e4m3fn ? ScaleType::e4m3
-                                                                 : ScaleType::number;
+  if (bit_width(content.scales) == 8) layer.coding.scales = content.scales;
   if (content.shape.size() < 2) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
     return written;
   }
-  if (content.shape.size() > 3 && writer.name != "gguf") {
+  if (content.shape.size() > 3 && !writer.has_kernels) {
     written.refusal = fmt::format("a kernel of {} is no matrix", shape_text(content.shape));
     return written;
   }
@@ -155,7 +107,7 @@ WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content) {
   return written;
 }
 
-WrittenConfig describe(const SpellingWriter& writer, const WrittenModel& model) {
+WrittenConfig describe(const Spelling& writer, const WrittenModel& model) {
   WrittenConfig config;
   if (writer.describe != nullptr) writer.describe(model, config);
   return config;

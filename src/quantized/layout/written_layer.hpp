@@ -18,6 +18,7 @@
 
 #include "formats/format.hpp"
 #include "quantized/layer/layer.hpp"
+#include "quantized/layout/spelling.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/error.hpp"
 
@@ -25,10 +26,10 @@ namespace tensorcast::quantized {
 
 // What a layer is, whatever its spelling.
 struct LayerContent {
-  std::string name;                 // of the weight, "model.layers.0.mlp.up_proj.weight"
-  std::string scheme;               // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
-  std::vector<std::int64_t> shape;  // of the codes: [..., outputs, inputs]
-  Element element = Element::e4m3;
+  std::string name;                      // of the weight, "model.layers.0.mlp.up_proj.weight"
+  std::string scheme;                    // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
+  std::vector<std::int64_t> shape;       // of the codes: [..., outputs, inputs]
+  DType element = DType::float8_e4m3fn;  // int8: integers of `bits` bits
   int bits = 8;
   std::int64_t block_rows = 0;  // as in Layer: 0, 0: one scale for the tensor
   std::int64_t block_columns = 0;
@@ -66,25 +67,10 @@ struct WrittenLayer {
   [[nodiscard]] bool ok() const noexcept { return refusal.empty(); }
 };
 
-// Whether the configuration has loaders quantize the inputs of layers while the model runs.
-enum class DynamicActivations : std::uint8_t { never, choice, always };
-
-// Writers of spellings, by the names of `--spelling` and `--respell`. Returns null if there is none.
-struct SpellingWriter {
-  std::string_view name;  // as Spelling::name
-  // Appends the tensors to `written`, whose layer has the content's name, scheme, shape, blocks, element and bits.
-  void (*spell)(const LayerContent& content, WrittenLayer& written) = nullptr;
-  // Makes the configuration. Null: the tensors say all.
-  void (*describe)(const struct WrittenModel& model, struct WrittenConfig& config) = nullptr;
-  bool has_rotations = false;  // LayerContent::rotation
-};
-[[nodiscard]] std::span<const SpellingWriter> all_writers() noexcept;
-[[nodiscard]] const SpellingWriter* find_writer(std::string_view spelling) noexcept;
-
-[[nodiscard]] WrittenLayer spell(const SpellingWriter& writer, const LayerContent& content);
+[[nodiscard]] WrittenLayer spell(const Spelling& writer, const LayerContent& content);
 
 // What a spelling says of the inputs of layers of a scheme that has no scale for them.
-[[nodiscard]] DynamicActivations dynamic_activations(const SpellingWriter& writer, std::string_view scheme) noexcept;
+[[nodiscard]] DynamicActivations dynamic_activations(const Spelling& writer, std::string_view scheme) noexcept;
 
 // All layers of a model that are written, and what its configuration should say beside them.
 struct WrittenModel {
@@ -100,7 +86,7 @@ struct WrittenConfig {
   std::string metadata_key;  // of __metadata__ in each file; "": none
   std::string metadata_text;
 };
-[[nodiscard]] WrittenConfig describe(const SpellingWriter& writer, const WrittenModel& model);
+[[nodiscard]] WrittenConfig describe(const Spelling& writer, const WrittenModel& model);
 
 // The names of modules, or patterns "re:..." that match these and none of `others`, if those are much fewer.
 [[nodiscard]] std::vector<std::string> module_targets(const std::vector<std::string>& modules,
@@ -118,22 +104,5 @@ WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name
 void need_whole_groups(const LayerContent& content, std::int64_t size, WrittenLayer& written);
 // Refuses a scheme that the spelling does not have.
 void refuse_scheme(const LayerContent& content, WrittenLayer& written, std::string_view instead);
-
-// The spellings. Each is in NAME_writer.cpp.
-void spell_deepseek(const LayerContent& content, WrittenLayer& written);
-void spell_transformers_mxfp8(const LayerContent& content, WrittenLayer& written);
-void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written);
-void spell_modelopt(const LayerContent& content, WrittenLayer& written);
-void spell_gpt_oss(const LayerContent& content, WrittenLayer& written);
-void spell_quark(const LayerContent& content, WrittenLayer& written);
-void spell_comfyui(const LayerContent& content, WrittenLayer& written);
-void spell_gguf(const LayerContent& content, WrittenLayer& written);
-void describe_deepseek(const WrittenModel& model, WrittenConfig& config);
-void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config);
-void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& config);
-void describe_modelopt(const WrittenModel& model, WrittenConfig& config);
-void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config);
-void describe_quark(const WrittenModel& model, WrittenConfig& config);
-void describe_comfyui(const WrittenModel& model, WrittenConfig& config);
 
 }  // namespace tensorcast::quantized

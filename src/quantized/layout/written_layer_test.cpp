@@ -37,14 +37,14 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   content.scales = DType::float8_e8m0fnu;
   add(content);
   content.scheme = "mxfp6";
-  content.element = Element::e2m3;
+  content.element = DType::float6_e2m3fn;
   content.bits = 6;
   add(content);
   content.scheme = "mxfp6-e3m2";
-  content.element = Element::e3m2;
+  content.element = DType::float6_e3m2fn;
   add(content);
   content.scheme = "mxfp4";
-  content.element = Element::e2m1;
+  content.element = DType::float4_e2m1fn;
   content.bits = 4;
   add(content);
   content.scheme = "nvfp4";
@@ -53,7 +53,7 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   content.global = GlobalScale::factor;
   add(content);
   content = base;
-  content.element = Element::integer;
+  content.element = DType::int8;
   content.scheme = "int8-channel";
   content.block_rows = 1;
   content.block_columns = 192;
@@ -67,7 +67,7 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   return all;
 }
 
-WrittenConfig config_of(const SpellingWriter& writer, const WrittenLayer& written) {
+WrittenConfig config_of(const Spelling& writer, const WrittenLayer& written) {
   WrittenModel model;
   model.layers = {written.layer};
   model.unquantized = {"lm_head"};
@@ -86,7 +86,7 @@ std::vector<ConfigText> texts_of(const WrittenConfig& config) {
 
 TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
   std::map<std::string_view, int> schemes;
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents()) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);
@@ -120,7 +120,6 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
       EXPECT_EQ(coding.element, wanted.element);
       EXPECT_EQ(coding.bits, wanted.bits);
       EXPECT_EQ(coding.packing, wanted.packing);
-      EXPECT_EQ(coding.is_signed, wanted.is_signed);
       EXPECT_EQ(coding.offset, wanted.offset);
       EXPECT_EQ(coding.scales, wanted.scales);
       EXPECT_EQ(coding.global, is_whole ? wanted.global : GlobalScale::none);
@@ -142,7 +141,7 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
 // The weight of a file's root, as that of an array alone, has no module before its name.
 TEST(WrittenLayer, RootsWeightIsFoundAgain) {
   std::set<std::string> names;
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents("weight")) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);
@@ -173,7 +172,7 @@ TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
   const auto all = contents();
   LayerContent other = all.at("mxfp4");
   other.name = "model.layers.1.mlp.experts.7.w1.weight";
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     const WrittenLayer first = spell(writer, all.at("mxfp8")), second = spell(writer, other);
     if (!first.ok() || !second.ok() || writer.describe == nullptr) continue;
     WrittenModel model;
@@ -227,10 +226,10 @@ class Counting final : public LayerCodes {
 };
 
 TEST(WrittenLayer, WhatALayoutCannotHold) {
-  const SpellingWriter& compressed = *find_writer("compressed-tensors");
+  const Spelling& compressed = *find_writer("compressed-tensors");
   LayerContent content = contents().at("int8-channel");
   content.shape = {320, 320, 1, 1};
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     if (writer.name == "gguf") continue;
     EXPECT_FALSE(spell(writer, content).ok()) << writer.name;
   }
@@ -239,7 +238,7 @@ TEST(WrittenLayer, WhatALayoutCannotHold) {
 
 TEST(WrittenLayer, StaticActivationsNeedTheirScale) {
   LayerContent content = contents().at("fp8-tensor");
-  const SpellingWriter& modelopt = *find_writer("modelopt");
+  const Spelling& modelopt = *find_writer("modelopt");
   EXPECT_TRUE(spell(modelopt, content).refusal.starts_with("modelopt has fp8-tensor only with a calibrated scale"));
   content.input_scale = GlobalScale::factor;
   EXPECT_TRUE(spell(modelopt, content).ok());
@@ -256,7 +255,7 @@ TEST(WrittenLayer, ActivationsOfSchemes) {
 }
 
 TEST(LayerPacker, PiecesAreTheWhole) {
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     for (const auto& [scheme, content] : contents()) {
       SCOPED_TRACE(std::string(writer.name) + " " + scheme);
       const WrittenLayer written = spell(writer, content);
@@ -281,15 +280,16 @@ TEST(LayerPacker, NibblesAndWords) {
   const std::vector<std::byte> codes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
                                         std::byte{5}, std::byte{6}, std::byte{7}, std::byte{0xf8}};
   std::vector<std::byte> out(4);
-  pack_rows({.element = Element::e2m1, .bits = 4, .packing = Packing::low_nibble_first}, 8, 8, codes, out);
+  pack_rows({.element = DType::float4_e2m1fn, .bits = 4, .packing = Packing::low_nibble_first}, 8, 8, codes, out);
   EXPECT_EQ(out, (std::vector{std::byte{0x21}, std::byte{0x43}, std::byte{0x65}, std::byte{0x87}}));
-  pack_rows({.element = Element::e2m1, .bits = 4, .packing = Packing::high_nibble_first}, 8, 8, codes, out);
+  pack_rows({.element = DType::float4_e2m1fn, .bits = 4, .packing = Packing::high_nibble_first}, 8, 8, codes, out);
   EXPECT_EQ(out, (std::vector{std::byte{0x12}, std::byte{0x34}, std::byte{0x56}, std::byte{0x78}}));
   // Two's complement plus 8: -8 is 0.
-  pack_rows({.element = Element::integer, .bits = 4, .packing = Packing::stream, .offset = 8}, 32, 8, codes, out);
+  pack_rows({.element = DType::uint8, .bits = 4, .packing = Packing::stream, .offset = 8}, 32, 8, codes, out);
   EXPECT_EQ(out, (std::vector{std::byte{0xa9}, std::byte{0xcb}, std::byte{0xed}, std::byte{0x0f}}));
   std::vector<std::byte> six(3);
-  pack_rows({.element = Element::e2m3, .bits = 6, .packing = Packing::stream}, 8, 4, std::span(codes).first(4), six);
+  pack_rows({.element = DType::float6_e2m3fn, .bits = 6, .packing = Packing::stream}, 8, 4, std::span(codes).first(4),
+            six);
   EXPECT_EQ(six, (std::vector{std::byte{0x81}, std::byte{0x30}, std::byte{0x10}}));
 }
 

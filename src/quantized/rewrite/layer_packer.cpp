@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;  // of codes that are packed at a time
 
 unsigned added_to_codes(const Coding& coding) noexcept {
-  return coding.element == Element::integer && !coding.is_signed ? static_cast<unsigned>(coding.offset) : 0;
+  return coding.element == DType::uint8 ? static_cast<unsigned>(coding.offset) : 0;
 }
 
 void swap_nibbles(std::span<const std::byte> from, std::byte* to) {

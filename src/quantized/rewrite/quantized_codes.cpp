@@ -81,13 +81,13 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
     std::vector<std::byte> bytes(weight.codes.begin(), weight.codes.end());
     return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, std::move(bytes)}};
   }
-  const SpellingWriter* writer = find_writer(asked);
+  const Spelling* writer = find_writer(asked);
   if (writer == nullptr && spelling.empty()) {
     return unsupported(fmt::format("no loader of files reads {}, so no spelling has it", weight.recipe->scheme));
   }
   if (writer == nullptr) {
     std::string known;
-    for (const SpellingWriter& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
+    for (const Spelling& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
     return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, known));
   }
   LayerContent content = content_of(weight, std::string(module_name) + ".weight", !weight.zero_points.empty());
@@ -124,7 +124,7 @@ inline namespace TENSORCAST_ABI {
 
 std::vector<std::string_view> written_spellings() {
   std::vector<std::string_view> names;
-  for (const quantized::SpellingWriter& writer : quantized::all_writers()) names.push_back(writer.name);
+  for (const quantized::Spelling& writer : quantized::all_writers()) names.push_back(writer.name);
   return names;
 }
 

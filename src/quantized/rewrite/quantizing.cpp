@@ -18,23 +18,6 @@ namespace {
 constexpr std::uint64_t window_elements = std::uint64_t{1} << 21;
 constexpr std::uint64_t most_kept_bytes = std::uint64_t{32} << 20;  // of scales and zero points
 
-Element element_of(DType dtype) {
-  switch (dtype) {
-    case DType::float8_e4m3fn:
-      return Element::e4m3;
-    case DType::float8_e5m2:
-      return Element::e5m2;
-    case DType::float6_e2m3fn:
-      return Element::e2m3;
-    case DType::float6_e3m2fn:
-      return Element::e3m2;
-    case DType::float4_e2m1fn:
-      return Element::e2m1;
-    default:
-      return Element::integer;
-  }
-}
-
 GgufBlock gguf_block_of(const Quantizing& quantizing) {
   const BlockFormat* format = quantizing.gguf ? find_block_format(quantizing.scheme, "gguf") : nullptr;
   return format == nullptr ? GgufBlock::none : format->coding.gguf;
@@ -69,7 +52,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   content.name = std::move(name);
   content.scheme = layout.recipe->scheme;
   content.shape.assign(layout.shape.begin(), layout.shape.end());
-  content.element = element_of(layout.coding.element);
+  content.element = layout.coding.element == DType::uint8 ? DType::int8 : layout.coding.element;
   content.bits = layout.coding.bits;
   content.block_rows = layout.block_rows;
   content.block_columns = layout.block_columns;
@@ -81,8 +64,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
   content.scales = layout.scales_dtype;
   if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
-    content.global =
-        layout.coding.global == tensorcast::GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+    content.global = layout.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
   }
   content.zero_points = zero_points;
   return content;
@@ -276,7 +258,7 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
 }
 
 Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
-  const bool is_float = content_.element != Element::integer;
+  const bool is_float = !is_integer(content_.element);
   const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
   const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
   if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;

@@ -214,7 +214,7 @@ class QuantizingPlanner {
   std::vector<ChosenWeight> chosen_;
   std::span<const TensorInfo> tensors_;
   const QuantizeRequest& request_;
-  const SpellingWriter* writer_ = nullptr;
+  const Spelling* writer_ = nullptr;
   bool beside_mxfp4_ = false;                  // as in LayerContent
   std::vector<std::size_t> scaled_;            // layers with a scale of the tensor
   std::map<std::string, Error> unfit_errors_;  // the first of each scheme
@@ -227,7 +227,7 @@ bool are_unnamed_experts(const std::string& name, std::size_t rank) {
 }
 
 // Why a spelling cannot have experts as they lie; a message that is empty: it can.
-Error cannot_name(const Layer& layer, const std::string& scheme, const SpellingWriter& writer) {
+Error cannot_name(const Layer& layer, const std::string& scheme, const Spelling& writer) {
   const bool transposed = is_stored_transposed(layer);
   const bool gpt_oss = writer.name == "gpt-oss", gguf = writer.name == "gguf";
   if (gguf || (!transposed && !are_unnamed_experts(layer.name, layer.shape.size())) || (transposed && gpt_oss))
@@ -259,7 +259,7 @@ std::int64_t group_size_of(const Layer& layer) {
 // Names the spellings that can have what one refuses.
 Error refused(const LayerContent& content, const WrittenLayer& written) {
   std::string others;
-  for (const SpellingWriter& writer : all_writers()) {
+  for (const Spelling& writer : all_writers()) {
     if (writer.name == "gguf" || !spell(writer, content).ok()) continue;
     others += (others.empty() ? "`spelling` " : " or ") + std::string(writer.name);
   }
@@ -326,13 +326,13 @@ Result<void> check_scheme_options(const QuantizeTargets& targets, std::span<cons
 }
 
 bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme, const QuantizeRequest& request,
-              const SpellingWriter& writer) {
+              const Spelling& writer) {
   // A weight that is quantized already cannot stay so, beside others of another spelling.
   const bool may_stay = request.to_gguf || !layer.is_quantized();
   return error.code == ErrorCode::unsupported && may_stay && cannot_name(layer, scheme, writer).message.empty();
 }
 
-void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const SpellingWriter& writer) {
+void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const Spelling& writer) {
   if (writer.name == "gguf" || writer.name == "comfyui") return;  // whose loaders join none
   std::map<std::string, std::string_view> unfit;                  // by the whole
   for (const ChosenWeight& weight : weights) {
@@ -363,7 +363,7 @@ ImportanceEntry QuantizeRequest::importance_of(const std::string& weight) const 
 }
 
 Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight, std::span<const TensorInfo> tensors,
-                                  const QuantizeRequest& request, const SpellingWriter& writer, bool beside_mxfp4) {
+                                  const QuantizeRequest& request, const Spelling& writer, bool beside_mxfp4) {
   const QuantizeTargets& targets = request.targets;
   const bool has_recipe = find_quantize_recipe(weight.scheme, targets.recipe) != nullptr;
   Quantizing quantizing{.scheme = weight.scheme,
@@ -420,7 +420,7 @@ std::string_view usual_spelling(const QuantizeRecipe& recipe) {
   return recipe.scheme == "mxfp6-e3m2" ? "quark" : recipe.spelling;  // compressed-tensors has E2M3 alone
 }
 
-Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes, const QuantizeRequest& request) {
+Result<const Spelling*> choose_spelling(std::span<const std::string> schemes, const QuantizeRequest& request) {
   std::string spelling = request.targets.spelling;
   if (spelling.empty() && request.to_gguf) spelling = "gguf";
   for (const std::string& scheme : schemes) {
@@ -433,7 +433,7 @@ Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schem
       break;
     }
   }
-  const Result<const SpellingWriter*> writer = writer_named(spelling);
+  const Result<const Spelling*> writer = writer_named(spelling);
   if (!writer || ((*writer)->name == "gguf") == request.to_gguf) return writer;
   if (!request.to_gguf) return no_gguf("these are layouts");
   return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");

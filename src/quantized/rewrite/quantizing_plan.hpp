@@ -59,14 +59,14 @@ struct PlannedWeight {
 // Errors: invalid_argument (no such scheme, recipe or size), unsupported (the spelling, or GGUF, cannot hold it).
 [[nodiscard]] Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight,
                                                 std::span<const TensorInfo> tensors, const QuantizeRequest& request,
-                                                const SpellingWriter& writer, bool beside_mxfp4);
+                                                const Spelling& writer, bool beside_mxfp4);
 
 // Reports whether an error of plan_weight() is of this weight alone, which can stay as it is: of its shape.
 [[nodiscard]] bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme,
-                            const QuantizeRequest& request, const SpellingWriter& writer);
+                            const QuantizeRequest& request, const Spelling& writer);
 
 // Makes weights unfit that loaders join with one that is: q, k and v have one scheme or none.
-void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const SpellingWriter& writer);
+void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const Spelling& writer);
 
 // Errors: invalid_argument: an option of a scheme that is not among `schemes`.
 [[nodiscard]] Result<void> check_scheme_options(const QuantizeTargets& targets,
@@ -76,8 +76,8 @@ void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, con
 [[nodiscard]] std::string_view usual_spelling(const QuantizeRecipe& recipe);
 
 // The spelling that was asked for, or that of the schemes if all have the same. Errors: as plan_quantizing().
-[[nodiscard]] Result<const SpellingWriter*> choose_spelling(std::span<const std::string> schemes,
-                                                            const QuantizeRequest& request);
+[[nodiscard]] Result<const Spelling*> choose_spelling(std::span<const std::string> schemes,
+                                                      const QuantizeRequest& request);
 
 // Spells out what becomes of the weights; the others' layers of the result have no tensors. Weights that cannot have
 // their scheme are Respelling::unfit. Reads nothing.

@@ -55,7 +55,7 @@ std::byte e4m3_of_exponent(int exponent) noexcept {
 Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
   const Coding& coding = layer.coding;
   LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
-  content.element = coding.element;
+  content.element = coding.element == DType::uint8 ? DType::int8 : coding.element;
   content.bits = coding.bits;
   content.rotation = coding.rotation;
   content.block_rows = layer.block_rows;
@@ -66,7 +66,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
                        coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
   const bool other = layer.find(PartRole::biases) || layer.find(PartRole::group_index) ||
-                     layer.find(PartRole::nested_scales) || coding.element == Element::table;
+                     layer.find(PartRole::nested_scales) || coding.element == DType::undefined;
   if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
@@ -77,7 +77,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     if (content.columns() % static_cast<std::uint64_t>(gguf->size.elements) != 0) {
       return of_tensor(layer.name, unsupported("its rows, in the shape of comfy.gguf.orig_shape, are no whole blocks"));
     }
-    content.element = Element::e2m1;
+    content.element = DType::float4_e2m1fn;
     content.bits = 4;
     content.block_columns = gguf->run;
     content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
@@ -85,9 +85,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
       case PartRole::scales:
-        content.scales = coding.scales == ScaleType::e8m0   ? DType::float8_e8m0fnu
-                         : coding.scales == ScaleType::e4m3 ? DType::float8_e4m3fn
-                                                            : parts[i].dtype;
+        content.scales = coding.scales == DType::undefined ? parts[i].dtype : coding.scales;
         break;
       case PartRole::global_scale:
         content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
@@ -169,7 +167,7 @@ Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, 
     return packing == Packing::low_nibble_first || packing == Packing::high_nibble_first;
   };
   const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
-  const bool same = own.packing == coding.packing && !words && own.is_signed == coding.is_signed;
+  const bool same = own.packing == coding.packing && !words && own.element == coding.element;
   if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
   TRY(reader_.bytes(0, offset, out));
   if (own.packing == coding.packing) return true;
@@ -208,7 +206,7 @@ Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std:
 // Integers under 8 bits may be stored in whole bytes, which could be more.
 Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const {
-  if (content_.element != Element::integer || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
+  if (!is_integer(content_.element) || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
     return {};
   }
   const int end = 1 << (content_.bits - 1);

@@ -162,7 +162,7 @@ class RespellingPlanner {
 
   [[nodiscard]] bool spells(const char* scheme) const {
     LayerContent content{
-        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = Element::e2m1, .bits = 4};
+        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = DType::float4_e2m1fn, .bits = 4};
     content.block_rows = 1;
     content.block_columns = std::string_view(scheme) == "mxfp4" ? 32 : 16;
     return spell(*writer_, content).ok();
@@ -265,7 +265,7 @@ class RespellingPlanner {
   formats::Reader& reader_;
   const std::vector<formats::TensorInfo>& tensors_;
   const RespellRequest& request_;
-  const SpellingWriter* writer_ = nullptr;
+  const Spelling* writer_ = nullptr;
   bool beside_mxfp4_ = false;
   bool dynamic_ = false;
   std::string scale_format_;
@@ -281,15 +281,15 @@ WrittenLayer RespelledLayer::written() const {
   return made;
 }
 
-Result<const SpellingWriter*> writer_named(const std::string& spelling) {
-  if (const SpellingWriter* writer = find_writer(spelling); writer != nullptr) return writer;
+Result<const Spelling*> writer_named(const std::string& spelling) {
+  if (const Spelling* writer = find_writer(spelling); writer != nullptr) return writer;
   std::vector<std::string_view> names;
-  for (const SpellingWriter& writer : all_writers()) names.push_back(writer.name);
+  for (const Spelling& writer : all_writers()) names.push_back(writer.name);
   return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
                  fmt::format("the spellings are {}", fmt::join(names, ", ")));
 }
 
-WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                               const std::function<bool(const std::string&)>& writes,
                               const ModelArchitecture& architecture, WrittenModel model) {

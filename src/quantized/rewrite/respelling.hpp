@@ -19,7 +19,7 @@
 namespace tensorcast::quantized {
 
 struct RespelledLayer {
-  const SpellingWriter* writer = nullptr;  // null: the layer does not change
+  const Spelling* writer = nullptr;  // null: the layer does not change
   // Its numbers are quantized, whatever it was; none: its codes stay.
   std::optional<Quantizing> quantizing;
   std::string recipe;                           // its name, also if it is the default
@@ -58,13 +58,13 @@ struct RespellRequest {
 };
 
 // What the configuration says of the layers of `plan` that are written.
-[[nodiscard]] WrittenConfig describe_layers(const SpellingWriter& writer, const FoundLayers& found,
+[[nodiscard]] WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
                                             std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                                             const std::function<bool(const std::string&)>& writes,
                                             const ModelArchitecture& architecture, WrittenModel model);
 
 // The spelling of a name. Errors: invalid_argument (there is none).
-[[nodiscard]] Result<const SpellingWriter*> writer_named(const std::string& spelling);
+[[nodiscard]] Result<const Spelling*> writer_named(const std::string& spelling);
 
 // `texts`: what the model's files say. Reads scales of whole tensors, and all scales of layers between MXFP4 and NVFP4.
 // Errors: invalid_argument (no such spelling), unsupported (what the spelling cannot hold, naming the tensor), those of
