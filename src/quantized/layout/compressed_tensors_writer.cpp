@@ -186,9 +186,13 @@ void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written
   written.layer.name = tensor_of(module, "weight");
   const bool integer = content.element == Element::integer;
   const bool fp4 = content.scheme == "mxfp4" || content.scheme == "nvfp4";
+  // Loaders read groups of integers in words alone.
+  const bool in_groups =
+      content.block_rows == 1 && content.block_columns > 0 && content.block_columns < content.shape.back();
   if (fp4 || (content.scheme == "mxfp6" && content.element == Element::e2m3)) {
     spell_packed_floats(content, written);
-  } else if ((content.bits == 8 && integer) || (content.element == Element::e4m3 && content.scheme != "codes")) {
+  } else if ((content.bits == 8 && integer && !in_groups) ||
+             (content.element == Element::e4m3 && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
     spell_packed_integers(content, written);

@@ -25,6 +25,11 @@ constexpr auto writers = std::to_array<SpellingWriter>({
     {"gpt-oss", spell_gpt_oss, describe_gpt_oss},
     {"comfyui", spell_comfyui, describe_comfyui, true},
     {"quark", spell_quark, describe_quark},
+    {"gptq", spell_gptq, describe_gptq},
+    {"gptq-v2", spell_gptq_v2, describe_gptq_v2},
+    {"awq", spell_awq, describe_awq},
+    {"auto-round", spell_auto_round, describe_auto_round},
+    {"auto-round-awq", spell_awq, describe_auto_round_awq},
     {"gguf", spell_gguf, nullptr},
 });
 

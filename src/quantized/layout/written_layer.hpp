@@ -99,6 +99,8 @@ struct WrittenConfig {
   std::string own_file;      // hf_quant_config.json; "": none
   std::string metadata_key;  // of __metadata__ in each file; "": none
   std::string metadata_text;
+  std::string refusal = {};  // why the spelling cannot have such layers beside each other; the rest is then empty
+  std::string refused_layer = {};
 };
 [[nodiscard]] WrittenConfig describe(const SpellingWriter& writer, const WrittenModel& model);
 
@@ -127,6 +129,10 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written);
 void spell_gpt_oss(const LayerContent& content, WrittenLayer& written);
 void spell_quark(const LayerContent& content, WrittenLayer& written);
 void spell_comfyui(const LayerContent& content, WrittenLayer& written);
+void spell_gptq(const LayerContent& content, WrittenLayer& written);
+void spell_gptq_v2(const LayerContent& content, WrittenLayer& written);
+void spell_awq(const LayerContent& content, WrittenLayer& written);
+void spell_auto_round(const LayerContent& content, WrittenLayer& written);
 void spell_gguf(const LayerContent& content, WrittenLayer& written);
 void describe_deepseek(const WrittenModel& model, WrittenConfig& config);
 void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& config);
@@ -134,6 +140,11 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
 void describe_modelopt(const WrittenModel& model, WrittenConfig& config);
 void describe_gpt_oss(const WrittenModel& model, WrittenConfig& config);
 void describe_quark(const WrittenModel& model, WrittenConfig& config);
+void describe_gptq(const WrittenModel& model, WrittenConfig& config);
+void describe_gptq_v2(const WrittenModel& model, WrittenConfig& config);
+void describe_awq(const WrittenModel& model, WrittenConfig& config);
+void describe_auto_round(const WrittenModel& model, WrittenConfig& config);
+void describe_auto_round_awq(const WrittenModel& model, WrittenConfig& config);
 void describe_comfyui(const WrittenModel& model, WrittenConfig& config);
 
 }  // namespace tensorcast::quantized

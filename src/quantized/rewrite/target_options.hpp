@@ -43,7 +43,8 @@ inline constexpr std::tuple quantize_targets{
     option("spelling", &QuantizeTargets::spelling,
            {.of_files = true,
             .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
-                    "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
+                    "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, auto-round-awq or "
+                    "gguf",
             .metavar = "SPELLING"}),
     option(
         "force_layout", &QuantizeTargets::force_layout,
