@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/select/reason.hpp"
 #include "convert_request.hpp"
 #include "quantized/rewrite/damage.hpp"
 #include "result_rows.hpp"
@@ -38,7 +39,9 @@ nb::list plan_rows(const std::vector<std::tuple<std::string, std::string, std::v
   }
   nb::list rows;
   for (const TensorOutcome& tensor : checked(plan_tensors(request_of(request, options), summaries))) {
-    rows.append(tensor_row(tensor));
+    nb::dict row = tensor_row(tensor);
+    row["why"] = file_conversion::name(tensor.why);
+    rows.append(std::move(row));
   }
   return rows;
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
-#include "models/onnx/convert_options.hpp"
+#include "models/onnx/model_options.hpp"
 #include "models/onnx/result_fields.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/onnx.hpp"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ._names import RecipeName, SpellingName
 from ._option_list import CastOptions
 from ._options import DTypeLike
 from ._request_types import Patterns, Preset, Renames, Rules
@@ -53,8 +54,8 @@ class PlanOptions(FilterOptions, MappingOptions, CastOptions, total=False):
     allow_odd: bool
     budget: float | str | None
     candidates: str | Iterable[str]
-    recipe: str | None
-    spelling: str | None
+    recipe: RecipeName | str | None
+    spelling: SpellingName | str | None
     force_layout: bool
     activations: Activations | None
     compute_dtype: DTypeLike | None
@@ -122,8 +123,8 @@ class ConvertOptions(PlanOptions, total=False):
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
             gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, auto-round-awq or
             gguf.
-        force_layout: with a scheme: quantize also weights that no known loader of the spelling loads (default: they
-            are left, or an error).
+        force_layout: with a scheme or `respell`: write also weights that no known loader of the spelling loads
+            (default: they are left, or an error).
         activations: with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the
             layouts of fp8, int8-channel, mxfp8, mxfp6 and mxfp4 allow (default: as the tool of a recipe that is
             named, else none).

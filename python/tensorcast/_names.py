@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of types, schemes and spellings, which editors complete. Tests compare them with the library's own lists."""
+"""The names of types, schemes, recipes and spellings, which editors complete. Tests compare them with the library's own lists."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ BlockSchemeName: TypeAlias = Literal[
     "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "tq1_0", "tq2_0",
 ]
 """Schemes of tensorcast.dequantize()."""
+
+RecipeName: TypeAlias = Literal[
+    "torchao", "compressed-tensors", "modelopt", "comfy", "deepseek", "deepseek-v3.2", "deepgemm", "transformers",
+    "rceil", "rceil-torchao", "floor", "ceil", "even", "quark", "te", "mlx", "ggml", "torchao-one-level",
+]
+"""Recipes of tensorcast.quantize(), of any scheme; tensorcast.recipes() says which scheme has which."""
 
 SpellingName: TypeAlias = Literal[
     "compressed-tensors", "deepseek", "transformers-mxfp8", "comfyui", "ocp", "gpt-oss", "modelopt", "bitsandbytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ._names import RecipeName
 from ._options import DTypeLike
 
 Nonfinite: TypeAlias = Literal["error", "tool"]
@@ -34,7 +35,7 @@ class QuantizeOptions(TypedDict, total=False):
             column, or for each column of each matrix.
     """
 
-    recipe: str | None
+    recipe: RecipeName | str | None
     group_size: int | None
     symmetric: bool | None
     power_of_two_scales: bool | None

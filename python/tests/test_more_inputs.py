@@ -373,6 +373,7 @@ def test_names_for_editors():
     lists = {
         _names.DTypeName: [row.name for row in tc.dtypes()], _names.SchemeName: tc.schemes(),
         _names.BlockSchemeName: [row["scheme"] for row in tc.block_formats()],
+        _names.RecipeName: [row["recipe"] for row in tc.recipes()],
         _names.SpellingName: [row["spelling"] for row in tc.block_formats()],
     }  # fmt: skip
     for names, known in lists.items():

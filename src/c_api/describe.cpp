@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "c_api/c_call.hpp"
-#include "c_api/json_text.hpp"
+#include "c_api/json_writer.hpp"
 #include "options/cast_options.hpp"
 #include "options/cast_report.hpp"
 #include "options/option_text.hpp"
@@ -31,7 +31,7 @@ std::string_view family_name(Family family) {
 }
 
 // The limits of integers of 64 bits have more digits than a double.
-void append_limits(JsonText& json, const DTypeFacts& facts) {
+void append_limits(JsonWriter& json, const DTypeFacts& facts) {
   if (facts.family == Family::text) return;
   json.key("lowest");
   if (facts.family != Family::integer) {
@@ -45,7 +45,7 @@ void append_limits(JsonText& json, const DTypeFacts& facts) {
   json.unsigned_integer(largest);
 }
 
-void append_type(JsonText& json, const DTypeFacts& facts) {
+void append_type(JsonWriter& json, const DTypeFacts& facts) {
   json.open('{');
   json.member("name", facts.name);
   json.member("number", static_cast<int>(facts.dtype));
@@ -78,13 +78,13 @@ int offset_of(Field Struct::*field) {
 }
 
 template <class Struct, class Field>
-void append_field(JsonText& json, const char* name, Field Struct::*field) {
+void append_field(JsonWriter& json, const char* name, Field Struct::*field) {
   json.member("name", name);
   json.member("offset", offset_of(field));
   json.member("bytes", static_cast<int>(sizeof(Field)));
 }
 
-void append_words(JsonText& json, const tensorcast::options::Words& words) {
+void append_words(JsonWriter& json, const tensorcast::options::Words& words) {
   json.key("words");
   json.open('[');
   for (const char* word : words) json.next(), json.string(word);
@@ -92,7 +92,7 @@ void append_words(JsonText& json, const tensorcast::options::Words& words) {
 }
 
 template <class Option>
-void append_default(JsonText& json, const Option& option) {
+void append_default(JsonWriter& json, const Option& option) {
   using Value = typename Option::Type;
   const Value usual = option.usual();
   json.key("default");
@@ -115,7 +115,7 @@ constexpr std::string_view kind_of() {
 }
 
 template <class Struct, class List>
-void append_options(JsonText& json, std::string_view name, const List& list) {
+void append_options(JsonWriter& json, std::string_view name, const List& list) {
   json.key(name);
   json.open('{');
   json.member("bytes", static_cast<int>(sizeof(Struct)));
@@ -141,7 +141,7 @@ void append_options(JsonText& json, std::string_view name, const List& list) {
   json.close('}');
 }
 
-void append_report(JsonText& json) {
+void append_report(JsonWriter& json) {
   json.key("report");
   json.open('{');
   json.member("bytes", static_cast<int>(sizeof(tc_cast_report)));
@@ -162,7 +162,7 @@ void append_report(JsonText& json) {
   json.close('}');
 }
 
-void append_block_format(JsonText& json, const BlockFormat& format) {
+void append_block_format(JsonWriter& json, const BlockFormat& format) {
   const tensorcast::BlockCoding& coding = format.coding;
   json.open('{');
   json.member("scheme", format.scheme);
@@ -178,8 +178,8 @@ void append_block_format(JsonText& json, const BlockFormat& format) {
   json.close('}');
 }
 
-JsonText description() {
-  JsonText json;
+JsonWriter description() {
+  JsonWriter json;
   json.open('{');
   json.member("version", tensorcast::version());
   json.key("types");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "c_api/c_call.hpp"
-#include "c_api/json_text.hpp"
+#include "c_api/json_writer.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/dtype.hpp"
@@ -28,7 +28,7 @@ std::string code_text(const Explanation& explanation) {
   return text;
 }
 
-void append_explanation(JsonText& json, const Explanation& explanation) {
+void append_explanation(JsonWriter& json, const Explanation& explanation) {
   json.open('{');
   json.member("dtype", tensorcast::name(explanation.dtype));
   if (!explanation.error.empty()) {
@@ -55,9 +55,9 @@ void append_explanation(JsonText& json, const Explanation& explanation) {
   json.close('}');
 }
 
-Result<JsonText> explanations(std::string_view literal, DType from, DType to, const CastOptions& options) {
+Result<JsonWriter> explanations(std::string_view literal, DType from, DType to, const CastOptions& options) {
   const std::size_t first = literal.find_first_not_of(' ');
-  JsonText json;
+  JsonWriter json;
   json.open('[');
   json.open('{');
   json.member("value", first == std::string_view::npos ? literal : literal.substr(first));
@@ -94,7 +94,7 @@ extern "C" tc_status tc_explain(const char* literal, tc_dtype from, tc_dtype to,
   return run([&]() -> Result<void> {
     if (literal == nullptr || json == nullptr) return invalid("the literal or the result pointer is null");
     const tc_cast_options read = TRY(read_options(options));
-    const Result<JsonText> text =
+    const Result<JsonWriter> text =
         explanations(literal, static_cast<DType>(from), static_cast<DType>(to), options_of(read));
     if (!text) return text.error();
     return text->hand_over(json);

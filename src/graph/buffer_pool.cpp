@@ -18,6 +18,8 @@ constexpr std::size_t huge_min_bytes = 2 * huge_page_bytes;
 
 std::size_t alignment_of(std::size_t capacity) { return capacity < huge_min_bytes ? alignment : huge_page_bytes; }
 
+}  // namespace
+
 struct FreeMemory {
   std::size_t capacity = 0;
   std::pmr::memory_resource* resource = nullptr;  // null: the system
@@ -27,6 +29,8 @@ struct FreeMemory {
   }
 };
 using Memory = std::unique_ptr<std::byte, FreeMemory>;
+
+namespace {
 
 Memory allocate(std::size_t capacity, std::pmr::memory_resource* resource) {
   if (resource != nullptr) {

@@ -50,7 +50,9 @@ Result<std::shared_ptr<RemoteStore>> store_of(const std::string& url) {
   CurrentStore& current = current_store();
   const std::scoped_lock lock(current.mutex);
   if (current.store != nullptr) return current.store;
-  return in_file(url, unsupported("URLs are not read here", "in Python, tensorcast.convert() takes them, by fsspec"));
+  return in_file(url, unsupported("URLs are not read here",
+                                  "copy it to this machine; in Python, tensorcast.convert(), inspect() and load() take "
+                                  "URLs, by fsspec"));
 }
 
 RemoteSource::RemoteSource(std::shared_ptr<RemoteStore> store, RemoteFile file)

@@ -69,7 +69,7 @@ class QuantizeLimitsTest(running.CommandTest):
             group_0 = inputs(scheme, *words, "--activations", "dynamic")["config_groups"]["group_0"]
             self.assertEqual(group_0["input_activations"], activations, scheme)
             self.assertEqual(set(group_0["weights"]) - {"block_structure", "scale_dtype"},
-                             {"num_bits", "type", "symmetric", "group_size", "strategy", "dynamic"})
+                             {"num_bits", "type", "symmetric", "group_size", "strategy", "dynamic", "observer"})
             self.assertIsNone(inputs(f"{scheme}-none", *words)["config_groups"]["group_0"]["input_activations"])
             self.assertIn("dynamic activations", self.done("convert", "in", "-o", "no", *words, "--activations", "dynamic", "--dry-run"))
         tools = ("--to", "fp8-channel", "--recipe", "compressed-tensors", "--spelling", "compressed-tensors")

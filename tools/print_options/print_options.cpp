@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "convert/convert_options.hpp"
-#include "models/onnx/convert_options.hpp"
+#include "models/onnx/model_options.hpp"
 #include "options/cast_options.hpp"
 #include "options/option_text.hpp"
 #include "options/promote_options.hpp"
@@ -41,13 +41,18 @@ std::string type_name(std::string_view name) {
   return result;
 }
 
+// Returns the type of an option that is a text: the names that editors complete, or any text.
+std::string text_annotation(std::string_view name) {
+  return name == "recipe" ? "RecipeName | str | None" : name == "spelling" ? "SpellingName | str | None" : "str | None";
+}
+
 template <class Option>
 std::string annotation(const Option& option) {
   using Value = typename Option::Type;
   if constexpr (is_of_quantize<Option>) {
     if (option.words.size() != 0) return type_name(option.name);
     if constexpr (std::is_same_v<Value, tensorcast::DType>) return "DTypeLike | None";
-    if constexpr (std::is_same_v<Value, std::string_view>) return "str | None";
+    if constexpr (std::is_same_v<Value, std::string_view>) return text_annotation(option.name);
     if constexpr (std::is_same_v<Value, std::span<const float>>) return "Any";
     return std::is_same_v<Value, bool> ? "bool | None" : std::is_integral_v<Value> ? "int | None" : "float | None";
   }
@@ -62,7 +67,7 @@ std::string annotation(const Option& option) {
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) return "int | Iterable[int]";
     if constexpr (std::is_same_v<Value, bool>) return "bool";
     if constexpr (std::is_same_v<Value, std::string>) {
-      return option.kind == ValueKind::file ? "str | os.PathLike[str] | None" : "str | None";
+      return option.kind == ValueKind::file ? "str | os.PathLike[str] | None" : text_annotation(option.name);
     }
     if (option.kind == ValueKind::size) return "int | str | None";
     if (option.kind == ValueKind::bits) return "float | str | None";
@@ -258,6 +263,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ._names import RecipeName, SpellingName
 from ._option_list import CastOptions
 from ._options import DTypeLike
 from ._request_types import Patterns, Preset, Renames, Rules
@@ -326,6 +332,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ._names import RecipeName
 from ._options import DTypeLike
 
 )");
@@ -347,7 +354,7 @@ from ._options import DTypeLike
 
 void print_onnx() {
   print(
-      R"("""The options of a model's conversion. Printed by print_python_options from src/models/onnx/convert_options.hpp."""
+      R"("""The options of a model's conversion. Printed by print_python_options from src/models/onnx/model_options.hpp."""
 
 from __future__ import annotations
 

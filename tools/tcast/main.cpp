@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -64,6 +65,29 @@ std::optional<std::string> wrong_command(const CLI::App& app, const std::vector<
     words += " " + word;
   }
   return std::nullopt;
+}
+
+// Adds the commands of `app` that have options, each with the words before it.
+void add_commands(const CLI::App& app, const std::string& words, std::vector<CommandOptions>& commands) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string name = words.empty() ? command->get_name() : words + " " + command->get_name();
+    commands.push_back({name, names_of(*command)});
+    add_commands(*command, name, commands);
+  }
+}
+
+// Lets errors name the options that the command has.
+void know_options(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<CommandOptions> commands;
+  add_commands(app, "", commands);
+  std::string running;
+  const CLI::App* command = &app;
+  for (const std::string& word : arguments) {
+    command = command_of(*command, word);
+    if (command == nullptr) break;
+    running += (running.empty() ? "" : " ") + word;
+  }
+  know_options(std::move(commands), std::move(running));
 }
 
 // Returns the short help that -h asks for; "" if another option is meant, or --help.
@@ -134,6 +158,7 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
   const auto end_of_options = std::find(arguments.begin(), arguments.end(), "--");
   if (std::find(arguments.begin(), end_of_options, "--json") != end_of_options) print_errors_as_json();
   if (wrong_command(app, arguments)) return exit_usage;
+  know_options(app, arguments);
   if (const std::string text = asked_short_help(app, arguments); !text.empty()) {
     print(text);
     return exit_done;

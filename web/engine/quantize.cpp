@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "c_api/c_call.hpp"
-#include "c_api/json_text.hpp"
+#include "c_api/json_writer.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 
@@ -21,7 +21,7 @@ using tensorcast::QuantizeRecipe;
 using tensorcast::Result;
 using tensorcast::TensorView;
 
-void append_hex(JsonText& json, std::string_view key, const std::byte* bytes, std::size_t count) {
+void append_hex(JsonWriter& json, std::string_view key, const std::byte* bytes, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
     text += "0123456789abcdef"[std::to_integer<int>(bytes[i]) >> 4];
@@ -30,8 +30,8 @@ void append_hex(JsonText& json, std::string_view key, const std::byte* bytes, st
   json.member(key, std::string_view(text));
 }
 
-Result<JsonText> described(const QuantizedTensor& made) {
-  JsonText json;
+Result<JsonWriter> described(const QuantizedTensor& made) {
+  JsonWriter json;
   json.open('{');
   json.member("recipe", made.recipe->recipe);
   json.member("spelling", made.recipe->spelling);
@@ -60,7 +60,7 @@ extern "C" {
 // All recipes, as a JSON array.
 __attribute__((visibility("default"))) tc_status web_recipes(char** json) {
   return run([&]() -> Result<void> {
-    JsonText list;
+    JsonWriter list;
     list.open('[');
     for (const QuantizeRecipe& row : tensorcast::quantize_recipes()) {
       list.next();
@@ -87,7 +87,7 @@ __attribute__((visibility("default"))) tc_status web_quantize(const float* weigh
     const TensorView weight{DType::float32, shape, {reinterpret_cast<const std::byte*>(weights), bytes}};
     const Result<QuantizedTensor> made = tensorcast::quantize(weight, scheme, {.recipe = recipe}, {.threads = 1});
     if (!made) return made.error();
-    const Result<JsonText> text = described(*made);
+    const Result<JsonWriter> text = described(*made);
     if (!text) return text.error();
     const tensorcast::MutableTensorView out{DType::float32, shape, {reinterpret_cast<std::byte*>(decoded), bytes}};
     if (Result<void> done = tensorcast::dequantize(made->tensor(), 0, out, {}, nullptr, {.threads = 1}); !done) {

@@ -152,7 +152,7 @@ def _shape_of(value: Any) -> tuple[int, ...]:
 
 def _tell_what_is_left(planned: list[dict[str, Any]]) -> None:
     """Warns of tensors that keep their type for their names alone."""
-    left = [row["name"] for row in planned if row["left"] and row["reason"] == "optimizer state"]
+    left = [row["name"] for row in planned if row["left"] and row["why"] == "optimizer_state"]
     if left:
         others = f" and {len(left) - 1} more" if len(left) > 1 else ""
         warnings.warn(

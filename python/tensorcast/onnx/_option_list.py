@@ -1,4 +1,4 @@
-"""The options of a model's conversion. Printed by print_python_options from src/models/onnx/convert_options.hpp."""
+"""The options of a model's conversion. Printed by print_python_options from src/models/onnx/model_options.hpp."""
 
 from __future__ import annotations
 

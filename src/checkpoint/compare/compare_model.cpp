@@ -13,6 +13,7 @@
 #include "convert/run/verify.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
+#include "formats/wrapped_reader.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/column_words.hpp"
@@ -35,42 +36,6 @@ Error differs(std::string message, std::string tensor) {
   return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
-// Some tensors of another reader.
-class ChosenTensors final : public formats::Reader {
- public:
-  ChosenTensors(formats::Reader& inner, std::vector<std::size_t> places) : inner_(inner), places_(std::move(places)) {
-    for (const std::size_t place : places_) tensors_.push_back(inner.tensors()[place]);
-  }
-  // All but those of these names.
-  ChosenTensors(formats::Reader& inner, const std::set<std::string>& left_out)
-      : ChosenTensors(inner, remaining(inner, left_out)) {}
-
-  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
-  // Returns the place of a tensor in the other reader.
-  [[nodiscard]] std::size_t place_of(std::size_t index) const { return places_[index]; }
-  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
-  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
-    return inner_.read(places_[index], offset, out);
-  }
-  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
-                                                  std::size_t block_bytes) override {
-    return inner_.read_strings(places_[index], first, block_bytes);
-  }
-
- private:
-  static std::vector<std::size_t> remaining(const formats::Reader& inner, const std::set<std::string>& left_out) {
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < inner.tensors().size(); ++i) {
-      if (!left_out.contains(inner.tensors()[i].name)) places.push_back(i);
-    }
-    return places;
-  }
-
-  formats::Reader& inner_;
-  std::vector<std::size_t> places_;  // in `inner_`
-  std::vector<formats::TensorInfo> tensors_;
-};
-
 class Comparison {
  public:
   Comparison(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
@@ -84,7 +49,11 @@ class Comparison {
       return in_file(source_.file_of(error.tensor), std::move(error));
     }
     Expected expected = *std::move(made);
-    ChosenTensors unquantized(*output_.reader, take_quantized(expected));
+    const std::set<std::string> quantized = take_quantized(expected);
+    formats::ChosenTensors unquantized(*output_.reader);
+    for (std::size_t i = 0; i < output_.reader->tensors().size(); ++i) {
+      if (!quantized.contains(output_.reader->tensors()[i].name)) unquantized.add(i);
+    }
     const file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
     const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
@@ -94,8 +63,11 @@ class Comparison {
     for (const std::size_t i : plan.layout) files[file_of(unquantized.place_of(i))].push_back(i);
     for (const auto& [file, indices] : files) {
       std::vector<const file_conversion::PlannedTensor*> tensors;
-      for (const std::size_t i : indices) tensors.push_back(&plan.tensors[i]);
-      ChosenTensors of_file(unquantized, indices);
+      formats::ChosenTensors of_file(unquantized);
+      for (const std::size_t i : indices) {
+        tensors.push_back(&plan.tensors[i]);
+        of_file.add(i);
+      }
       Result<bool> same = file_conversion::verify(run, tensors, *expected.reader, of_file, meter);
       if (same && !*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
       if (same) continue;
@@ -138,21 +110,25 @@ class Comparison {
     formats::Reader& encoded = *source_.reader;
     const quantized::RespellRequest request{
         .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
-    quantized::Respelling plan = TRY(quantized::plan_respelling(layers, source_.texts, encoded, request));
+    const auto plan = std::make_shared<const quantized::Respelling>(
+        TRY(quantized::plan_respelling(layers, source_.texts, encoded, request)));
     Expected expected;
-    auto reader = std::make_unique<quantized::RespelledReader>(encoded, Execution{});
+    auto reader = std::make_unique<quantized::RespelledReader>(
+        encoded, Execution{}, [all = layers.layers, plan](std::size_t i) -> Result<quantized::RespelledSource> {
+          return quantized::RespelledSource{.layer = all[i], .siblings = {}, .becomes = {plan, &plan->layers[i]}};
+        });
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
       const std::string& name = encoded.tensors()[i].name;
       if (!layers.layer_of[i] && written_.writes(name)) expected.by_name.emplace(name, i);
     }
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
-      for (const std::size_t kept : plan.layers[i].kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
-      if (!plan.layers[i].changes()) continue;
-      const auto layer = std::make_shared<const quantized::RespelledLayer>(std::move(plan.layers[i]));
-      const quantized::WrittenLayer written = layer->written();
+      const quantized::RespelledLayer& layer = plan->layers[i];
+      for (const std::size_t kept : layer.kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      if (!layer.changes()) continue;
+      const quantized::WrittenLayer written = layer.written();
       for (std::size_t tensor = 0; tensor < written.tensors.size(); ++tensor) {
         const formats::TensorInfo& info = written.tensors[tensor].info;
-        expected.by_name.emplace(info.name, reader->add(layers.layers[i], {}, layer, info, tensor));
+        expected.by_name.emplace(info.name, reader->add(info, i, tensor));
       }
     }
     expected.reader = std::move(reader);

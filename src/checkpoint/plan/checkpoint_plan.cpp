@@ -58,11 +58,11 @@ std::vector<Pieces> cut(Pieces pieces, std::uint64_t max_bytes) {
 
 class Planning {
  public:
-  Planning(const ConvertRequest& request, SourceCheckpoint source, file_conversion::TensorPlanner planner,
-           std::vector<file_conversion::MadeChoice> known)
+  Planning(const ConvertRequest& request, SourceCheckpoint source,
+           std::unique_ptr<file_conversion::TensorPlanner> planner, std::vector<file_conversion::MadeChoice> known)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
     memory_.known = std::move(known);
-    planner_.use_memory(memory_);
+    planner_->use_memory(memory_);
     plan_.source = source_.folder;
     plan_.settings = request;
     plan_.overwrite = request.overwrite;
@@ -83,7 +83,7 @@ class Planning {
           "codes become plain numbers, and the configuration stays: a loader that applies it gets "
           "wrong weights");
     }
-    TRY(planner_.check_all_matched());
+    TRY(planner_->check_all_matched());
     TRY(check_claims());
     if (plan_.shards.empty()) {
       return in_file(source_.folder,
@@ -119,13 +119,13 @@ class Planning {
     ShardReader reader;
     add_model(source_, model, reader);
     quantized::FoundLayers layers = layers_of(claims_, model, reader);
-    Result<quantized::Respelling> respelling = planner_.new_spelling(layers, claims_.texts_of(model), reader);
+    Result<quantized::Respelling> respelling = planner_->new_spelling(layers, claims_.texts_of(model), reader);
     if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
     Pieces pieces;
     std::vector<file_conversion::PlannedTensor> renamed;  // all tensors, if there are new names
     std::vector<std::string> beside;                      // quantized tensors of no layer, such as scales of a cache
     LayerTableMaker table(layers, *respelling, infos, places, plan_.table);
-    Result<void> planned = planner_.plan_each(infos, claim, layers, *respelling, [&](auto tensor) {
+    Result<void> planned = planner_->plan_each(infos, claim, layers, *respelling, [&](auto tensor) {
       note_quantized(model, tensor, claim);
       note_layer(model, tensor, beside);
       note_types(model, tensor);
@@ -133,7 +133,7 @@ class Planning {
       pieces.push_back(piece_of(std::move(tensor), table, places));
     });
     if (!planned) return at_shard(std::move(planned).error(), infos, places);
-    for (std::string& warning : planner_.take_warnings()) plan_.warnings.push_back(std::move(warning));
+    for (std::string& warning : planner_->take_warnings()) plan_.warnings.push_back(std::move(warning));
     TRY(note_names(model, layers, renamed, reader));
     TRY(check_layers(model, layers, beside));
     if (respelling->any()) note_respelling(model, *std::move(respelling));
@@ -144,7 +144,7 @@ class Planning {
   static Piece piece_of(file_conversion::PlannedTensor tensor, LayerTableMaker& table,
                         std::span<const std::pair<std::size_t, std::uint64_t>> places) {
     Piece piece{.item = {}, .bytes = tensor.target.bytes};
-    if (tensor.is_made_of_layer()) {
+    if (tensor.layer()) {
       piece.input = table.input_of(tensor);
       piece.item =
           LayerTensors{.layer = table.row_of(tensor), .tensors = {tensor.decodes() ? 0 : tensor.rewritten()->place}};
@@ -322,7 +322,7 @@ class Planning {
         if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
       }
     }
-    shard.metadata = TRY(planner_.metadata_of(shard.metadata));
+    shard.metadata = TRY(planner_->metadata_of(shard.metadata));
     if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
     TRY(rename_in_metadata(renamed_[source.folder], shard.metadata));
     if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
@@ -475,7 +475,7 @@ class Planning {
   SourceCheckpoint source_;
   Claims claims_{source_};
   file_conversion::BudgetMemory memory_;
-  file_conversion::TensorPlanner planner_;
+  std::unique_ptr<file_conversion::TensorPlanner> planner_;
   CheckpointPlan plan_;
   std::map<std::string, FolderTypes> types_;
   std::map<std::string, ClaimedFolder> claimed_;
@@ -560,7 +560,7 @@ Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
                    unsupported("the path of the folder is not UTF-8, so no plan can name it", "rename the folder"));
   }
   // Patterns are checked first, so that a typing error costs nothing.
-  file_conversion::TensorPlanner planner =
+  auto planner =
       TRY(file_conversion::TensorPlanner::create(request, formats::safetensors_format, formats::safetensors_format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
   source.accepted = request.filter.accept;

@@ -16,11 +16,8 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-using quantized::LayerContent;
 using quantized::PartRole;
 using quantized::ScaleChange;
-
-constexpr std::uint64_t most_globals = std::uint64_t{1} << 23;
 
 std::string_view stem_of(std::string_view layer) { return layer.substr(0, layer.rfind('.') + 1); }
 
@@ -31,23 +28,6 @@ nlohmann::ordered_json name_json(const TensorName& name) {
 TensorName name_of(const nlohmann::json& json) {
   const bool beside = json.is_string();
   return {.beside = beside, .text = (beside ? json : json.at(0)).get<std::string>()};
-}
-
-nlohmann::ordered_json content_json(const LayerContent& content) {
-  nlohmann::ordered_json json = {{"scheme", content.scheme},
-                                 {"shape", content.shape},
-                                 {"element", static_cast<int>(content.element)},
-                                 {"bits", content.bits},
-                                 {"block", {content.block_rows, content.block_columns}},
-                                 {"scales", name(content.scales)},
-                                 {"global", static_cast<int>(content.global)},
-                                 {"globals", content.globals},
-                                 {"input_scale", static_cast<int>(content.input_scale)},
-                                 {"rotation", content.rotation},
-                                 {"zero_points", content.zero_points},
-                                 {"beside_mxfp4", content.beside_mxfp4}};
-  if (content.exact_scales != DType::undefined) json["exact_scales"] = name(content.exact_scales);
-  return json;
 }
 
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
@@ -84,38 +64,6 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   });
 }
 
-bool read_content(const nlohmann::json& json, LayerContent& content) {
-  content.scheme = json.at("scheme").get<std::string>();
-  content.shape = json.at("shape").get<std::vector<std::int64_t>>();
-  content.bits = json.at("bits").get<int>();
-  content.block_rows = json.at("block").at(0).get<std::int64_t>();
-  content.block_columns = json.at("block").at(1).get<std::int64_t>();
-  content.globals = json.at("globals").get<std::size_t>();
-  content.rotation = json.at("rotation").get<std::int64_t>();
-  content.zero_points = json.at("zero_points").get<bool>();
-  content.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
-  const Result<DType> scales = parse_dtype(json.at("scales").get<std::string>());
-  constexpr std::int64_t most_block = std::int64_t{1} << 31;
-  const Result<std::size_t> count = element_count(content.shape);
-  bool known = scales && count && *count < (std::size_t{1} << 56) && content.shape.size() >= 2 && content.bits >= 1 &&
-               content.bits <= 8 && content.block_rows >= 0 && content.block_rows < most_block &&
-               content.block_columns >= 0 && content.block_columns < most_block &&
-               (content.block_rows == 0) == (content.block_columns == 0) && content.globals < most_globals;
-  if (scales) content.scales = *scales;
-  if (json.contains("exact_scales")) {
-    const Result<DType> exact = parse_dtype(json.at("exact_scales").get<std::string>());
-    known =
-        known && exact && (*exact == DType::bfloat16 || *exact == DType::float16) && content.scales == DType::float32;
-    if (known) content.exact_scales = *exact;
-  }
-  const bool number = content.scales == DType::float32 || content.scales == DType::float16 ||
-                      content.scales == DType::bfloat16 || content.scales == DType::float8_e8m0fnu ||
-                      content.scales == DType::float8_e4m3fn;
-  known = known && number && read_choice(json.at("element"), quantized::Element::table, content.element);
-  known = known && read_choice(json.at("global"), quantized::GlobalScale::divisor, content.global);
-  return known && read_choice(json.at("input_scale"), quantized::GlobalScale::divisor, content.input_scale);
-}
-
 bool read_writer(const nlohmann::json& json, const quantized::SpellingWriter*& writer) {
   writer = quantized::find_writer(json.at("spelling").get<std::string>());
   return writer != nullptr;
@@ -133,26 +81,11 @@ bool read_decoding(const nlohmann::json& json, DecodingRule& rule) {
 }
 
 bool read_rewriting(const nlohmann::json& json, RewritingRule& rule) {
-  if (!read_writer(json, rule.writer) || !read_content(json.at("content"), rule.content) ||
-      !read_content(json.at("becomes"), rule.becomes) ||
-      !read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, rule.change)) {
-    return false;
-  }
   rule.scheme = json.at("was").get<std::string>();
+  rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
   for (const nlohmann::json& source : json.at("sources")) rule.sources.push_back(name_of(source));
-  // What is read is what the layer was, perhaps with other scales.
-  const LayerContent &content = rule.content, &becomes = rule.becomes;
-  if (content.shape != becomes.shape || content.bits != becomes.bits) return false;
-  const auto columns = content.grid_columns(), new_columns = becomes.grid_columns();
-  switch (rule.change) {
-    case ScaleChange::Kind::none:
-      return columns == new_columns && content.grid_rows() == becomes.grid_rows() && content.scales == becomes.scales;
-    case ScaleChange::Kind::to_nvfp4:
-      return 2 * columns == new_columns && becomes.scales == DType::float8_e4m3fn;
-    case ScaleChange::Kind::to_mxfp4:
-      return columns == 2 * new_columns && becomes.scales == DType::float8_e8m0fnu;
-  }
-  return false;
+  return read_writer(json, rule.writer) && read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, rule.change) &&
+         read_choice(json.at("input_scale"), quantized::GlobalScale::divisor, rule.input_scale);
 }
 
 bool read_new_scheme(const nlohmann::json& json, QuantizingRule& rule) {
@@ -175,9 +108,9 @@ void append_fate(nlohmann::ordered_json& json, const DecodingRule& rule) {
 void append_fate(nlohmann::ordered_json& json, const RewritingRule& rule) {
   json["was"] = rule.scheme;
   json["spelling"] = rule.writer->name;
-  json["content"] = content_json(rule.content);
-  json["becomes"] = content_json(rule.becomes);
   json["change"] = static_cast<int>(rule.change);
+  json["input_scale"] = static_cast<int>(rule.input_scale);
+  json["beside_mxfp4"] = rule.beside_mxfp4;
   nlohmann::ordered_json& sources = json["sources"] = nlohmann::ordered_json::array();
   for (const TensorName& source : rule.sources) sources.push_back(name_json(source));
 }

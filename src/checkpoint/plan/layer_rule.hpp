@@ -41,13 +41,14 @@ struct DecodingRule {
   file_conversion::Reason reason = {};
 };
 
-// Its codes stay.
+// Its codes stay. What it becomes follows from what it is.
 struct RewritingRule {
-  std::string scheme;  // as PlannedTensor::scheme, if it was decoded
+  std::string scheme;  // as Decoded::scheme, if it was decoded
   const quantized::SpellingWriter* writer = nullptr;
-  quantized::LayerContent content, becomes;  // without names
   quantized::ScaleChange::Kind change = quantized::ScaleChange::Kind::none;
-  std::vector<TensorName> sources;  // of each tensor that is written
+  quantized::GlobalScale input_scale = quantized::GlobalScale::none;  // as in LayerContent
+  bool beside_mxfp4 = false;                                          // as in LayerContent
+  std::vector<TensorName> sources;                                    // of each tensor that is written
 };
 
 // All that is written follows from these and the shape.

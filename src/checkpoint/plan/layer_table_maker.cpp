@@ -92,11 +92,10 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
   } else {
     RewritingRule fate{.scheme = fmt::format("{} {}", layer.spelling, layer.scheme),
                        .writer = becomes.writer,
-                       .content = *becomes.content,
-                       .becomes = becomes.becomes,
                        .change = becomes.change.kind,
+                       .input_scale = becomes.becomes.input_scale,
+                       .beside_mxfp4 = becomes.becomes.beside_mxfp4,
                        .sources = {}};
-    fate.content.name = fate.becomes.name = "";
     for (const std::size_t source : becomes.sources) {
       fate.sources.push_back(TensorName::of(tensors_[source].name, layer.name));
     }

@@ -124,6 +124,47 @@ TEST(LoaderPlan, LeavesWhatLoadersDoNotTakeAndSaysSo) {
   EXPECT_NE(refused.error().message.find("only linear layers"), std::string::npos) << refused.error().message;
 }
 
+TEST(LoaderPlan, OffersABudgetWhatLoadersTake) {
+  const std::string whole = "model.layers.0.mlp.up_proj.weight", ragged = "model.layers.0.mlp.down_proj.weight";
+  const ArchitectureFolder folder("llama", {{whole, {128, 128}}, {ragged, {128, 48}}});
+  ConvertRequest request = folder.request({}, {}, "compressed-tensors");
+  request.budget = 8.5;
+  request.candidates = {"mxfp8", "nvfp4"};
+  EXPECT_EQ(outcome_of_tensor(request, ragged).scheme, "nvfp4") << "mxfp8 has whole groups of 32 alone";
+  EXPECT_EQ(outcome_of_tensor(request, whole).scheme, "mxfp8");
+  request.candidates = {"mxfp8"};
+  EXPECT_EQ(outcome_of_tensor(request, ragged).reason, "cannot be mxfp8: inputs are not whole groups of 32");
+  request.force_layout = true;
+  EXPECT_EQ(outcome_of_tensor(request, ragged).scheme, "mxfp8");
+}
+
+TEST(LoaderPlan, WarnsOfFaultsThatABudgetChose) {
+  const ArchitectureFolder folder("mixtral", {{"model.layers.0.mlp.experts.0.w1.weight", {128, 128}},
+                                              {"model.layers.0.self_attn.q_proj.weight", {128, 128}}});
+  ConvertRequest request = folder.request({}, {}, "compressed-tensors");
+  request.budget = 5;
+  request.candidates = {"nvfp4"};
+  const std::vector<std::string> warnings = make_checkpoint_plan(request).value().warnings;
+  EXPECT_TRUE(std::ranges::any_of(warnings, [](const std::string& warning) {
+    return warning.find("experts of nvfp4 are loaded with wrong numbers") != std::string::npos;
+  }));
+}
+
+TEST(LoaderPlan, RefusesToRespellWhatLoadersDoNotTake) {
+  const std::string ragged = "model.layers.0.mlp.down_proj.weight";
+  const ArchitectureFolder folder("llama", {{"model.layers.0.mlp.up_proj.weight", {128, 128}}, {ragged, {192, 128}}});
+  ConvertRequest request = folder.request({}, "fp8-block", "compressed-tensors");
+  ASSERT_TRUE(convert_folder(request));
+  ConvertRequest respell{request.output, request.output + "-respelled", {}};
+  respell.respell = "modelopt";
+  const auto refused = make_checkpoint_plan(respell);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().tensor, ragged);
+  EXPECT_EQ(refused.error().message, "loaders of modelopt do not take it: vLLM: outputs are not whole blocks of 128");
+  respell.force_layout = true;
+  EXPECT_TRUE(make_checkpoint_plan(respell));
+}
+
 TEST(LoaderPlan, RefusesALayoutWithoutAPlace) {
   const ArchitectureFolder llama("llama", {{"model.layers.0.mlp.up_proj.weight", {64, 64}}});
   const auto refused = make_checkpoint_plan(llama.request(DType::undefined, "mxfp4", "gpt-oss"));

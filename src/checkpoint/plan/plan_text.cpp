@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 3;
+constexpr int plan_version = 4;
 
 OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;

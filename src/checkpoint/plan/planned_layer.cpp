@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,8 +18,10 @@
 namespace tensorcast::checkpoint {
 namespace {
 
+using quantized::LayerContent;
 using quantized::PartRole;
 using quantized::RespelledLayer;
+using quantized::ScaleChange;
 
 constexpr int most_exponent = 300;
 
@@ -48,8 +51,9 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // The tensor that a decoded layer becomes.
-Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::uint64_t bytes, ShardTensor& tensor) {
-  file_conversion::PlannedTensor& planned = tensor.planned;
+Result<file_conversion::PlannedTensor> decode(const DecodingRule& rule, const PlannedLayer& layer, std::size_t row,
+                                              std::uint64_t bytes) {
+  file_conversion::PlannedTensor planned;
   formats::TensorInfo& target = planned.target;
   const std::string& new_name = rest_of(layer).new_name;
   target.name = new_name.empty() ? layer.name : new_name;
@@ -63,21 +67,41 @@ Result<void> decode(const DecodingRule& rule, const PlannedLayer& layer, std::ui
   if (target.bytes == SIZE_MAX) return does_not_fit("a shape is too large");
   planned.from = DType::float32;
   planned.bytes_in = bytes;
-  planned.fate = file_conversion::Decoded{.scheme = rule.scheme, .scale = rule.scale};
+  planned.fate = file_conversion::Decoded{.layer = row, .scheme = rule.scheme, .scale = rule.scale};
   planned.reason = rule.reason;
   planned.quantized = true;
-  return {};
+  return planned;
+}
+
+// Reports whether numbers lie in blocks as a spelling can have them.
+bool is_sound(const LayerContent& content) {
+  constexpr std::int64_t most_block = std::int64_t{1} << 31;
+  constexpr std::size_t most_globals = std::size_t{1} << 23;
+  constexpr DType scales[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e8m0fnu,
+                              DType::float8_e4m3fn};
+  return std::ranges::find(scales, content.scales) != std::end(scales) && content.block_rows < most_block &&
+         content.block_columns < most_block && (content.block_rows == 0) == (content.block_columns == 0) &&
+         content.globals < most_globals;
 }
 
 // What a layer becomes whose codes stay.
-RespelledLayer respell(const RewritingRule& rule, const PlannedLayer& row) {
+Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& row, const DecodedLayer& source) {
+  constexpr const char* no_spelling = "a layer has no such spelling";
+  std::vector<formats::TensorInfo> parts;
+  for (const LayerPart& part : source.parts) parts.push_back(part.info);
+  if (row.shape.size() < 2) return does_not_fit(no_spelling);
+  const Result<LayerContent> content = quantized::content_of(source.layer, parts);
+  if (!content || !is_sound(*content)) return does_not_fit(no_spelling);
   RespelledLayer layer;
-  auto content = std::make_shared<quantized::LayerContent>(rule.content);
   layer.writer = rule.writer;
-  layer.becomes = rule.becomes;
-  content->name = layer.becomes.name = row.name;
-  layer.content = std::move(content);
+  layer.content = std::make_shared<const LayerContent>(*content);
+  layer.becomes = quantized::rescaled(*content, rule.change);
+  layer.becomes.input_scale = rule.input_scale;
+  layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
   layer.change = {.kind = rule.change, .exponents = rest_of(row).exponents};
+  const auto columns = content->grid_columns(), new_columns = layer.becomes.grid_columns();
+  const bool halves = rule.change == ScaleChange::Kind::to_nvfp4, joins = rule.change == ScaleChange::Kind::to_mxfp4;
+  if ((halves && 2 * columns != new_columns) || (joins && columns != 2 * new_columns)) return does_not_fit(no_spelling);
   return layer;
 }
 
@@ -156,9 +180,9 @@ DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
 Result<RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& layer) {
   const LayerRule& rule = table.rules[layer.rule];
   const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
-  RespelledLayer becomes =
-      TRY(rewriting != nullptr ? respell(*rewriting, layer)
-                               : quantize(std::get<QuantizingRule>(rule.fate), layer, source_of(table, layer)));
+  const DecodedLayer source = source_of(table, layer);
+  RespelledLayer becomes = TRY(rewriting != nullptr ? respell(*rewriting, layer, source)
+                                                    : quantize(std::get<QuantizingRule>(rule.fate), layer, source));
   TRY(put_constants(rule, layer, becomes));
   return becomes;
 }
@@ -170,8 +194,8 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
   std::vector<ShardTensor> tensors;
   const PartPlace& codes = layer.parts.front();
   if (const auto* decoding = std::get_if<DecodingRule>(&rule.fate)) {
-    tensors.push_back({.planned = {}, .input = codes.input, .begin = codes.begin, .row = row});
-    TRY(decode(*decoding, layer, source.bytes(), tensors.back()));
+    tensors.push_back(
+        {.planned = TRY(decode(*decoding, layer, row, source.bytes())), .input = codes.input, .begin = codes.begin});
     return tensors;
   }
   const RespelledLayer becomes = TRY(becomes_of(table, layer));
@@ -185,8 +209,7 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
     tensors.push_back({.planned = file_conversion::planned_written(becomes, written, {.layer = row, .place = i}, from,
                                                                    words, source.bytes()),
                        .input = codes.input,
-                       .begin = codes.begin,
-                       .row = row});
+                       .begin = codes.begin});
   }
   return tensors;
 }

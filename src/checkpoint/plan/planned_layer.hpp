@@ -50,12 +50,10 @@ struct LayerTable {
 
 // A tensor of a shard.
 struct ShardTensor {
-  file_conversion::PlannedTensor planned;  // its `source` is not used
-  std::size_t input = 0;                   // index in CheckpointPlan::inputs
-  std::uint64_t begin = 0;                 // of its bytes in that file
-  // The row of a layer that is decoded, or gets another spelling or scheme; `input` and `begin` are then those of its
-  // codes. None: `planned` is read as it is.
-  std::optional<std::size_t> row = {};
+  file_conversion::PlannedTensor planned;  // its layer is a row of the table
+  // Where it is; of what is made of a layer, its codes.
+  std::size_t input = 0;    // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;  // of its bytes in that file
 };
 
 // Returns how a layer is read.

@@ -11,43 +11,13 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/wrapped_reader.hpp"
 #include "quantized/detect/layer_summary.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
 
 using file_conversion::PlannedTensor;
-
-// The tensors of another reader that keep their bytes, under their new names.
-class RenamedTensors final : public formats::Reader {
- public:
-  RenamedTensors(formats::Reader& inner, std::span<const PlannedTensor> planned) : inner_(inner) {
-    for (const PlannedTensor& tensor : planned) {
-      if (tensor.is_made_of_layer()) continue;
-      formats::TensorInfo info = inner.tensors()[tensor.source];
-      info.name = tensor.target.name;
-      tensors_.push_back(std::move(info));
-      places_.push_back(tensor.source);
-    }
-  }
-
-  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
-  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
-  [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
-    return inner_.read(places_[index], offset, out);
-  }
-  // The places of the other reader's tensors that are written.
-  [[nodiscard]] std::vector<std::optional<std::size_t>> places() const {
-    std::vector<std::optional<std::size_t>> found(inner_.tensors().size());
-    for (std::size_t i = 0; i < places_.size(); ++i) found[places_[i]] = i;
-    return found;
-  }
-
- private:
-  formats::Reader& inner_;
-  std::vector<formats::TensorInfo> tensors_;
-  std::vector<std::size_t> places_;  // in `inner_`
-};
 
 bool lists(const quantized::FoundLayers& found, const quantized::Layer& layer) {
   return std::ranges::find(found.excluded, layer.name) != found.excluded.end();
@@ -68,9 +38,7 @@ Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& 
                                                   std::span<const PlannedTensor> planned,
                                                   std::span<const quantized::ConfigText> texts,
                                                   formats::Reader& reader) {
-  const auto stays = [&](const PlannedTensor& tensor) {
-    return !tensor.is_made_of_layer() && layers.layer_of[tensor.source];
-  };
+  const auto stays = [&](const PlannedTensor& tensor) { return !tensor.layer() && layers.layer_of[tensor.source]; };
   if (layers.any() && std::ranges::none_of(planned, stays)) {
     return file_conversion::NewEntries();  // the configurations go
   }
@@ -82,9 +50,14 @@ Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& 
     Result<std::string> text = with_new_entries(config.text, entries, config.name);
     if (text) config.text = *std::move(text);  // what is not JSON describes nothing
   }
-  RenamedTensors tensors(reader, planned);
+  formats::ChosenTensors tensors(reader);  // that keep their bytes, under their new names
+  std::vector<std::optional<std::size_t>> places(reader.tensors().size());
+  for (const PlannedTensor& tensor : planned) {
+    if (tensor.layer()) continue;
+    places[tensor.source] = tensors.tensors().size();
+    tensors.add(tensor.source, tensor.target.name);
+  }
   const quantized::FoundLayers found = quantized::find_layers(tensors.tensors(), now, quantized::read_with(tensors));
-  const std::vector<std::optional<std::size_t>> places = tensors.places();
   for (const quantized::Layer& layer : layers.layers) {
     const auto is_written = [&](const quantized::Part& part) { return places[part.tensor].has_value(); };
     const bool is_read = layer.is_quantized() && layer.problem.empty();

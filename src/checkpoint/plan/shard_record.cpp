@@ -46,7 +46,7 @@ DoneShard done_of(const std::string& text) {
                  .tensors = document.at("tensors").get<std::size_t>(),
                  .notes = {}};
   for (const Json& entry : document.at("notes")) {
-    TensorNote& note = done.notes[entry.at("tensor").get<std::size_t>()];
+    file_conversion::TensorNote& note = done.notes[entry.at("tensor").get<std::size_t>()];
     note.damage = entry.value("damage", "");
     note.remedy = entry.value("remedy", "");
     if (entry.contains("report")) note.report = report_of(entry.at("report"));

@@ -46,7 +46,8 @@ Error disappeared(const std::string& path) {
 // Reports whether a run of ours makes a file of this name, relative to its state.
 bool is_state_file(const std::string& name) {
   return name == "plan.json" || name == "identity" || name == "moving.json" || name == lock_name ||
-         name.starts_with("shards/") || name.starts_with("files/") || is_hidden_output(name);
+         name.starts_with("shards/") || name.starts_with("files/") || name.starts_with("stop-") ||
+         is_hidden_output(name);
 }
 
 // Removes the files of a state, and the folders that are empty then. Anything else stays.

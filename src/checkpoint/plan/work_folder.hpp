@@ -7,12 +7,12 @@
 //   OUT/.tcast/shards/F             a complete shard without a place yet; F is its fingerprint
 //   OUT/.tcast/shards/F.json        its record
 //   OUT/.tcast/files/ID/NAME        complete other files; ID is the identity
+//   OUT/.tcast/stop-ID              stops the tasks of a driver on Ray that ended early (python/tensorcast/ray.py)
 //   OUT/.tcast/moving.json          all moves and removals, as soon as all files are complete
 //   OUT/.tcast-finished.tmp         the rest of .tcast, after all files have their places
 //   OUT/.tcast-files.json           what a complete conversion wrote
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,6 +22,7 @@
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/store/folder.hpp"
+#include "convert/run/tensor_note.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -32,19 +33,13 @@ inline constexpr const char* record_name = ".tcast-files.json";
 inline constexpr const char* sums_name = "SHA256SUMS";
 inline constexpr const char* moving_name = ".tcast/moving.json";
 
-// What a conversion says of a tensor, as TensorOutcome.
-struct TensorNote {
-  std::optional<CastReport> report;
-  std::string damage, remedy;
-};
-
 // A shard that was converted.
 struct DoneShard {
   std::string sha256;
   std::uint64_t bytes = 0;
   std::string fingerprint;
   std::size_t tensors = 0;
-  std::map<std::size_t, TensorNote> notes;  // of tensors, in the order of the data, if there is something to say
+  file_conversion::TensorNotes notes;
 };
 
 // Returns what the last complete conversion into a folder left as its record; nullopt if there is none. Its names are

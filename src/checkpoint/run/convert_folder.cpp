@@ -162,12 +162,7 @@ using DoneShards = std::map<std::size_t, Done>;  // by the shards' places in the
 void add_done(ConvertOutcome& outcome, std::size_t shard, std::size_t first_tensor, Done done) {
   outcome.shards[shard].sha256 = std::move(done.shard.sha256);
   outcome.shards[shard].done_before = done.before;
-  for (auto& [i, note] : done.shard.notes) {
-    TensorOutcome& tensor = outcome.tensors[first_tensor + i];
-    tensor.report = note.report;
-    tensor.damage = std::move(note.damage);
-    tensor.remedy = std::move(note.remedy);
-  }
+  for (auto& [i, note] : done.shard.notes) note.move_to(outcome.tensors[first_tensor + i]);
   outcome.bytes_read += outcome.shards[shard].bytes_in;
   outcome.bytes_written += outcome.shards[shard].bytes_out;
 }

@@ -27,6 +27,33 @@ Result<std::string> read_source_text(const CheckpointPlan& plan, const std::stri
   return read_text(*source, max_bytes);
 }
 
+Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode) {
+  const std::string text = TRY(read_source_text(plan, config.name, max_config_bytes, mode));
+  return in_file(plan.source + "/" + config.name, rewritten_config(text, config));
+}
+
+Result<std::string> index_text(const CheckpointPlan& plan, const PlannedModel& model, unsigned& mode) {
+  std::string old;
+  if (!model.source_index.empty()) {
+    std::string text = TRY(read_source_text(plan, model.source_index, max_index_bytes, mode));
+    if (io::sha256_of(text) != model.source_index_sha256) {
+      return changed_since_planned(plan.source + "/" + model.source_index, "index");
+    }
+    old = std::move(text);
+  }
+  std::uint64_t total_size = 0;
+  std::map<std::string, std::string> map;
+  for (const std::size_t index : model.shards) {
+    const PlannedShard& shard = plan.shards[index];
+    total_size += shard.tensor_bytes;
+    if (!model.new_map) continue;
+    TRY(for_each_tensor(plan.table, shard.items, [&](const ShardTensor& tensor) {
+      map.emplace(tensor.planned.target.name, last_component(shard.name));
+    }));
+  }
+  return rewritten_index(old, total_size, map);
+}
+
 class Finishing {
  public:
   Finishing(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
@@ -49,17 +76,10 @@ class Finishing {
                               .sha256 = done_[i].sha256});
     }
     for (const ListedFile& file : plan_.copies) TRY(copy(file.name));
-    for (const PlannedConfig& config : plan_.configs) {
+    for (const MadeText& file : made_texts(plan_)) {
       unsigned mode = 0;
-      const std::string text = TRY(config_text(plan_, config, mode));
-      TRY(stage(config.name, text, mode));
-    }
-    for (const PlannedText& file : plan_.texts) TRY(stage(file.name, file.text));
-    for (const PlannedModel& model : plan_.models) {
-      if (model.index.empty()) continue;
-      unsigned mode = 0;
-      const std::string text = TRY(index_text(plan_, model, mode));
-      TRY(stage(model.index, text, mode));
+      const std::string text = TRY(file.make(mode));
+      TRY(stage(file.name, text, mode));
     }
     std::map<std::string, std::string> sorted;
     for (const Move& move : moves_.moves) sorted.emplace(move.name, move.sha256);
@@ -162,31 +182,19 @@ Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& do
   return Finishing(plan, done, folder, attesting).run();
 }
 
-Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode) {
-  const std::string text = TRY(read_source_text(plan, config.name, max_config_bytes, mode));
-  return in_file(plan.source + "/" + config.name, rewritten_config(text, config));
-}
-
-Result<std::string> index_text(const CheckpointPlan& plan, const PlannedModel& model, unsigned& mode) {
-  std::string old;
-  if (!model.source_index.empty()) {
-    std::string text = TRY(read_source_text(plan, model.source_index, max_index_bytes, mode));
-    if (io::sha256_of(text) != model.source_index_sha256) {
-      return changed_since_planned(plan.source + "/" + model.source_index, "index");
-    }
-    old = std::move(text);
+std::vector<MadeText> made_texts(const CheckpointPlan& plan) {
+  std::vector<MadeText> texts;
+  for (const PlannedConfig& config : plan.configs) {
+    texts.push_back({.name = config.name, .make = [&](unsigned& mode) { return config_text(plan, config, mode); }});
   }
-  std::uint64_t total_size = 0;
-  std::map<std::string, std::string> map;
-  for (const std::size_t index : model.shards) {
-    const PlannedShard& shard = plan.shards[index];
-    total_size += shard.tensor_bytes;
-    if (!model.new_map) continue;
-    TRY(for_each_tensor(plan.table, shard.items, [&](const ShardTensor& tensor) {
-      map.emplace(tensor.planned.target.name, last_component(shard.name));
-    }));
+  for (const PlannedText& file : plan.texts) {
+    texts.push_back({.name = file.name, .make = [&](unsigned& /*mode*/) { return Result<std::string>(file.text); }});
   }
-  return rewritten_index(old, total_size, map);
+  for (const PlannedModel& model : plan.models) {
+    if (model.index.empty()) continue;
+    texts.push_back({.name = model.index, .make = [&](unsigned& mode) { return index_text(plan, model, mode); }});
+  }
+  return texts;
 }
 
 }  // namespace tensorcast::checkpoint

@@ -2,6 +2,8 @@
 // The step that makes a folder of converted shards a checkpoint.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
@@ -16,10 +18,15 @@ namespace tensorcast::checkpoint {
 [[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
                                   const Attesting* attesting = nullptr);
 
-// Return what a file of the output becomes that is made of one of the source, and that one's permissions.
-// Errors: io, parse.
-[[nodiscard]] Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode);
-[[nodiscard]] Result<std::string> index_text(const CheckpointPlan& plan, const PlannedModel& model, unsigned& mode);
+// A file of the output that is made as text.
+struct MadeText {
+  std::string name;
+  // Sets `mode` to the permissions of the file that it is made of. Errors: io, parse.
+  std::function<Result<std::string>(unsigned& mode)> make;
+};
+
+// Returns those of a plan, which outlives them: configurations, then new files, then indexes.
+[[nodiscard]] std::vector<MadeText> made_texts(const CheckpointPlan& plan);
 
 // Returns the names of a line of SHA256SUMS, as sha256sum writes it.
 [[nodiscard]] std::string sums_line(const std::string& sha256, const std::string& name);

@@ -63,21 +63,20 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
     named.to = DType::bfloat16;
     named.preset = Preset::weights_only;
   }
-  file_conversion::TensorPlanner planner =
-      TRY(file_conversion::TensorPlanner::create(named, safetensors_format, format));
+  const auto planner = TRY(file_conversion::TensorPlanner::create(named, safetensors_format, format));
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
     quantized::FoundLayers layers = layers_of(claims, model, reader);
-    const Result<quantized::Respelling> respelling = planner.new_spelling(layers, claims.texts_of(model), reader);
+    const Result<quantized::Respelling> respelling = planner->new_spelling(layers, claims.texts_of(model), reader);
     if (!respelling) return in_file(request.input, respelling.error());
     const Result<std::vector<file_conversion::PlannedTensor>> planned =
-        planner.plan(reader.tensors(), claims.of(model), layers, *respelling);
+        planner->plan(reader.tensors(), claims.of(model), layers, *respelling);
     if (!planned) return in_file(request.input, planned.error());
     if (!planned->empty()) chosen.push_back(&model);
   }
-  TRY(planner.check_all_matched());
+  TRY(planner->check_all_matched());
   return chosen;
 }
 

@@ -183,24 +183,12 @@ class AttestationCheck {
       if (i < hashes.size()) tasks_.push_back(std::move(hashes[i]));
     }
     for (std::size_t i = plan_.shards.size(); i < hashes.size(); ++i) tasks_.push_back(std::move(hashes[i]));
-    for (const PlannedConfig& config : plan_.configs) {
-      made.names.push_back(config.name);
-      add_task(0, [this, &config]() -> Result<void> {
-        unsigned mode = 0;
-        return derive_text(config.name, TRY(config_text(plan_, config, mode)));
-      });
-    }
-    for (const PlannedModel& model : plan_.models) {
-      if (model.index.empty()) continue;
-      made.names.push_back(model.index);
-      add_task(0, [this, &model]() -> Result<void> {
-        unsigned mode = 0;
-        return derive_text(model.index, TRY(index_text(plan_, model, mode)));
-      });
-    }
-    for (const PlannedText& file : plan_.texts) {
+    for (const MadeText& file : made_texts(plan_)) {
       made.names.push_back(file.name);
-      add_task(0, [this, &file] { return derive_text(file.name, file.text); });
+      add_task(0, [this, file]() -> Result<void> {
+        unsigned mode = 0;
+        return derive_text(file.name, TRY(file.make(mode)));
+      });
     }
     for (const ListedFile& file : plan_.copies) {
       made.names.push_back(file.name);

@@ -84,12 +84,10 @@ Result<PlannedTensor> plan_tensor(const TensorInfo& source, Decision decision) {
   return planned;
 }
 
-}  // namespace
-
-class TensorPlanner::Implementation {
+class Planner final : public TensorPlanner {
  public:
-  Implementation(const ConvertRequest& request, const Format& input_format, const Format& output_format,
-                 Selection selection, OutputNames written)
+  Planner(const ConvertRequest& request, const Format& input_format, const Format& output_format, Selection selection,
+          OutputNames written)
       : request_(request),
         input_(input_format),
         output_(output_format),
@@ -112,11 +110,11 @@ class TensorPlanner::Implementation {
     return {};
   }
 
-  void use_memory(BudgetMemory& memory) noexcept { memory_ = &memory; }
+  void use_memory(BudgetMemory& memory) noexcept override { memory_ = &memory; }
 
   Result<void> plan_each(std::span<const TensorInfo> tensors, const std::string& claim,
                          const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
-                         const std::function<void(PlannedTensor)>& add) {
+                         const std::function<void(PlannedTensor)>& add) override {
     names_.clear();
     is_alone_ = tensors.size() == 1;
     if (!written_.keeps_all()) {
@@ -164,12 +162,16 @@ class TensorPlanner::Implementation {
   }
 
   Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
-                                             std::span<const quantized::ConfigText> texts, formats::Reader& reader) {
+                                             std::span<const quantized::ConfigText> texts,
+                                             formats::Reader& reader) override {
     const auto writes = [this](const std::string& name) { return written_.writes(name); };
     architecture_ = quantized::ModelArchitecture::of(texts);
     if (!request_.respell.empty()) {
-      return quantized::plan_respelling(layers, texts, reader,
-                                        {.spelling = request_.respell, .exact = request_.exact, .writes = writes});
+      quantized::Respelling plan = TRY(quantized::plan_respelling(
+          layers, texts, reader, {.spelling = request_.respell, .exact = request_.exact, .writes = writes}));
+      LoaderLimits limits(request_, plan.spelling, architecture_);
+      TRY(limits.check(plan, layers, reader.tensors(), writes));
+      return plan;
     }
     if (!quantizes(request_)) return quantized::Respelling{};
     decided_.reset();
@@ -186,20 +188,28 @@ class TensorPlanner::Implementation {
     if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
     decided_ = std::move(decisions);
     TRY(wanted.open_importance(layers, *chosen));
-    if (request_.budget != 0.0) TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
+    if (request_.budget != 0.0) {
+      wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
+        return limits.why_not(loaded_weight(layer, scheme));
+      };
+      TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
+      for (const quantized::ChosenWeight& weight : *chosen) {
+        if (!weight.choice.empty()) limits.warn(loaded_weight(layers.layers[weight.layer], weight.scheme));
+      }
+    }
     quantized::Respelling plan = TRY(quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted));
     for (std::string& warning : limits.warnings()) plan.warnings.push_back(std::move(warning));
     return plan;
   }
 
-  [[nodiscard]] Result<void> check_all_matched() const {
+  [[nodiscard]] Result<void> check_all_matched() const override {
     TRY(selection_.check_all_matched());
     return written_.check_all_matched();
   }
 
-  [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
+  [[nodiscard]] std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
 
-  Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) {
+  Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) override {
     return written_.metadata_of(metadata, names_);
   }
 
@@ -484,57 +494,6 @@ class TensorPlanner::Implementation {
   std::vector<std::string> warnings_;
 };
 
-TensorPlanner::TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept
-    : implementation_(std::move(implementation)) {}
-TensorPlanner::TensorPlanner(TensorPlanner&& other) noexcept = default;
-TensorPlanner& TensorPlanner::operator=(TensorPlanner&& other) noexcept = default;
-TensorPlanner::~TensorPlanner() = default;
-
-Result<TensorPlanner> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
-                                            const Format& output_format) {
-  if (request.to != DType::undefined) TRY(check_castable(request.to));
-  Selection selection = TRY(Selection::compile(request));
-  OutputNames written = TRY(OutputNames::compile(request.filter));
-  auto implementation =
-      std::make_unique<Implementation>(request, input_format, output_format, std::move(selection), std::move(written));
-  TRY(implementation->check_request());
-  return TensorPlanner(std::move(implementation));
-}
-
-void TensorPlanner::use_memory(BudgetMemory& memory) noexcept { implementation_->use_memory(memory); }
-
-Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
-                                                       const quantized::FoundLayers& layers,
-                                                       const quantized::Respelling& respelling) {
-  std::vector<PlannedTensor> plan;
-  plan.reserve(tensors.size());
-  TRY(plan_each(tensors, claim, layers, respelling,
-                [&](PlannedTensor planned) { plan.push_back(std::move(planned)); }));
-  return plan;
-}
-
-Result<void> TensorPlanner::plan_each(std::span<const TensorInfo> tensors, const std::string& claim,
-                                      const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
-                                      const std::function<void(PlannedTensor)>& add) {
-  return implementation_->plan_each(tensors, claim, layers, respelling, add);
-}
-
-Result<quantized::Respelling> TensorPlanner::new_spelling(quantized::FoundLayers& layers,
-                                                          std::span<const quantized::ConfigText> texts,
-                                                          formats::Reader& reader) {
-  return implementation_->new_spelling(layers, texts, reader);
-}
-
-Result<void> TensorPlanner::check_all_matched() const { return implementation_->check_all_matched(); }
-
-std::vector<std::string> TensorPlanner::take_warnings() { return implementation_->take_warnings(); }
-
-Result<formats::Metadata> TensorPlanner::metadata_of(const formats::Metadata& metadata) {
-  return implementation_->metadata_of(metadata);
-}
-
-namespace {
-
 // The metadata of a single file are not rewritten.
 Result<void> check_names_in_metadata(const ConvertRequest& request, const Plan& plan) {
   if (request.filter.rename.empty()) return {};
@@ -553,28 +512,45 @@ Result<void> check_names_in_metadata(const ConvertRequest& request, const Plan& 
 
 }  // namespace
 
+Result<std::unique_ptr<TensorPlanner>> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
+                                                             const Format& output_format) {
+  if (request.to != DType::undefined) TRY(check_castable(request.to));
+  Selection selection = TRY(Selection::compile(request));
+  OutputNames written = TRY(OutputNames::compile(request.filter));
+  auto planner =
+      std::make_unique<Planner>(request, input_format, output_format, std::move(selection), std::move(written));
+  TRY(planner->check_request());
+  return std::unique_ptr<TensorPlanner>(std::move(planner));
+}
+
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
+                                                       const quantized::FoundLayers& layers,
+                                                       const quantized::Respelling& respelling) {
+  std::vector<PlannedTensor> plan;
+  plan.reserve(tensors.size());
+  TRY(plan_each(tensors, claim, layers, respelling,
+                [&](PlannedTensor planned) { plan.push_back(std::move(planned)); }));
+  return plan;
+}
+
 Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
                        const Format& output_format, std::string claim, quantized::FoundLayers layers,
                        std::span<const quantized::ConfigText> texts) {
-  TensorPlanner planner = TRY(TensorPlanner::create(request, input_format, output_format));
+  const auto planner = TRY(TensorPlanner::create(request, input_format, output_format));
   if (claim.empty()) claim = claim_of_metadata(input.metadata());
   if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  quantized::Respelling respelling = TRY(planner.new_spelling(layers, texts, input));
-  std::vector<PlannedTensor> tensors = TRY(planner.plan(input.tensors(), claim, layers, respelling));
-  for (PlannedTensor& tensor : tensors) {
-    if (tensor.decodes()) tensor.source = input.tensors().size() + tensor.decoded()->layer;  // as DecodedReader counts
-  }
-  Plan plan{.tensors = std::move(tensors), .layout = {}};
-  TRY(planner.check_all_matched());
+  quantized::Respelling respelling = TRY(planner->new_spelling(layers, texts, input));
+  Plan plan{.tensors = TRY(planner->plan(input.tensors(), claim, layers, respelling)), .layout = {}};
+  TRY(planner->check_all_matched());
   const bool extracting = extracts(request, input_format, output_format);
   TRY(check_count(output_format, plan.tensors.size(), extracting));
   plan.layout = TRY(layout_of(output_format, plan.tensors));
-  plan.metadata = TRY(planner.metadata_of(input.metadata()));
+  plan.metadata = TRY(planner->metadata_of(input.metadata()));
   if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
     remove_config_texts(plan.metadata);
   if (respelling.any()) add_config_text(respelling.config, plan.metadata);
   TRY(check_names_in_metadata(request, plan));
-  plan.warnings = planner.take_warnings();
+  plan.warnings = planner->take_warnings();
   plan.respelling = std::move(respelling);
   plan.layers = std::move(layers.layers);
   return plan;

@@ -44,7 +44,8 @@ struct Converted {
   double scale = 1.0;  // what they are multiplied by
 };
 
-// A quantized layer becomes the numbers of its weight: PlannedTensor::source is that of its codes, and `from` float32.
+// A quantized layer becomes the numbers of its weight. PlannedTensor::source is that of its codes, until a
+// ShardConversion sets it; `from` is float32.
 struct Decoded {
   std::size_t layer = 0;
   std::string scheme = {};  // "deepseek fp8-block"
@@ -61,7 +62,7 @@ struct Rewritten {
 
 struct PlannedTensor {
   formats::TensorInfo target;  // name, type and shape in the output
-  std::size_t source = 0;      // its index in the input; of what is rewritten, in the reader that makes it
+  std::size_t source = 0;      // its index in the input; of what is made of a layer, in the reader that makes it
   DType from = DType::undefined;
   std::uint64_t bytes_in = 0;
   std::variant<Copied, Converted, Decoded, Rewritten> fate = {};
@@ -77,8 +78,11 @@ struct PlannedTensor {
     return rewritten() ? rewritten()->weight.get() : nullptr;
   }
   [[nodiscard]] bool decodes() const noexcept { return decoded() != nullptr; }
-  // Reports whether a layer is read for it, and not a tensor of the input.
-  [[nodiscard]] bool is_made_of_layer() const noexcept { return decodes() || rewritten() != nullptr; }
+  // The layer that is read for it; none: it is read as the input has it.
+  [[nodiscard]] std::optional<std::size_t> layer() const noexcept {
+    if (decodes()) return decoded()->layer;
+    return rewritten() != nullptr ? std::optional(rewritten()->layer) : std::nullopt;
+  }
   // Reports whether its numbers are cast; else bytes are copied.
   [[nodiscard]] bool casts() const noexcept { return decodes() || std::holds_alternative<Converted>(fate); }
   [[nodiscard]] double scale() const noexcept;
@@ -101,7 +105,7 @@ struct Plan {
   quantized::Respelling respelling = {};
   std::vector<quantized::Layer> layers = {};  // those of the input, then weights that are quantized
 
-  [[nodiscard]] std::vector<const PlannedTensor*> in_layout() const;
+  [[nodiscard]] std::vector<PlannedTensor*> in_layout();
   [[nodiscard]] std::uint64_t bytes_in() const noexcept;
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };
@@ -111,49 +115,43 @@ class TensorPlanner {
  public:
   // The request and the formats outlive this. Errors: invalid_argument (patterns that are wrong; no type to convert
   // to).
-  [[nodiscard]] static Result<TensorPlanner> create(const ConvertRequest& request, const formats::Format& input_format,
-                                                    const formats::Format& output_format);
-  TensorPlanner(TensorPlanner&& other) noexcept;
-  TensorPlanner& operator=(TensorPlanner&& other) noexcept;
-  ~TensorPlanner();
+  [[nodiscard]] static Result<std::unique_ptr<TensorPlanner>> create(const ConvertRequest& request,
+                                                                     const formats::Format& input_format,
+                                                                     const formats::Format& output_format);
+  virtual ~TensorPlanner() = default;
 
   // Plans the layers that get another spelling, or are quantized; weights that are quantized become layers. `texts`:
   // what the model's files say. Errors: as plan_respelling() and plan_quantizing().
-  [[nodiscard]] Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
-                                                           std::span<const quantized::ConfigText> texts,
-                                                           formats::Reader& reader);
+  [[nodiscard]] virtual Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
+                                                                   std::span<const quantized::ConfigText> texts,
+                                                                   formats::Reader& reader) = 0;
   // Budgets keep their choices in `memory`, which outlives this.
-  void use_memory(BudgetMemory& memory) noexcept;
-  // Plans all tensors of one model, whose scales may be in another of its files. `claim`: what the model's files say
-  // about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer is
-  // decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
+  virtual void use_memory(BudgetMemory& memory) noexcept = 0;
+  // Plans all tensors of one model, whose scales may be in another of its files, and gives them to `add` one after
+  // another: together, those of 50,000 weights that are quantized would take 100 MB. `claim`: what the model's files
+  // say about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer
+  // is decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
   // `tensors`. Layers of `respelling` become its tensors. Errors: those of make_plan().
+  [[nodiscard]] virtual Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
+                                               const quantized::FoundLayers& layers,
+                                               const quantized::Respelling& respelling,
+                                               const std::function<void(PlannedTensor)>& add) = 0;
+  // The same, all at once.
   [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
                                                         const std::string& claim, const quantized::FoundLayers& layers,
                                                         const quantized::Respelling& respelling = {});
-  // The same, one after another: together, those of 50,000 weights that are quantized would take 100 MB.
-  [[nodiscard]] Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
-                                       const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
-                                       const std::function<void(PlannedTensor)>& add);
   // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
-  [[nodiscard]] Result<void> check_all_matched() const;
+  [[nodiscard]] virtual Result<void> check_all_matched() const = 0;
   // Returns sentences about tensors that are left out of the models planned so far, once.
-  [[nodiscard]] std::vector<std::string> take_warnings();
+  [[nodiscard]] virtual std::vector<std::string> take_warnings() = 0;
   // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
-  [[nodiscard]] Result<formats::Metadata> metadata_of(const formats::Metadata& metadata);
-
- private:
-  class Implementation;
-  explicit TensorPlanner(std::unique_ptr<Implementation> implementation) noexcept;
-
-  std::unique_ptr<Implementation> implementation_;
+  [[nodiscard]] virtual Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) = 0;
 };
 
 // Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
 // (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
 // input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
-// layers; PlannedTensor::source of one that is decoded is that of a DecodedReader. PlannedTensor::source of a tensor of
-// Plan::respelling is not set. `texts`: what the model's files say.
+// layers. `texts`: what the model's files say.
 [[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
                                      const formats::Format& input_format, const formats::Format& output_format,
                                      std::string claim = {}, quantized::FoundLayers layers = {},

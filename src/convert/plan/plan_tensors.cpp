@@ -33,10 +33,9 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
   return guarded([&]() -> Result<std::vector<TensorOutcome>> {
     const std::vector<formats::TensorInfo> infos = TRY(infos_of(tensors));
     // npz holds many tensors of every type.
-    file_conversion::TensorPlanner planner =
-        TRY(file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format));
-    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner.plan(infos, "", {}));
-    TRY(planner.check_all_matched());
+    const auto planner = TRY(file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format));
+    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner->plan(infos, "", {}));
+    TRY(planner->check_all_matched());
     std::vector<TensorOutcome> outcomes;
     outcomes.reserve(planned.size());
     for (const file_conversion::PlannedTensor& tensor : planned)

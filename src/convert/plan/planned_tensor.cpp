@@ -9,8 +9,11 @@
 
 namespace tensorcast::file_conversion {
 
-std::vector<const PlannedTensor*> Plan::in_layout() const {
-  std::vector<const PlannedTensor*> ordered;
+using formats::Format;
+using formats::TensorInfo;
+
+std::vector<PlannedTensor*> Plan::in_layout() {
+  std::vector<PlannedTensor*> ordered;
   for (const std::size_t index : layout) ordered.push_back(&tensors[index]);
   return ordered;
 }
@@ -64,8 +67,8 @@ TensorOutcome planned_outcome(const PlannedTensor& tensor) {
           .passes = weight.passes};
 }
 
-Result<std::vector<std::size_t>> layout_of(const Format& output, std::span<const PlannedTensor> tensors) {
-  std::vector<TensorInfo> targets;
+Result<std::vector<std::size_t>> layout_of(const formats::Format& output, std::span<const PlannedTensor> tensors) {
+  std::vector<formats::TensorInfo> targets;
   targets.reserve(tensors.size());
   for (const PlannedTensor& tensor : tensors) targets.push_back(tensor.target);
   if (output.check != nullptr) TRY(output.check(targets));

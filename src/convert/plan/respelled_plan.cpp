@@ -66,7 +66,8 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   if (!quantizes(request)) {
     const char* given = nullptr;
     options::for_each(options::quantize_targets, [&](const auto& option) {
-      if (given == nullptr && option.is_given(request)) given = option.name;
+      const bool is_of_respell = !request.respell.empty() && option.name == std::string_view("force_layout");
+      if (given == nullptr && option.is_given(request) && !is_of_respell) given = option.name;
     });
     if (given == nullptr) return {};
     return fail(fmt::format("`{}` is of use with a scheme only", given), "`to` names one, such as nvfp4");

@@ -18,9 +18,7 @@
 #include "convert/run/config_beside.hpp"
 #include "convert/run/convert_reader.hpp"
 #include "convert/run/progress_meter.hpp"
-#include "convert/run/quantized_losses.hpp"
-#include "convert/run/transfer.hpp"
-#include "convert/run/verify.hpp"
+#include "convert/run/shard_conversion.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -73,21 +71,6 @@ formats::ReadOptions read_back_options(const ConvertRequest& request, const Plan
   return options;
 }
 
-Result<bool> verify_output(const ConvertRequest& request, const Plan& plan, OpenedInput& input, const Format& format,
-                           io::OutputFile& output, ProgressMeter& progress) {
-  TRY(output.sync());
-  Result<OpenedInput> written = file_conversion::open_input(output.temporary_path(), std::string(format.name),
-                                                            read_back_options(request, plan, format));
-  if (!written) {
-    written.error().file = output.path();
-    return std::move(written).error();
-  }
-  written->file->dont_need(0, written->file->size());  // reads from the disk instead of cached pages, if possible
-  Result<bool> verified = file_conversion::verify(request, plan.in_layout(), *input.reader, *written->reader, progress);
-  if (!verified && verified.error().file == output.temporary_path()) verified.error().file = output.path();
-  return verified;
-}
-
 // A new output has the permissions of its input, unless that is a stream.
 void keep_mode(const OpenedInput& input, io::OutputFile& output) {
   const bool stream = input.file == nullptr || io::names_descriptor(input.file->path());
@@ -109,88 +92,138 @@ std::string derived_path(const std::string& output) {
   return std::filesystem::temp_directory_path() / std::filesystem::path(output).filename();
 }
 
-// Runs everything after the plan. `outcome` has the plan's tensors. `respelled`: the input's reader, if it writes
-// layers.
-Result<ConvertOutcome> execute(const ConvertRequest& request, const Plan& plan, OpenedInput& input,
-                               quantized::RespelledReader* respelled, const Format& format, ConvertOutcome outcome,
-                               const file_conversion::Derivation* derivation) {
-  const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
-  ProgressMeter progress(request.on_progress, request.verify ? 2 * bytes : bytes);
-  // Before anything is created, so that the caller can be ready to cancel.
-  if (!progress.report()) return in_file(request.output, cancelled());
-  io::ParentFolders folders;
-  if (request.parents && derivation == nullptr) folders = TRY(io::ParentFolders::create(request.output));
-  Result<io::OutputFile> output = derivation == nullptr ? io::OutputFile::create(request.output, request.overwrite)
-                                                        : io::OutputFile::create(derived_path(request.output), true);
-  if (!output) {
-    if (output.error().system_error == ENOENT) output.error().hint = "`parents` creates it";
-    return std::move(output).error();
-  }
-  keep_mode(input, *output);
-  std::optional<io::OutputFile> other_data;
-  if (!outcome.other_data.empty() && derivation == nullptr) {
-    other_data = TRY(io::OutputFile::create(outcome.other_data, request.overwrite));
-    keep_mode(input, *other_data);
-    const std::string_view json = input.reader->other_data();
-    TRY(other_data->append(std::as_bytes(std::span(json))));
-  }
-  TRY(output->reserve(plan.bytes_out()));
+// A file that is converted, from its plan to the file that is written, and the one beside it of what no tensor holds.
+class FileConversion final : public file_conversion::ShardOutput {
+ public:
+  // All outlive this. `outcome` has the plan's tensors.
+  FileConversion(const ConvertRequest& request, Plan& plan, const OpenedInput& input, const Format& format,
+                 const file_conversion::Derivation* derivation, ConvertOutcome outcome)
+      : request_(request),
+        plan_(plan),
+        input_(input),
+        format_(format),
+        derivation_(derivation),
+        outcome_(std::move(outcome)) {}
 
-  std::vector<const PlannedTensor*> written;
-  for (const PlannedTensor& tensor : plan.tensors) written.push_back(&tensor);
-  formats::Metadata metadata = plan.metadata;
-  file_conversion::record_scale(written, metadata);
-  file_conversion::ConversionRecorder recorder(request);
-  for (const PlannedTensor& tensor : plan.tensors) recorder.add(tensor);
-  recorder.write(metadata, format, derivation == nullptr ? std::string() : derivation->version);
-  const formats::WriteOptions options{.metadata = metadata,
-                                      .added = entries_beyond(metadata, plan.metadata),
-                                      .source_format = std::string(input.format->name),
-                                      .compressed = input.reader->compressed(),
-                                      .quantizes = respelled != nullptr,
-                                      .file_type = TRY(file_conversion::file_type_of_mix(request)),
-                                      .native_metadata = input.reader->native_metadata()};
-  const std::vector<const PlannedTensor*> ordered = plan.in_layout();
-  std::vector<formats::TensorInfo> targets;
-  for (const PlannedTensor* tensor : ordered) targets.push_back(tensor->target);
-  Result<std::unique_ptr<formats::Writer>> writer = format.create(*output, targets, options);
-  if (!writer) return in_file(request.output, std::move(writer).error());
+  Result<ConvertOutcome> run() {
+    auto conversion = TRY(file_conversion::ShardConversion::create(request_, plan_.in_layout(), *input_.reader,
+                                                                   [this](std::size_t layer) { return load(layer); }));
+    if (!TRY(conversion.run(*this))) return in_file(request_.output, cancelled());
+    if (derivation_ != nullptr) {
+      TRY(derivation_->look(file_->temporary_path()));
+      return outcome_;
+    }
+    for (auto& [i, note] : conversion.take_notes()) note.move_to(outcome_.tensors[plan_.layout[i]]);
+    outcome_.verified = request_.verify;
+    outcome_.bytes_read = input_.file == nullptr ? plan_.bytes_in() : input_.file->size();
+    outcome_.bytes_written = file_->size();
+    return outcome_;
+  }
 
-  Result<file_conversion::TransferOutcome> transferred =
-      file_conversion::transfer(request, ordered, *input.reader, **writer, progress);
-  if (!transferred) return in_file(request.input, std::move(transferred).error());
-  if (transferred->cancelled) return in_file(request.output, cancelled());
-  if (respelled != nullptr) {
-    Result<void> measured = file_conversion::add_quantized_losses(request, ordered, *respelled, *transferred);
-    if (!measured) return in_file(request.input, std::move(measured).error());
+  Result<formats::Writer*> begin(ProgressMeter& progress) override {
+    // Before anything is created, so that the caller can be ready to cancel.
+    if (!progress.report()) return cancelled();
+    TRY(create());
+    TRY(file_->reserve(plan_.bytes_out()));
+    std::vector<formats::TensorInfo> targets;
+    for (const PlannedTensor* tensor : plan_.in_layout()) targets.push_back(tensor->target);
+    const formats::Metadata metadata = this->metadata();
+    writer_ = TRY(format_.create(*file_, targets,
+                                 {.metadata = metadata,
+                                  .added = entries_beyond(metadata, plan_.metadata),
+                                  .source_format = std::string(input_.format->name),
+                                  .compressed = input_.reader->compressed(),
+                                  .quantizes = plan_.respelling.any(),
+                                  .file_type = TRY(file_conversion::file_type_of_mix(request_)),
+                                  .native_metadata = input_.reader->native_metadata()}));
+    return writer_.get();
   }
-  if (auto finished = (*writer)->finish(); !finished) return in_file(request.output, std::move(finished).error());
 
-  if (derivation != nullptr) {
-    TRY(derivation->look(output->temporary_path()));
-    return outcome;
+  Result<formats::Reader*> read_back() override {
+    TRY(file_->sync());
+    Result<OpenedInput> written = file_conversion::open_input(file_->temporary_path(), std::string(format_.name),
+                                                              read_back_options(request_, plan_, format_));
+    if (!written) return at_output(std::move(written).error());
+    written_ = *std::move(written);
+    written_.file->dont_need(0, written_.file->size());  // reads from the disk instead of cached pages, if possible
+    return written_.reader.get();
   }
-  if (request.verify) {
-    const Result<bool> verified = verify_output(request, plan, input, format, *output, progress);
-    if (!verified) return in_file(request.output, verified.error());
-    if (!*verified) return in_file(request.output, cancelled());
-    outcome.verified = true;
+
+  Result<void> commit(ProgressMeter& progress) override {
+    if (derivation_ != nullptr) return {};
+    TRY(file_->sync());  // may take long
+    if (!progress.report()) return cancelled();
+    std::error_code ignored;
+    const bool replaced = other_data_ && std::filesystem::exists(outcome_.other_data, ignored);
+    if (other_data_) TRY(other_data_->commit());
+    if (auto committed = file_->commit(); !committed) {
+      if (other_data_ && !replaced) std::filesystem::remove(outcome_.other_data, ignored);
+      return committed;
+    }
+    folders_.keep();
+    return {};
   }
-  TRY(output->sync());  // may take long
-  if (!progress.report()) return in_file(request.output, cancelled());
-  std::error_code ignored;
-  const bool replaced = other_data && std::filesystem::exists(outcome.other_data, ignored);
-  if (other_data) TRY(other_data->commit());
-  if (auto committed = output->commit(); !committed) {
-    if (other_data && !replaced) std::filesystem::remove(outcome.other_data, ignored);
-    return std::move(committed).error();
+
+  [[nodiscard]] Error at_source(Error error) const override { return in_file(request_.input, std::move(error)); }
+  [[nodiscard]] Error at_output(Error error) const override {
+    if (file_ && error.file == file_->temporary_path()) error.file = file_->path();
+    return in_file(request_.output, std::move(error));
   }
-  folders.keep();
-  for (std::size_t i = 0; i < ordered.size(); ++i) transferred->move_to(outcome.tensors[plan.layout[i]], i);
-  outcome.bytes_read = input.file == nullptr ? plan.bytes_in() : input.file->size();
-  outcome.bytes_written = output->size();
-  return outcome;
-}
+
+ private:
+  Result<void> create() {
+    if (derivation_ != nullptr) {
+      file_ = TRY(io::OutputFile::create(derived_path(request_.output), true));
+      return {};
+    }
+    if (request_.parents) folders_ = TRY(io::ParentFolders::create(request_.output));
+    Result<io::OutputFile> file = io::OutputFile::create(request_.output, request_.overwrite);
+    if (!file) {
+      if (file.error().system_error == ENOENT) file.error().hint = "`parents` creates it";
+      return std::move(file).error();
+    }
+    file_ = *std::move(file);
+    keep_mode(input_, *file_);
+    if (outcome_.other_data.empty()) return {};
+    other_data_ = TRY(io::OutputFile::create(outcome_.other_data, request_.overwrite));
+    keep_mode(input_, *other_data_);
+    const std::string_view json = input_.reader->other_data();
+    return other_data_->append(std::as_bytes(std::span(json)));
+  }
+
+  [[nodiscard]] formats::Metadata metadata() const {
+    std::vector<const PlannedTensor*> written;
+    file_conversion::ConversionRecorder recorder(request_);
+    for (const PlannedTensor& tensor : plan_.tensors) {
+      written.push_back(&tensor);
+      recorder.add(tensor);
+    }
+    formats::Metadata metadata = plan_.metadata;
+    file_conversion::record_scale(written, metadata);
+    recorder.write(metadata, format_, derivation_ == nullptr ? std::string() : derivation_->version);
+    return metadata;
+  }
+
+  [[nodiscard]] Result<quantized::RespelledSource> load(std::size_t index) const {
+    quantized::RespelledSource source{.layer = plan_.layers[index], .siblings = {}, .becomes = {}};
+    if (!plan_.respelling.any()) return source;
+    const quantized::RespelledLayer& becomes = plan_.respelling.layers[index];
+    for (const std::size_t sibling : becomes.siblings) source.siblings.push_back(plan_.layers[sibling]);
+    source.becomes = {std::shared_ptr<void>(), &becomes};  // the plan's
+    return source;
+  }
+
+  const ConvertRequest& request_;
+  Plan& plan_;
+  const OpenedInput& input_;
+  const Format& format_;
+  const file_conversion::Derivation* derivation_;
+  ConvertOutcome outcome_;
+  io::ParentFolders folders_;
+  std::optional<io::OutputFile> file_, other_data_;
+  std::unique_ptr<formats::Writer> writer_;
+  OpenedInput written_;
+};
 
 Result<ConvertOutcome> convert_opened(const ConvertRequest& request,
                                       const file_conversion::Derivation* derivation = nullptr) {
@@ -216,44 +249,6 @@ Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
 
 namespace tensorcast::file_conversion {
 
-namespace {
-
-// Puts readers around that of the input, which have decoded weights and written tensors, too; sets the sources of the
-// plan's tensors. Returns the reader of written tensors; null: there are none.
-quantized::RespelledReader* read_layers(Plan& plan, const ConversionRun& run, OpenedInput& input) {
-  const bool decodes = std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
-  if (!decodes && !plan.respelling.any()) return nullptr;
-  formats::Reader* inner = input.reader.get();
-  input.encoded.push_back(std::move(input.reader));
-  if (decodes) {
-    auto decoded = std::make_unique<quantized::DecodedReader>(*inner, plan.layers);
-    for (PlannedTensor& tensor : plan.tensors) {
-      if (tensor.decodes()) add_rounded_source(tensor, tensor.decoded()->layer, *decoded);
-    }
-    input.reader = std::move(decoded);
-    if (!plan.respelling.any()) return nullptr;
-    inner = input.reader.get();
-    input.encoded.push_back(std::move(input.reader));
-  }
-  auto reader = std::make_unique<quantized::RespelledReader>(*inner, run.execution);
-  if (measures_losses(run)) reader->measure_losses();
-  std::vector<std::shared_ptr<const quantized::RespelledLayer>> shared(plan.respelling.layers.size());
-  for (PlannedTensor& tensor : plan.tensors) {
-    const Rewritten* const fate = tensor.rewritten();
-    if (fate == nullptr) continue;
-    auto& layer = shared[fate->layer];
-    if (layer == nullptr) layer = std::make_shared<quantized::RespelledLayer>(plan.respelling.layers[fate->layer]);
-    std::vector<quantized::Layer> siblings;
-    for (const std::size_t sibling : layer->siblings) siblings.push_back(plan.layers[sibling]);
-    tensor.source = reader->add(plan.layers[fate->layer], std::move(siblings), layer, tensor.target, fate->place);
-  }
-  quantized::RespelledReader* const written = reader.get();
-  input.reader = std::move(reader);
-  return written;
-}
-
-}  // namespace
-
 Result<ConvertOutcome> derive_file(const ConvertRequest& request, const Derivation& derivation) {
   return convert_opened(request, &derivation);
 }
@@ -267,7 +262,6 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& 
   const quantized::FoundLayers layers = layers_of(input);
   Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
   if (!plan) return in_file(request.input, plan.error());
-  quantized::RespelledReader* const respelled = read_layers(*plan, request, input);
   ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->warnings.begin(), plan->warnings.end());
@@ -280,7 +274,7 @@ Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& 
     if (derivation == nullptr) TRY(check_apart(written, others));
   }
   if (request.dry_run) return outcome;
-  return execute(request, *plan, input, respelled, *format, std::move(outcome), derivation);
+  return FileConversion(request, *plan, input, *format, derivation, std::move(outcome)).run();
 }
 
 }  // namespace tensorcast::file_conversion

@@ -24,27 +24,25 @@ bool is_scaled(const PlannedTensor* tensor) { return tensor->scale() != 1.0; }
 class Transfer {
  public:
   Transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& reader, Writer& writer,
-           ProgressMeter& progress, io::Sha256* hash)
+           ProgressMeter& progress, TensorNotes& notes, io::Sha256* hash)
       : run_(run),
         tensors_(tensors),
         reader_(reader),
         writer_(writer),
         progress_(progress),
+        notes_(notes),
         block_bytes_(block_bytes_for(run, std::ranges::any_of(tensors, &is_scaled))),
         source_(block_bytes_),
-        blocks_(writer, hash, blocks_in_flight, block_bytes_) {
-    outcome_.reports.resize(tensors.size());
-    outcome_.damages.resize(tensors.size());
-  }
+        blocks_(writer, hash, blocks_in_flight, block_bytes_) {}
 
-  Result<TransferOutcome> run() {
+  Result<bool> run() {
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
       const PlannedTensor& tensor = *tensors_[index];
       TRY(at_tensor(tensor.name(), move(index, tensor)));
-      if (outcome_.cancelled) return std::move(outcome_);
+      if (is_cancelled_) return false;
     }
     TRY(blocks_.drain());
-    return std::move(outcome_);
+    return true;
   }
 
  private:
@@ -56,7 +54,7 @@ class Transfer {
   }
 
   Result<void> copy(const PlannedTensor& tensor, std::size_t source, std::uint64_t all_bytes) {
-    for (std::uint64_t offset = 0; offset < all_bytes && !outcome_.cancelled;) {
+    for (std::uint64_t offset = 0; offset < all_bytes && !is_cancelled_;) {
       std::span<std::byte> block = TRY(blocks_.acquire());
       const std::size_t bytes = std::min<std::uint64_t>({block.size(), block_bytes, all_bytes - offset});
       TRY(reader_.read(source, offset, block.first(bytes)));
@@ -88,7 +86,7 @@ class Transfer {
     const std::size_t rounded = *tensor.decoded()->rounded;
     TRY(copy(tensor, rounded, tensor.target.bytes));
     const CastOptions options = options_for(tensor);
-    if (outcome_.cancelled || !is_judged(tensor, options)) return {};
+    if (is_cancelled_ || !is_judged(tensor, options)) return {};
     const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(rounded);
     if (numbers && !may_damage(*numbers, tensor.target.dtype)) return {};
     return measure(index, tensor, options);
@@ -108,7 +106,7 @@ class Transfer {
     const AlignedBuffer made(block_bytes_);
     CastReport report;
     NonzeroCounts nonzero;
-    for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
+    for (std::uint64_t first = 0; first < tensor.target.count && !is_cancelled_; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       std::span<std::byte> source = TRY(read_block(tensor, first, count));
@@ -119,7 +117,7 @@ class Transfer {
       nonzero.after += count_nonzero(to, target, count);
       advance(0, tensor);
     }
-    return outcome_.cancelled ? Result<void>() : judge(index, report, nonzero, from, to);
+    return is_cancelled_ ? Result<void>() : judge(index, report, nonzero, from, to);
   }
 
   // Of a block that begins at element `first`.
@@ -139,7 +137,7 @@ class Transfer {
     const bool reported = tensor.decodes() ? measures_decoded() : run_.report;
     if (reported || judged) report.emplace();
     NonzeroCounts nonzero;
-    for (std::uint64_t first = 0; first < tensor.target.count && !outcome_.cancelled; first += per_block) {
+    for (std::uint64_t first = 0; first < tensor.target.count && !is_cancelled_; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
       std::span<std::byte> source = TRY(read_block(tensor, first, count));
@@ -157,16 +155,15 @@ class Transfer {
           tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
           tensor);
     }
-    if (reported) outcome_.reports[index] = report;
-    return judged && !outcome_.cancelled ? judge(index, *report, nonzero, from, to) : Result<void>();
+    if (reported) notes_[index].report = report;
+    return judged && !is_cancelled_ ? judge(index, *report, nonzero, from, to) : Result<void>();
   }
 
   Result<void> judge(std::size_t index, const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
     const bool strict = run_.on_loss == OnLoss::fail;
-    std::optional<Damage> damage = TRY(file_conversion::judge(
-        run_, strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to)));
-    if (damage) outcome_.damages[index] = std::move(damage);
-    return {};
+    return note_damage(
+        run_, strict ? find_loss(report, nonzero, from, to, run_.zero_limit) : find_damage(report, nonzero, from, to),
+        index, notes_);
   }
 
   Result<void> move_strings(const PlannedTensor& tensor) {
@@ -188,7 +185,7 @@ class Transfer {
   template <class Take>
   Result<void> each_block(const PlannedTensor& tensor, const Take& take) {
     for (StringBlocks blocks(options_of(run_, tensor), tensor, reader_, block_bytes_);
-         !blocks.at_end() && !outcome_.cancelled;) {
+         !blocks.at_end() && !is_cancelled_;) {
       TRY(take(TRY(blocks.next())));
       advance(0, tensor);
     }
@@ -197,7 +194,7 @@ class Transfer {
 
   Result<void> move_parsed_strings(const PlannedTensor& tensor) {
     for (NumberBlocks numbers(options_for(tensor), tensor, reader_, block_bytes_);
-         !numbers.at_end() && !outcome_.cancelled;) {
+         !numbers.at_end() && !is_cancelled_;) {
       const std::uint64_t before = share(tensor, numbers.done());
       const std::span<std::byte> parsed = TRY(numbers.next(TRY(blocks_.acquire())));
       blocks_.push(parsed.size());
@@ -240,7 +237,7 @@ class Transfer {
   }
 
   void advance(std::uint64_t bytes, const PlannedTensor& tensor) {
-    if (!progress_.advance(bytes, tensor.name())) outcome_.cancelled = true;
+    if (!progress_.advance(bytes, tensor.name())) is_cancelled_ = true;
   }
 
   const ConversionRun& run_;
@@ -248,30 +245,18 @@ class Transfer {
   Reader& reader_;
   Writer& writer_;
   ProgressMeter& progress_;
+  TensorNotes& notes_;
   std::size_t block_bytes_;
   AlignedBuffer source_;
   BlockWriter blocks_;
-  TransferOutcome outcome_;
+  bool is_cancelled_ = false;
 };
 
 }  // namespace
 
-void TransferOutcome::move_to(TensorOutcome& tensor, std::size_t index) {
-  tensor.report = std::move(reports[index]);
-  if (std::optional<Damage>& damage = damages[index]) {
-    tensor.damage = std::move(damage->what);
-    tensor.remedy = std::move(damage->remedy);
-  }
-}
-
-void add_rounded_source(PlannedTensor& tensor, std::size_t layer, quantized::DecodedReader& reader) {
-  const DType to = tensor.target.dtype;
-  if (quantized::DecodedReader::rounds_to(to)) std::get<Decoded>(tensor.fate).rounded = reader.add_rounded(layer, to);
-}
-
-Result<TransferOutcome> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors,
-                                 Reader& reader, Writer& writer, ProgressMeter& progress, io::Sha256* hash) {
-  return Transfer(run, tensors, reader, writer, progress, hash).run();
+Result<bool> transfer(const ConversionRun& run, std::span<const PlannedTensor* const> tensors, Reader& reader,
+                      Writer& writer, ProgressMeter& progress, TensorNotes& notes, io::Sha256* hash) {
+  return Transfer(run, tensors, reader, writer, progress, notes, hash).run();
 }
 
 }  // namespace tensorcast::file_conversion

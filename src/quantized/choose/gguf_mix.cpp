@@ -19,7 +19,6 @@
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
-namespace {
 
 enum class MixPart : std::uint8_t { output, embedding, values, keys, attention_output, down, other };
 
@@ -47,8 +46,6 @@ struct MixRule {
 };
 
 constexpr std::size_t most_rules = 9;
-
-}  // namespace
 
 struct GgufMix {
   std::string_view name;

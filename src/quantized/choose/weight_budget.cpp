@@ -83,6 +83,10 @@ class BudgetChoice {
 
   [[nodiscard]] Result<quantized::PlannedWeight> plan(const ChosenWeight& weight,
                                                       const SchemeCandidate& candidate) const {
+    if (request_.why_not_loaded) {
+      const std::string why = request_.why_not_loaded(found_.layers[weight.layer], candidate.scheme);
+      if (!why.empty()) return unsupported(why);
+    }
     const ChosenWeight tried{.layer = weight.layer, .scheme = candidate.scheme, .recipe = candidate.recipe};
     return quantized::plan_weight(found_.layers[weight.layer], tried, reader_.tensors(), request_, *writer_,
                                   is_beside_mxfp4());

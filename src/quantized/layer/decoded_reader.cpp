@@ -9,7 +9,7 @@
 namespace tensorcast::quantized {
 
 DecodedReader::DecodedReader(formats::Reader& inner, std::vector<Layer> layers)
-    : inner_(inner), layers_(std::move(layers)), tensors_(inner.tensors()) {
+    : WrappedReader(inner, inner.tensors()), layers_(std::move(layers)) {
   for (const Layer& layer : layers_) {
     layer_of_.push_back(layer_of_.size());
     tensors_.push_back(decoded_info(layer));

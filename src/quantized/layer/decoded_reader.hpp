@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "formats/format.hpp"
+#include "formats/wrapped_reader.hpp"
 #include "quantized/layer/layer_decoder.hpp"
 
 namespace tensorcast::quantized {
 
 // After the tensors of `inner` come the weights of `layers`, in order, each decoded while it is read.
-class DecodedReader final : public formats::Reader {
+class DecodedReader final : public formats::WrappedReader {
  public:
   // `inner` outlives it, and parts of layers are its tensors. Layers with a problem are not read.
   DecodedReader(formats::Reader& inner, std::vector<Layer> layers);
@@ -22,24 +22,12 @@ class DecodedReader final : public formats::Reader {
   // Adds a layer's weight, rounded once to another type, and returns its place among the tensors.
   [[nodiscard]] std::size_t add_rounded(std::size_t layer, DType type);
 
-  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
-  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
-  [[nodiscard]] bool compressed() const override { return inner_.compressed(); }
-  [[nodiscard]] std::string_view native_metadata() const override { return inner_.native_metadata(); }
-  [[nodiscard]] std::string_view other_data() const override { return inner_.other_data(); }
-  [[nodiscard]] const std::vector<std::string>& warnings() const override { return inner_.warnings(); }
   // Precondition, of a layer: whole elements.
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] std::optional<formats::Magnitudes> magnitudes(std::size_t index) const override;
-  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
-                                                  std::size_t block_bytes) override {
-    return inner_.read_strings(index, first, block_bytes);
-  }
 
  private:
-  formats::Reader& inner_;
   std::vector<Layer> layers_;
-  std::vector<formats::TensorInfo> tensors_;
   std::vector<std::size_t> layer_of_;  // of the tensors after those of `inner`
   std::optional<std::size_t> open_;    // the tensor of decoder_
   std::unique_ptr<LayerDecoder> decoder_;

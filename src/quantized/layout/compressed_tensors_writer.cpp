@@ -91,14 +91,16 @@ std::string written_format(const Layer& layer) {
   return layer.coding.element == Element::integer ? "int-quantized" : "float-quantized";
 }
 
-// The arguments of a scheme's weights, as version 0.20 writes them.
+// The arguments of a scheme's weights, as version 0.20 writes them. Loaders do not read the observer, which
+// llm-compressor always names.
 Json weights_of(const Layer& layer) {
   const bool integer = layer.coding.element == Element::integer;
   Json weights = {{"num_bits", layer.coding.bits},
                   {"type", integer ? "int" : "float"},
                   {"symmetric", !layer.find(PartRole::zero_points)},
                   {"dynamic", false},
-                  {"group_size", nullptr}};
+                  {"group_size", nullptr},
+                  {"observer", "memoryless_minmax"}};
   const bool channel = layer.block_rows == 1 && layer.block_columns >= layer.shape.back();
   if (layer.scheme == "nvfp4") {
     weights["strategy"] = "tensor_group";

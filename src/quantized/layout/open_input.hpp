@@ -17,7 +17,6 @@ namespace tensorcast::file_conversion {
 struct OpenedInput {
   std::unique_ptr<io::InputFile> file;  // the reader refers to it
   const formats::Format* format = nullptr;
-  std::vector<std::unique_ptr<formats::Reader>> encoded = {};  // what `reader` decodes or quantizes, if it does
   std::unique_ptr<formats::Reader> reader;
   std::string claim = {};  // what other files say about the quantization (quantization_claim.hpp)
   std::vector<quantized::ConfigText> configs = {};  // the texts of those files, and of metadata

@@ -36,6 +36,8 @@ struct QuantizeRequest {
   std::function<bool(const std::string&)> writes;
   ModelArchitecture architecture = {};
   std::shared_ptr<const ImportanceFile> importance = {};  // that of the targets
+  // Why loaders of the spelling would not take a weight of a scheme; "": they do. Null: not asked.
+  std::function<std::string(const Layer&, std::string_view)> why_not_loaded = {};
 
   // Errors: as ImportanceFile::open(); invalid_argument: the file has none of the weights.
   [[nodiscard]] Result<void> open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen);

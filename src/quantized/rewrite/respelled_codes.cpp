@@ -163,6 +163,27 @@ Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent
       TRY(RespelledCodes::create(std::move(reader), std::move(content), std::move(change))));
 }
 
+LayerContent rescaled(LayerContent content, ScaleChange::Kind change) {
+  switch (change) {
+    case ScaleChange::Kind::none:
+      break;
+    case ScaleChange::Kind::to_nvfp4:
+      content.scheme = "nvfp4";
+      content.block_columns = 16;
+      content.scales = DType::float8_e4m3fn;
+      content.global = GlobalScale::factor;
+      content.globals = 1;
+      break;
+    case ScaleChange::Kind::to_mxfp4:
+      content.scheme = "mxfp4";
+      content.block_columns = 32;
+      content.scales = DType::float8_e8m0fnu;
+      content.global = GlobalScale::none;
+      break;
+  }
+  return content;
+}
+
 Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader, LayerContent content,
                                                                ScaleChange change) {
   auto codes =

@@ -29,6 +29,9 @@ struct ScaleChange {
 // The same, also of codes in columns (GPTQ, AWQ), and of inputs with an index of groups, which must be in order.
 [[nodiscard]] Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts);
 
+// What such a layer is when its scales have changed.
+[[nodiscard]] LayerContent rescaled(LayerContent content, ScaleChange::Kind change);
+
 class RespelledCodes final : public LayerCodes {
  public:
   // `content` is that of the layer before the change of scales. Errors: parse (sizes that do not fit; a plan may lie).

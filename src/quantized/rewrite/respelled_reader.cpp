@@ -9,16 +9,6 @@
 
 namespace tensorcast::quantized {
 
-std::size_t RespelledReader::add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
-                                 formats::TensorInfo info, std::size_t tensor) {
-  const auto [place, is_new] = places_.emplace(layer.get(), layers_.size());
-  if (is_new) {
-    layers_.push_back(std::make_shared<const RespelledSource>(
-        RespelledSource{.layer = std::move(source), .siblings = std::move(siblings), .becomes = std::move(layer)}));
-  }
-  return add(std::move(info), place->second, tensor);
-}
-
 std::size_t RespelledReader::add(formats::TensorInfo info, std::size_t layer, std::size_t tensor) {
   tensors_.push_back(std::move(info));
   entries_.push_back({.layer = layer, .tensor = tensor});
@@ -26,7 +16,6 @@ std::size_t RespelledReader::add(formats::TensorInfo info, std::size_t layer, st
 }
 
 Result<std::shared_ptr<const RespelledSource>> RespelledReader::source_of(std::size_t layer) {
-  if (load_ == nullptr) return layers_[layer];
   if (loaded_ != layer) {
     loaded_.reset();
     source_ = std::make_shared<const RespelledSource>(TRY(load_(layer)));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/wrapped_reader.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 #include "quantized/rewrite/respelling.hpp"
@@ -26,19 +27,12 @@ struct RespelledSource {
 using LoadLayer = std::function<Result<RespelledSource>(std::size_t layer)>;
 
 // After the tensors of `inner` come written ones, in the order of add().
-class RespelledReader final : public formats::Reader {
+class RespelledReader final : public formats::WrappedReader {
  public:
-  // `inner` outlives it.
-  RespelledReader(formats::Reader& inner, const Execution& execution)
-      : inner_(inner), execution_(execution), tensors_(inner.tensors()) {}
-  // Of layers that `load` makes.
+  // `inner` outlives it. Layers, and their siblings, have parts that are tensors of `inner`.
   RespelledReader(formats::Reader& inner, const Execution& execution, LoadLayer load)
-      : inner_(inner), execution_(execution), tensors_(inner.tensors()), load_(std::move(load)) {}
-  // Adds a written tensor of a layer, RespelledLayer::written(); returns its index. Parts of `source` are tensors of
-  // `inner`, as are those of `siblings`.
-  std::size_t add(Layer source, std::vector<Layer> siblings, std::shared_ptr<const RespelledLayer> layer,
-                  formats::TensorInfo info, std::size_t tensor);
-  // Adds a tensor of a layer that is loaded.
+      : WrappedReader(inner, inner.tensors()), execution_(execution), load_(std::move(load)) {}
+  // Adds a written tensor of a layer, RespelledLayer::written(); returns its index.
   std::size_t add(formats::TensorInfo info, std::size_t layer, std::size_t tensor);
 
   // Measures what weights lose while they are quantized.
@@ -46,24 +40,14 @@ class RespelledReader final : public formats::Reader {
   // What the weight of these codes lost; nullopt: they are not codes of a weight that was quantized and read whole.
   [[nodiscard]] std::optional<QuantizedLoss> loss(std::size_t index);
 
-  [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
-  [[nodiscard]] const formats::Metadata& metadata() const override { return inner_.metadata(); }
-  [[nodiscard]] bool compressed() const override { return inner_.compressed(); }
-  [[nodiscard]] std::string_view native_metadata() const override { return inner_.native_metadata(); }
-  [[nodiscard]] std::string_view other_data() const override { return inner_.other_data(); }
-  [[nodiscard]] const std::vector<std::string>& warnings() const override { return inner_.warnings(); }
   [[nodiscard]] std::optional<formats::Magnitudes> magnitudes(std::size_t index) const override {
     return index < inner_.tensors().size() ? inner_.magnitudes(index) : std::nullopt;
   }
   [[nodiscard]] Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
-  [[nodiscard]] Result<StringBuffer> read_strings(std::size_t index, std::uint64_t first,
-                                                  std::size_t block_bytes) override {
-    return inner_.read_strings(index, first, block_bytes);
-  }
 
  private:
   struct Entry {
-    std::size_t layer = 0;   // of load_, or an index in layers_
+    std::size_t layer = 0;   // of load_
     std::size_t tensor = 0;  // in RespelledLayer::written
   };
 
@@ -77,19 +61,15 @@ class RespelledReader final : public formats::Reader {
   // Keeps what was measured of the weight at hand.
   void keep_loss();
 
-  formats::Reader& inner_;
   Execution execution_;
-  std::vector<formats::TensorInfo> tensors_;
   std::vector<Entry> entries_;
-  LoadLayer load_;                                              // null: all are in layers_
-  std::vector<std::shared_ptr<const RespelledSource>> layers_;  // that were added
-  std::map<const RespelledLayer*, std::size_t> places_;         // in layers_
-  std::optional<std::size_t> loaded_;                           // the layer of source_
-  std::shared_ptr<const RespelledSource> source_;               // what was used last
-  std::optional<std::size_t> open_;                             // the entry of packer_
-  std::shared_ptr<const RespelledSource> opened_;               // the layer of packer_
-  std::optional<std::size_t> quantized_;                        // the layer of codes_, if they are made of its numbers
-  std::map<std::string, float> magnitudes_;                     // the largest ones of weights
+  LoadLayer load_;
+  std::optional<std::size_t> loaded_;              // the layer of source_
+  std::shared_ptr<const RespelledSource> source_;  // what was used last
+  std::optional<std::size_t> open_;                // the entry of packer_
+  std::shared_ptr<const RespelledSource> opened_;  // the layer of packer_
+  std::optional<std::size_t> quantized_;           // the layer of codes_, if they are made of its numbers
+  std::map<std::string, float> magnitudes_;        // the largest ones of weights
   std::unique_ptr<LayerCodes> codes_;
   NumberCodes* measured_ = nullptr;  // codes_, if they are measured
   bool measures_ = false;

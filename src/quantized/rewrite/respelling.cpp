@@ -166,11 +166,7 @@ class RespellingPlanner {
       int exponent = TRY(exponent_for_nvfp4(source));
       plan.change.exponents = {exponent};
       globals = {std::ldexp(1.0F, exponent)};
-      becomes.scheme = "nvfp4";
-      becomes.block_columns = 16;
-      becomes.scales = DType::float8_e4m3fn;
-      becomes.global = GlobalScale::factor;
-      becomes.globals = 1;
+      becomes = rescaled(std::move(becomes), plan.change.kind);
       return {};
     }
     if (globals.empty()) globals = {1.0F};
@@ -182,10 +178,7 @@ class RespellingPlanner {
       }
       plan.change.exponents.push_back(exponent - 1);
     }
-    becomes.scheme = "mxfp4";
-    becomes.block_columns = 32;
-    becomes.scales = DType::float8_e8m0fnu;
-    becomes.global = GlobalScale::none;
+    becomes = rescaled(std::move(becomes), plan.change.kind);
     globals.clear();
     return check_for_mxfp4(source, plan.change.exponents);
   }

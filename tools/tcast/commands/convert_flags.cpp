@@ -7,7 +7,7 @@
 
 #include "command.hpp"
 #include "commands/convert.hpp"
-#include "commands/output_names.hpp"
+#include "commands/output_paths.hpp"
 #include "flags/convert_rules.hpp"
 #include "flags/help_formatter.hpp"
 #include "flags/options.hpp"

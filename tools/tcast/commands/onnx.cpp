@@ -13,7 +13,7 @@
 #include "dtype/try.hpp"
 #include "flags/option_flags.hpp"
 #include "flags/options.hpp"
-#include "models/onnx/convert_options.hpp"
+#include "models/onnx/model_options.hpp"
 #include "print/onnx_text.hpp"
 #include "print/picture_file.hpp"
 #include "print/report_json.hpp"

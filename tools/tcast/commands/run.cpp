@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "command.hpp"
-#include "commands/output_names.hpp"
+#include "commands/output_paths.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,8 @@ namespace tcast {
 namespace {
 
 bool json_errors = false;
+std::vector<CommandOptions> known_commands;
+std::string running_command;
 
 void print(std::string_view kind, std::string_view message, std::string_view hint, bool red = false) {
   const std::string shown = printable(message);
@@ -32,12 +36,30 @@ bool is_field(std::string_view word) {
          std::all_of(word.begin(), word.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
+// The option for a field of the library, and its value if there is but one.
 std::string option_of(std::string_view field) {
   if (field == "overwrite") return "--force";
   if (field == "single_file") return "--output-layout single";
   std::string option = fmt::format("--{}", field);
   std::replace(option.begin(), option.end(), '_', '-');
   return option;
+}
+
+bool has(const CommandOptions& command, std::string_view option) {
+  return std::find(command.options.begin(), command.options.end(), option.substr(0, option.find(' '))) !=
+         command.options.end();
+}
+
+// Returns what to write for a word in backquotes: an option, if a command has it.
+std::string named(std::string_view word) {
+  const std::string option = option_of(word);
+  const CommandOptions* owner = nullptr;
+  for (const CommandOptions& each : known_commands) {
+    if (!has(each, option)) continue;
+    if (each.command == running_command) return option;
+    if (owner == nullptr) owner = &each;
+  }
+  return owner == nullptr ? fmt::format("`{}`", word) : fmt::format("{} of `tcast {}`", option, owner->command);
 }
 
 void print_json_error(Json error) {
@@ -48,12 +70,19 @@ std::string hint_of(const tensorcast::Error& error) {
   std::error_code ignored;
   const bool folder = !error.file.empty() && std::filesystem::is_directory(error.file, ignored);
   if (error.hint.empty() && folder && error.system_error == EISDIR) {
-    return "`tcast convert`, `inspect`, `verify` and `diff` read a checkpoint's folder; name one of its files here";
+    return "`tcast convert`, `tcast inspect`, `tcast verify` and `tcast diff` read a checkpoint's folder; name one of "
+           "its "
+           "files here";
   }
   return error.hint;
 }
 
 }  // namespace
+
+void know_options(std::vector<CommandOptions> commands, std::string running) {
+  known_commands = std::move(commands);
+  running_command = std::move(running);
+}
 
 std::string with_options(std::string_view text) {
   std::string result;
@@ -63,7 +92,7 @@ std::string with_options(std::string_view text) {
     if (end == std::string_view::npos) return result.append(text);
     const std::string_view word = text.substr(begin + 1, end - begin - 1);
     result.append(text.substr(0, begin));
-    result.append(is_field(word) ? option_of(word) : std::string(text.substr(begin, end - begin + 1)));
+    result.append(is_field(word) ? named(word) : std::string(text.substr(begin, end - begin + 1)));
     text.remove_prefix(end + 1);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensorcast/error.hpp"
 
@@ -20,7 +21,16 @@ int fail(std::string_view message, std::string_view hint = {});
 // Prints the error of one of several files to stderr; the work goes on.
 void report_error(const tensorcast::Error& error);
 
-// Returns `text` with the library's fields replaced by this command's options: `raw_codes` becomes --raw-codes.
+struct CommandOptions {
+  std::string command;               // "onnx convert"
+  std::vector<std::string> options;  // long names: "--to"
+};
+
+// Tells with_options() what there is: all commands, and the one that runs.
+void know_options(std::vector<CommandOptions> commands, std::string running);
+
+// Returns `text` with the library's fields replaced by options of the command that runs: `raw_codes` becomes
+// --raw-codes, or "--raw-codes of `tcast convert`" if only that command has it. Other words stay.
 [[nodiscard]] std::string with_options(std::string_view text);
 
 // Prints `tcast: warning: MESSAGE` and the hint. The work was done.

@@ -11,7 +11,7 @@
 namespace tensorcast::c_api {
 
 // Appends values to a text. Inside an array or an object, begin each value with next() or key().
-class JsonText {
+class JsonWriter {
  public:
   void open(char bracket) { text_ += bracket; }
   void close(char bracket) { text_ += bracket; }

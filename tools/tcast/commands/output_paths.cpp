@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/output_names.hpp"
+#include "commands/output_paths.hpp"
 
 #include <filesystem>
 #include <unordered_map>

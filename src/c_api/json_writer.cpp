@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "c_api/json_text.hpp"
+#include "c_api/json_writer.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -8,17 +8,17 @@
 
 namespace tensorcast::c_api {
 
-void JsonText::next() {
+void JsonWriter::next() {
   if (!text_.empty() && text_.back() != '{' && text_.back() != '[') text_ += ',';
 }
 
-void JsonText::key(std::string_view name) {
+void JsonWriter::key(std::string_view name) {
   next();
   string(name);
   text_ += ':';
 }
 
-void JsonText::string(std::string_view value) {
+void JsonWriter::string(std::string_view value) {
   text_ += '"';
   for (const char c : value) {
     if (c == '"' || c == '\\') {
@@ -36,13 +36,13 @@ void JsonText::string(std::string_view value) {
   text_ += '"';
 }
 
-void JsonText::number(double value) {
+void JsonWriter::number(double value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
   text_ += std::isfinite(value) ? std::string_view(digits, static_cast<std::size_t>(end - digits)) : "null";
 }
 
-Result<void> JsonText::hand_over(char** json) const {
+Result<void> JsonWriter::hand_over(char** json) const {
   auto* const block = static_cast<char*>(std::malloc(text_.size() + 1));
   if (block == nullptr) return Error{.code = ErrorCode::internal, .message = "out of memory"};
   std::memcpy(block, text_.c_str(), text_.size() + 1);
