@@ -268,8 +268,8 @@ struct ConversionPlaces {
 
 struct ConvertRequest : TensorSelection, TensorTargets, ConversionRun, ConversionPlaces {
   // Not empty: quantized layers get the names, packing and configuration of another spelling, "compressed-tensors",
-  // "modelopt", "gpt-oss", "deepseek", "comfyui", "quark", "transformers-mxfp8" or "gguf"; no type is then converted.
-  // What the spelling cannot hold is an error before anything is written.
+  // "gptq", "awq" and others of written_spellings(); no type is then converted. What the spelling cannot hold is an
+  // error before anything is written.
   std::string respell = {};
   // A mixture of llama-quantize, such as "q4_k_m": from one GGUF file to another, the types that it chooses for the
   // tensors that no rule names; general.file_type is the mixture's. Empty: none.

@@ -310,6 +310,30 @@ struct UseTensorcastOutcome {
 // Errors: io, parse; unsupported: an opset before 13 or a file format before 8.
 [[nodiscard]] TENSORCAST_API Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request);
 
+// How a product with a matrix of 4-bit codes is spelled.
+enum class MatMulSpelling : std::uint8_t {
+  matmulnbits,  // com.microsoft::MatMulNBits, which ONNX Runtime runs on the codes
+  qdq,          // MatMul behind a DequantizeLinear of blocks: ONNX from opset 21 on
+};
+
+struct RespellRequest {
+  std::string input = {};
+  std::string output = {};  // equal to `input` is safe
+  MatMulSpelling to = MatMulSpelling::matmulnbits;
+  bool overwrite = false;
+};
+
+struct RespellOutcome {
+  std::size_t respelled = 0;          // nodes
+  std::vector<KeptWeight> left = {};  // codes of 4 bits that stay as they are
+  std::int64_t opset_before = 0, opset_after = 0;
+};
+
+// Gives products with 4-bit codes the other spelling, with the same codes, scales and zero points. The opset rises to
+// 21 for `qdq` where no other node changes by that. New tensors are in the model. Errors: as use_tensorcast();
+// unsupported: another opset would change nodes.
+[[nodiscard]] TENSORCAST_API Result<RespellOutcome> respell(const RespellRequest& request);
+
 struct DiffRequest {
   std::string a = {}, b = {};  // ONNX models
   bool headers_only = false;   // elements of initializers are not compared

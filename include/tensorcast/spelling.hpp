@@ -28,8 +28,8 @@ struct SpelledTensor {
 // The spellings that spell() writes.
 [[nodiscard]] TENSORCAST_API std::vector<std::string_view> written_spellings();
 
-// Writes a weight as "deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss", "comfyui", "quark"
-// or "gguf" has it; empty: as the scheme's default says. A tensor scale becomes its reciprocal, rounded to float32, if
+// Writes a weight as one of written_spellings() has it, such as "compressed-tensors", "deepseek", "modelopt", "gptq",
+// "awq" or "gguf"; empty: as the scheme's default says. A tensor scale becomes its reciprocal, rounded to float32, if
 // the spelling stores the other one. `weights` is the type that the recipe computed in: compressed-tensors has float32
 // scales in it, where the recipe rounded them to it; undefined: float32. Errors: invalid_argument: no such spelling;
 // unsupported: the spelling does not have such a weight.

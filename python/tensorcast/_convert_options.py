@@ -121,7 +121,8 @@ class ConvertOptions(PlanOptions, total=False):
             nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel).
         recipe: with a scheme: the tool or mode whose bytes are made, such as modelopt or rceil.
         spelling: with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt,
-            gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf.
+            gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, auto-round-awq or
+            gguf.
         force_layout: with a scheme or `respell`: write also weights that no known loader of the spelling loads
             (default: they are left, or an error).
         activations: with a scheme: dynamic has loaders quantize activations, too, while the model runs, as the
@@ -144,7 +145,8 @@ class ConvertOptions(PlanOptions, total=False):
         strict_schemes: fail, with a list, if some weights cannot have their scheme, such as 250 inputs in groups of
             16 (default: leave them as they are).
         respell: give quantized layers the names, packing and configuration of another tool: compressed-tensors,
-            modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers.
+            modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round,
+            auto-round-awq or gguf; changes no numbers.
         mix: from GGUF to GGUF: the type that llama-quantize chooses for each tensor of q4_k_m, q4_k_s, q5_k_m,
             q5_k_s, q3_k_s, q3_k_m, q3_k_l, q2_k, q6_k, iq4_nl, iq4_xs, q8_0, q4_0, q4_1, q5_0 or q5_1.
         exact: with another spelling: fail if a scale of a whole tensor has no exact reciprocal, which is then rounded

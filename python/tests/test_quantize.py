@@ -271,8 +271,8 @@ def test_spellings():
         tc.quantize(x, "mxfp4", recipe="ggml").spelled("gguf")["weight"].view(np.uint8).reshape(128, -1), tc.gguf_quantize(x, "mxfp4")
     )
     assert tc.quantize(x, "q4_k").spelled()["weight"].shape == (128, 288)
-    with pytest.raises(tc.CastError, match='no spelling "gptq"; there are deepseek, '):
-        q.spelled("gptq")
+    with pytest.raises(tc.CastError, match='no spelling "hqq"; there are deepseek, '):
+        q.spelled("hqq")
 
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 256), (0, 0)])

@@ -83,7 +83,7 @@ TEST_F(ZeroDimensions, QuantizeAndSpell) {
         const BlockTensor tensor = made->tensor();
         EXPECT_TRUE(dequantize(tensor, 0, MutableTensorView{DType::float32, shape, {}}));
         for (const char* spelling : {"deepseek", "transformers-mxfp8", "compressed-tensors", "modelopt", "gpt-oss",
-                                     "comfyui", "quark", "gguf"}) {
+                                     "comfyui", "quark", "gptq", "gptq-v2", "awq", "auto-round", "gguf"}) {
           const Result<std::vector<SpelledTensor>> spelled = spell(*made, spelling);
           if (spelled) continue;
           EXPECT_NE(spelled.error().code, ErrorCode::internal) << spelled.error().describe();
@@ -104,7 +104,7 @@ TEST_F(ZeroDimensions, ConvertDecodeRespellAndDetect) {
       ++quantized;
       check_file(out, shape);
       EXPECT_TRUE(detect_recipes({.input = out, .original = in}));
-      for (const char* spelling : {"deepseek", "compressed-tensors", "modelopt", "comfyui", "quark"}) {
+      for (const char* spelling : {"deepseek", "compressed-tensors", "modelopt", "comfyui", "quark", "gptq", "awq"}) {
         ConvertRequest request = request_of(out, other);
         request.respell = spelling;
         if (!done(convert(request))) continue;

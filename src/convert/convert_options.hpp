@@ -100,7 +100,8 @@ inline constexpr std::tuple options_of_outputs{
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
             .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
-                    "modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf; changes no numbers",
+                    "modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, "
+                    "auto-round-awq or gguf; changes no numbers",
             .metavar = "SPELLING"}),
     option(
         "mix", &ConvertRequest::mix,

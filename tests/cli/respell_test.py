@@ -250,9 +250,9 @@ class RespellTest(running.CommandTest):
             self.assertFalse((self.folder / "no.gguf").exists())
 
     def test_refusals_name_the_tensor_and_the_reason(self):
-        self.write("gptq", MODELS["gptq"][0]())
-        self.assertIn("those of the transpose",
-                      self.refused("convert", "gptq", "-o", "out", "--respell", "compressed-tensors"))
+        self.write("nf4", MODELS["nf4"][0]())
+        self.assertIn("in blocks over the whole tensor",
+                      self.refused("convert", "nf4", "-o", "out", "--respell", "compressed-tensors"))
         self.write("six", MODELS["ct-mxfp6"][0]())
         self.assertIn("modelopt has no mxfp6", self.refused("convert", "six", "-o", "out", "--respell", "modelopt"))
         self.assertIn("it has this spelling already",

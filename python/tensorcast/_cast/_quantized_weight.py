@@ -70,9 +70,10 @@ class QuantizedWeight:
         """The tensors of a checkpoint that hold the weight, by their suffixes, such as ``"weight_packed"``.
 
         ``spelling`` is ``"deepseek"``, ``"transformers-mxfp8"``, ``"compressed-tensors"``, ``"modelopt"``, ``"gpt-oss"``,
-        ``"comfyui"``, ``"quark"`` or ``"gguf"``; default: as files of the scheme have it. A tensor scale becomes its reciprocal,
-        rounded to float32, where the spelling stores the other one. ``"compressed-tensors"`` has scales in the type that the
-        recipe computed in, if it rounded them to it.
+        ``"comfyui"``, ``"quark"``, ``"gptq"``, ``"gptq-v2"``, ``"awq"``, ``"auto-round"``, ``"auto-round-awq"`` or
+        ``"gguf"``; default: as files of the scheme have it. A tensor scale becomes its reciprocal, rounded to float32,
+        where the spelling stores the other one. ``"compressed-tensors"`` has scales in the type that the recipe
+        computed in, if it rounded them to it.
 
         Examples:
             >>> {suffix: x.shape for suffix, x in tc.quantize(weight, "nvfp4").spelled("modelopt").items()}

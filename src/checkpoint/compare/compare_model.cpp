@@ -16,10 +16,19 @@
 #include "formats/wrapped_reader.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
+#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
+
+// GPTQ and AWQ have names of their own for the schemes of integers.
+bool is_same_scheme(const quantized::Layer& a, const quantized::Layer& b) {
+  const auto is_integer = [](const quantized::Layer& layer) { return quantized::is_integer(layer.coding.element); };
+  const bool in_columns =
+      quantized::ColumnWords::has(a.coding.packing) || quantized::ColumnWords::has(b.coding.packing);
+  return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.coding.bits == b.coding.bits);
+}
 
 Error differs(std::string message, std::string tensor) {
   return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
@@ -132,7 +141,7 @@ class Comparison {
     const std::vector<formats::TensorInfo>& tensors = source_.reader->tensors();
     for (const quantized::Layer& layer : layers.layers) {
       const auto found = written.find(layer.name);
-      if (!layer.problem.empty() || found == written.end() || found->second->scheme == layer.scheme) continue;
+      if (!layer.problem.empty() || found == written.end() || is_same_scheme(*found->second, layer)) continue;
       requantized_.insert(layer.name);
       for (const quantized::Part& part : layer.parts) replaced_.insert(tensors[part.tensor].name);
     }

@@ -72,6 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (converts && onnx::convert(request)) must_be_readable();
   if (onnx::clean({.input = path, .output = made, .overwrite = true})) must_be_readable();
   if (onnx::use_tensorcast({.input = path, .output = made, .overwrite = true})) must_be_readable();
+  for (const auto to : {onnx::MatMulSpelling::matmulnbits, onnx::MatMulSpelling::qdq}) {
+    if (onnx::respell({.input = path, .output = made, .to = to, .overwrite = true})) must_be_readable();
+  }
   for (const auto& entry : std::filesystem::directory_iterator(folder)) std::filesystem::remove(entry.path());
   return 0;
 }

@@ -15,6 +15,7 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/original_rows.hpp"
+#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -180,7 +181,7 @@ class Trials {
 
  private:
   Result<void> prepare() {
-    if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
+    if (!is_raw_) codes_ = TRY(stored_codes(reader_, content_, {}));
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
       globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
@@ -402,25 +403,9 @@ class Trials {
     const std::uint64_t grid = geometry_.per_tensor ? 1 : geometry_.grid_rows(count) * geometry_.grid_columns;
     stored_.scales.resize(grid * storage_bytes(content_.scales, 1));
     TRY(codes_->scales(grid_row, stored_.scales));
-    return content_.zero_points ? load_zero_points(row, count) : Result<void>();
-  }
-
-  // compressed-tensors': words down the rows, or one a byte.
-  Result<void> load_zero_points(std::uint64_t first, std::uint64_t count) {
-    const std::size_t part = *reader_.find(PartRole::zero_points);
-    const std::uint64_t columns = geometry_.grid_columns;
-    stored_.zero_points.resize(count * columns);
-    if (bit_width(reader_.info(part).dtype) == 8) return reader_.bytes(part, first * columns, stored_.zero_points);
-    constexpr std::uint64_t in_word = 8;
-    const std::uint64_t begin = first / in_word, end = (first + count + in_word - 1) / in_word;
-    std::vector<std::uint32_t> words((end - begin) * columns);
-    TRY(reader_.bytes(part, begin * columns * 4, std::as_writable_bytes(std::span(words))));
-    for (std::uint64_t i = 0; i < count * columns; ++i) {
-      const std::uint64_t row = first + i / columns;
-      const std::uint32_t word = words[(row / in_word - begin) * columns + i % columns];
-      stored_.zero_points[i] = static_cast<std::byte>(static_cast<int>(word >> (row % in_word * 4) & 15u) - 8);
-    }
-    return {};
+    if (!content_.zero_points) return {};
+    stored_.zero_points.resize(count * geometry_.grid_columns);
+    return codes_->zero_points(row, stored_.zero_points);
   }
 
   Result<void> run_band(std::uint64_t first_row, std::uint64_t row, std::uint64_t count,
@@ -457,7 +442,7 @@ class Trials {
   LayerRecipes& found_;
   bool is_raw_ = false;
   std::uint64_t parts_ = 1;  // with a tensor scale each
-  std::unique_ptr<RespelledCodes> codes_;
+  std::unique_ptr<LayerCodes> codes_;
   std::vector<float> globals_;
   Geometry geometry_;
   const RecordedRecipes* recorded_ = nullptr;  // null: all recipes are tried
@@ -480,7 +465,7 @@ std::string scheme_of_recipes(const Layer& layer) {
   std::string scheme = layer.scheme;
   if (scheme == "mxfp8" && layer.coding.element == DType::float8_e5m2) scheme = "mxfp8-e5m2";
   if (scheme == "mxfp6" && layer.coding.element == DType::float6_e3m2fn) scheme = "mxfp6-e3m2";
-  if (scheme == "int4-channel") scheme = "int4-group";
+  if (scheme == "int4-channel" || scheme == "gptq-4bit" || scheme == "awq-4bit") scheme = "int4-group";
   return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
 }
 
@@ -494,7 +479,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   }
   std::vector<formats::TensorInfo> infos;
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
-  Result<LayerContent> content = content_of(reader.layer(), infos);
+  Result<LayerContent> content = stored_content(reader.layer(), infos);
+  if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
+  if (content && content->zero_points && ColumnWords::has(reader.layer().coding.packing)) {
+    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, *content, {}));
+    content->zero_points = !TRY(is_symmetric(*codes, *content));
+  }
   // GGUF's other blocks are compared as they are.
   const bool is_raw = !content && reader.layer().coding.packing == Packing::gguf;
   if (!content && !is_raw) {

@@ -87,6 +87,7 @@ struct Layer {
   std::string problem_tensor;     // the tensor that the problem is in
   // The problem is a tensor beside the codes, such as a change of the basis, that other spellings have, too.
   bool other_basis = false;
+  bool symmetric = false;            // of a layer to write: zero points that it has are the middle of the codes
   bool dynamic_activations = false;  // of a layer to write: loaders quantize its inputs while the model runs
 
   [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }

@@ -168,10 +168,14 @@ void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
   const bool integer = is_integer(content.element);
+  // Loaders read groups of integers in words alone.
+  const bool in_groups =
+      content.block_rows == 1 && content.block_columns > 0 && content.block_columns < content.shape.back();
   const StoredScheme* const stored = find_stored(stored_by_compressed_tensors, content);
   if (stored != nullptr) {
     spell_as(*stored, content, written);
-  } else if ((content.bits == 8 && integer) || (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
+  } else if ((content.bits == 8 && integer && !in_groups) ||
+             (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
     spell_packed_integers(content, written);

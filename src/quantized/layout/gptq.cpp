@@ -9,6 +9,7 @@
 #include "dtype/lower_case.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
+#include "quantized/layout/gptq_writer.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/module_settings.hpp"
 #include "quantized/layout/spelling.hpp"
@@ -240,6 +241,7 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   inputs /= bits;
   if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
   const bool second = version == "gptq_v2";
+  if (second && layer.spelling == "gptq") layer.spelling = "gptq-v2";
   layer.shape = {outputs, inputs};
   layer.coding = {.element = DType::uint8,
                   .bits = static_cast<int>(bits),
@@ -300,7 +302,7 @@ void add_all(const ModelTensors& tensors, const Description& description, const 
              std::string_view spelling, Complete complete, std::vector<Layer>& layers) {
   for (const auto& [i, module] : tensors.of_modules("qweight")) {
     LayerBuilder builder(tensors, spelling, tensor_of(module, "weight"), i);
-    builder.layer().scheme = spelling;
+    builder.layer().scheme = complete == complete_awq ? "awq" : "gptq";
     if (const Result<ModuleSection> section = settings.section_of(description.section, module)) {
       complete(tensors, module, *section, description, builder);
     } else {
@@ -334,7 +336,7 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
     if (const Json* some = object_in(section, key)) of_modules.update(*some);
   }
   const auto settings = ModuleSettings::of_auto_round(&of_modules);
-  add_all(tensors, all, settings, awq ? "awq" : "gptq", awq ? complete_awq : complete_gptq, layers);
+  add_all(tensors, all, settings, awq ? "auto-round-awq" : "auto-round", awq ? complete_awq : complete_gptq, layers);
   const bool known = awq || packing == "auto_gptq";
   for (const char* key : {"hadamard_config", "rotation_configs"}) {
     const auto change = section.find(key);
@@ -360,8 +362,12 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
 
 }  // namespace
 
-constinit const Spelling layouts::gptq = {
-    .name = "gptq", .methods = {{.name = "gptq"}}, .keys = keys_of_gptq, .find = find_gptq};
+constinit const Spelling layouts::gptq = {.name = "gptq",
+                                          .methods = {{.name = "gptq"}},
+                                          .keys = keys_of_gptq,
+                                          .find = find_gptq,
+                                          .spell = spell_gptq,
+                                          .describe = describe_gptq};
 
 constinit const Spelling layouts::awq = {.name = "awq",
                                          .methods = {{.name = "awq",
@@ -370,9 +376,15 @@ constinit const Spelling layouts::awq = {.name = "awq",
                                                       .rest_is_quantized = true,
                                                       .skips_head = true}},
                                          .keys = keys_of_awq,
-                                         .find = find_awq};
+                                         .find = find_awq,
+                                         .spell = spell_awq,
+                                         .describe = describe_awq};
 
-constinit const Spelling layouts::auto_round = {
-    .name = "auto-round", .methods = {{.name = "auto-round"}}, .keys = keys_of_auto_round, .find = find_auto_round};
+constinit const Spelling layouts::auto_round = {.name = "auto-round",
+                                                .methods = {{.name = "auto-round"}},
+                                                .keys = keys_of_auto_round,
+                                                .find = find_auto_round,
+                                                .spell = spell_auto_round,
+                                                .describe = describe_auto_round};
 
 }  // namespace tensorcast::quantized

@@ -39,10 +39,14 @@ constexpr auto loaders = std::to_array<Loader>({
     {"awq", "SGLang", ""},
     {"gptq", "vLLM", ""},
     {"gptq", "SGLang", ""},
+    {"gptq-v2", "vLLM", ""},
+    {"auto-round", "vLLM", ""},
+    {"auto-round-awq", "vLLM", ""},
     {"bitsandbytes", "transformers 5.24", ""},
 });
 
-constexpr std::string_view by_modules = "compressed-tensors modelopt deepseek transformers-mxfp8 gpt-oss quark";
+constexpr std::string_view by_modules =
+    "compressed-tensors modelopt deepseek transformers-mxfp8 gpt-oss quark gptq gptq-v2 awq auto-round auto-round-awq";
 constexpr std::string_view transformers = "transformers 5.24";
 constexpr std::string_view with_tensors = "transformers 5.24 with compressed-tensors 0.20.1";
 

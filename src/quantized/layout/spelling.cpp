@@ -208,8 +208,8 @@ class Search {
 std::span<const Spelling* const> all_spellings() noexcept {
   using namespace layouts;
   static constexpr auto spellings = std::to_array<const Spelling*>(
-      {&deepseek, &transformers_mxfp8, &compressed_tensors, &modelopt, &gpt_oss, &comfyui, &gptq, &awq, &auto_round,
-       &bitsandbytes, &quark, &mlx, &mistral, &torchao, &gguf});
+      {&deepseek, &transformers_mxfp8, &compressed_tensors, &modelopt, &gpt_oss, &comfyui, &gptq, &gptq_v2, &awq,
+       &auto_round, &auto_round_awq, &bitsandbytes, &quark, &mlx, &mistral, &torchao, &gguf});
   return spellings;
 }
 

@@ -96,8 +96,8 @@ void add_activations(LayerBuilder& builder, const std::string& module);
 
 // The rows, each in the file of its name.
 namespace layouts {
-extern const Spelling deepseek, transformers_mxfp8, compressed_tensors, modelopt, gpt_oss, gptq, awq, auto_round,
-    bitsandbytes, quark, mlx, mistral, torchao, gguf, comfyui;
+extern const Spelling deepseek, transformers_mxfp8, compressed_tensors, modelopt, gpt_oss, gptq, gptq_v2, awq,
+    auto_round, auto_round_awq, bitsandbytes, quark, mlx, mistral, torchao, gguf, comfyui;
 }
 
 }  // namespace tensorcast::quantized

@@ -85,6 +85,8 @@ struct WrittenConfig {
   std::string own_file;      // hf_quant_config.json; "": none
   std::string metadata_key;  // of __metadata__ in each file; "": none
   std::string metadata_text;
+  std::string refusal = {};  // why the spelling cannot have such layers beside each other; the rest is then empty
+  std::string refused_layer = {};
 };
 [[nodiscard]] WrittenConfig describe(const Spelling& writer, const WrittenModel& model);
 

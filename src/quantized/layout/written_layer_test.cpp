@@ -54,11 +54,13 @@ std::map<std::string, LayerContent> contents(const std::string& name = "model.la
   add(content);
   content = base;
   content.element = DType::int8;
+  content.shape = {132, 192};
   content.scheme = "int8-channel";
   content.block_rows = 1;
   content.block_columns = 192;
   content.scales = DType::bfloat16;
   add(content);
+  content.shape = {136, 192};
   content.scheme = "int4-group";
   content.bits = 4;
   content.block_columns = 64;
@@ -110,7 +112,7 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
       EXPECT_EQ(layer.problem, is_whole ? "" : "its scale multiplies what the layer computes, and is not applied");
       EXPECT_EQ(layer.name, written.layer.name);
       EXPECT_EQ(layer.spelling, writer.name);
-      EXPECT_EQ(layer.scheme, scheme);
+      EXPECT_EQ(layer.scheme, written.layer.scheme);
       EXPECT_EQ(layer.shape, written.layer.shape);
       EXPECT_EQ(layer.block_rows, written.layer.block_rows);
       EXPECT_EQ(layer.block_columns, written.layer.block_columns);
@@ -126,6 +128,7 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
       EXPECT_EQ(coding.positive_zero, wanted.positive_zero);
       EXPECT_EQ(coding.swizzled, wanted.swizzled);
       EXPECT_EQ(coding.transposed, wanted.transposed);
+      EXPECT_EQ(coding.zero_added, wanted.zero_added);
     }
   }
   EXPECT_EQ(schemes["compressed-tensors"], 9);
@@ -136,6 +139,11 @@ TEST(WrittenLayer, IsFoundAgainInEachSpelling) {
   EXPECT_EQ(schemes["gpt-oss"], 1);
   EXPECT_EQ(schemes["quark"], 3);
   EXPECT_EQ(schemes["transformers-mxfp8"], 1);
+  EXPECT_EQ(schemes["gptq"], 2);
+  EXPECT_EQ(schemes["gptq-v2"], 2);
+  EXPECT_EQ(schemes["awq"], 1);
+  EXPECT_EQ(schemes["auto-round"], 2);
+  EXPECT_EQ(schemes["auto-round-awq"], 1);
 }
 
 // The weight of a file's root, as that of an array alone, has no module before its name.
@@ -159,13 +167,13 @@ TEST(WrittenLayer, RootsWeightIsFoundAgain) {
       ASSERT_EQ(found.layers.size(), 1U);
       EXPECT_EQ(found.layers[0].problem, "");
       EXPECT_EQ(found.layers[0].name, "weight");
-      EXPECT_EQ(found.layers[0].scheme, scheme);
+      EXPECT_EQ(found.layers[0].scheme, written.layer.scheme);
       EXPECT_EQ(found.layers[0].parts.size(), written.layer.parts.size());
     }
   }
-  EXPECT_EQ(names, (std::set<std::string>{"scale", "weight", "weight.blocks", "weight.scales", "weight_global_scale",
-                                          "weight_packed", "weight_scale", "weight_scale_2", "weight_scale_inv",
-                                          "weight_shape", "weight_zero_point"}));
+  EXPECT_EQ(names, (std::set<std::string>{"g_idx", "qweight", "qzeros", "scale", "scales", "weight", "weight.blocks",
+                                          "weight.scales", "weight_global_scale", "weight_packed", "weight_scale",
+                                          "weight_scale_2", "weight_scale_inv", "weight_shape", "weight_zero_point"}));
 }
 
 TEST(WrittenLayer, SeveralSchemesAreSeveralGroups) {
@@ -274,6 +282,55 @@ TEST(LayerPacker, PiecesAreTheWhole) {
       }
     }
   }
+}
+
+LayerContent integers_of(const char* name, std::vector<std::int64_t> shape, int bits, std::int64_t group) {
+  LayerContent content{.name = name, .scheme = "int", .shape = std::move(shape), .element = DType::int8};
+  content.bits = bits;
+  content.block_rows = 1;
+  content.block_columns = group;
+  content.scales = DType::float16;
+  return content;
+}
+
+TEST(WrittenLayer, WhatColumnsOfWordsCannotHold) {
+  const auto refusal = [](const char* spelling, const LayerContent& content) {
+    return spell(*find_writer(spelling), content).refusal;
+  };
+  EXPECT_EQ(refusal("awq", integers_of("a.weight", {32, 64}, 8, 32)), "awq has no int, only integers of 4 bits");
+  EXPECT_EQ(refusal("gptq", integers_of("a.weight", {32, 64}, 5, 32)),
+            "gptq has no int, only integers of 2, 3, 4 and 8 bits");
+  EXPECT_EQ(refusal("gptq", integers_of("a.weight", {32, 80}, 4, 32)), "80 inputs are not whole groups of 32");
+  EXPECT_EQ(refusal("gptq", integers_of("a.weight", {36, 64}, 4, 32)),
+            "36 outputs of 4 bits are not whole words of 32 bits");
+  EXPECT_EQ(refusal("gptq", integers_of("a.weight", {32, 60}, 4, 60)),
+            "60 inputs of 4 bits are not whole words of 32 bits");
+  EXPECT_EQ(refusal("auto-round", integers_of("a.weight", {2, 32, 64}, 4, 32)),
+            "auto-round has matrices, and the weight is [2, 32, 64]");
+  EXPECT_EQ(refusal("gptq-v2", integers_of("a.weight", {32, 64}, 4, 32)), "");
+}
+
+TEST(WrittenLayer, ColumnsOfWordsHaveSettingsOfModules) {
+  const auto model_of = [](const char* spelling) {
+    WrittenModel model;
+    model.layers = {spell(*find_writer(spelling), integers_of("l.0.q.weight", {32, 64}, 4, 32)).layer,
+                    spell(*find_writer(spelling), integers_of("l.1.q.weight", {32, 64}, 4, 32)).layer,
+                    spell(*find_writer(spelling), integers_of("l.1.d.weight", {32, 32}, 4, 32)).layer,
+                    spell(*find_writer(spelling), integers_of("l.1.o.weight", {32, 64}, 4, 64)).layer};
+    model.unquantized = {"lm_head", "l.1.gate"};
+    return describe(*find_writer(spelling), model);
+  };
+  EXPECT_EQ(model_of("gptq").section,
+            R"({"bits":4,"checkpoint_format":"gptq","desc_act":false,"dynamic":{"+:^l\\.1\\.o$":{"bits":4,)"
+            R"("group_size":-1},"-:^l\\.1\\.gate$":{}},"group_size":32,"lm_head":false,"pack_dtype":"int32",)"
+            R"("quant_method":"gptq","sym":true})");
+  EXPECT_EQ(model_of("auto-round").section,
+            R"({"bits":4,"data_type":"int","extra_config":{"l.1.gate":{"bits":16,"data_type":"float"},)"
+            R"("l.1.o":{"bits":4,"group_size":-1},"lm_head":{"bits":16,"data_type":"float"}},"group_size":32,)"
+            R"("packing_format":"auto_round:auto_gptq","quant_method":"auto-round","sym":true})");
+  EXPECT_EQ(model_of("awq").refusal,
+            "awq has one size of groups for all layers, and this has 64, where others have 32");
+  EXPECT_EQ(model_of("awq").refused_layer, "l.1.o.weight");
 }
 
 TEST(LayerPacker, NibblesAndWords) {

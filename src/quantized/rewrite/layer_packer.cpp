@@ -11,13 +11,15 @@
 #include "block/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
+#include "quantized/rewrite/column_words.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;  // of codes that are packed at a time
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;        // of codes that are packed at a time
+constexpr std::uint64_t most_band_bytes = std::uint64_t{64} << 20;  // of packed codes in columns
 
 unsigned added_to_codes(const Coding& coding) noexcept {
   return coding.element == DType::uint8 ? static_cast<unsigned>(coding.offset) : 0;
@@ -94,6 +96,11 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
   if (!written.constant.empty()) {
     std::memcpy(out.data(), written.constant.data() + offset, out.size());
     return {};
+  }
+  if (ColumnWords::has(written_.layer.coding.packing)) {
+    if (written.role == PartRole::codes) return read_column_codes(offset, out);
+    if (written.role == PartRole::scales) return read_column_scales(written.info.dtype, offset, out);
+    if (written.role == PartRole::zero_points) return read_column_zeros(offset, out);
   }
   switch (written.role) {
     case PartRole::codes:
@@ -204,7 +211,10 @@ Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::
   const auto bits = static_cast<std::uint64_t>(content_.bits);
   tiles_.resize(columns * rows);
   TRY(codes_.zero_points(0, tiles_));
-  if (bits == 8) {
+  const bool are_bytes = std::ranges::any_of(written_.tensors, [](const WrittenTensor& tensor) {
+    return tensor.role == PartRole::zero_points && tensor.info.dtype == DType::int8;
+  });
+  if (are_bytes) {
     std::memcpy(out.data(), tiles_.data() + offset, out.size());
     return {};
   }
@@ -222,6 +232,80 @@ Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::
     }
   }
   copy_part(packed_, 0, offset, out);
+  return {};
+}
+
+// Bands of whole rows of words, so that codes are asked for once, or a few times for the largest weights.
+Result<void> LayerPacker::read_column_codes(std::uint64_t offset, std::span<std::byte> out) {
+  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  if (done) return {};
+  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
+  const std::uint64_t row_bytes = columns.code_words() * sizeof(std::uint32_t), unit = columns.row_unit();
+  const std::uint64_t most_rows = std::max(most_band_bytes / row_bytes / unit * unit, unit);
+  while (!out.empty()) {
+    const std::uint64_t begin = band_begin_ * row_bytes, end = begin + band_.size() * sizeof(std::uint32_t);
+    if (offset < begin || offset >= end) {
+      const std::uint64_t row = offset / row_bytes / unit * unit;
+      TRY(make_column_codes(row, std::min(most_rows, columns.code_rows() - row)));
+      continue;
+    }
+    const std::uint64_t count = std::min<std::uint64_t>(out.size(), end - offset);
+    copy_part(std::as_bytes(std::span(band_)), begin, offset, out.first(count));
+    out = out.subspan(count);
+    offset += count;
+  }
+  return {};
+}
+
+Result<void> LayerPacker::make_column_codes(std::uint64_t begin, std::uint64_t count) {
+  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
+  const std::uint64_t inputs = content_.columns(), unit = columns.outputs_of_word();
+  const std::uint64_t most_rows = std::max(most_bytes / inputs / unit * unit, unit);
+  std::vector<std::uint32_t> band(count * columns.code_words());
+  for (std::uint64_t row = 0; row < content_.rows(); row += most_rows) {
+    rows_.resize(std::min(most_rows, content_.rows() - row) * inputs);
+    TRY(codes_.codes(row, rows_));
+    columns.pack(row, rows_, begin, count, band);
+  }
+  band_ = std::move(band);
+  band_begin_ = begin;
+  return {};
+}
+
+Result<void> LayerPacker::read_column_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  if (column_scales_.empty()) {
+    const std::uint64_t groups = content_.grid_columns(), outputs = content_.rows();
+    const auto item = static_cast<std::uint64_t>(bit_width(stored) / 8);
+    std::vector<std::byte> in_rows(outputs * groups * item), in_columns(in_rows.size());
+    if (content_.scales == stored) {
+      TRY(codes_.scales(0, in_rows));
+    } else {
+      TRY(read_narrow_scales(stored, 0, in_rows));
+    }
+    for (std::uint64_t i = 0; i < outputs * groups; ++i) {
+      const std::uint64_t to = i % groups * outputs + i / groups;
+      std::memcpy(in_columns.data() + to * item, in_rows.data() + i * item, item);
+    }
+    column_scales_ = std::move(in_columns);
+  }
+  copy_part(column_scales_, 0, offset, out);
+  return {};
+}
+
+Result<void> LayerPacker::read_column_zeros(std::uint64_t offset, std::span<std::byte> out) {
+  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
+  if (zero_words_.empty()) {
+    const std::uint64_t groups = content_.grid_columns(), outputs = content_.rows(), words = columns.zero_words();
+    std::vector<std::byte> zeros(outputs * groups), of_group(outputs);  // 0: the middle, of symmetric codes
+    if (content_.zero_points) TRY(codes_.zero_points(0, zeros));
+    std::vector<std::uint32_t> all(groups * words);
+    for (std::uint64_t group = 0; group < groups; ++group) {
+      for (std::uint64_t output = 0; output < outputs; ++output) of_group[output] = zeros[output * groups + group];
+      columns.pack_zeros(of_group, std::span(all).subspan(group * words, words));
+    }
+    zero_words_ = std::move(all);
+  }
+  copy_part(std::as_bytes(std::span(zero_words_)), 0, offset, out);
   return {};
 }
 

@@ -31,7 +31,8 @@ class LayerCodes {
 
 class LayerPacker {
  public:
-  // All outlive it. Memory: a few rows of codes; 128 rows of scales if they are swizzled.
+  // All outlive it. Memory: a few rows of codes; 128 rows of scales if they are swizzled; of spellings that have the
+  // transpose, all scales and zero points, and at most 64 MiB of packed codes.
   LayerPacker(const LayerContent& content, const WrittenLayer& written, LayerCodes& codes)
       : content_(content), written_(written), codes_(codes) {}
   // Reads bytes of a tensor of the written layer; any range, best in order. Precondition: inside the tensor.
@@ -45,11 +46,19 @@ class LayerPacker {
   [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_gguf(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_zero_points(std::uint64_t offset, std::span<std::byte> out);
+  // Of spellings that have the transpose.
+  [[nodiscard]] Result<void> read_column_codes(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> make_column_codes(std::uint64_t begin, std::uint64_t count);
+  [[nodiscard]] Result<void> read_column_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_column_zeros(std::uint64_t offset, std::span<std::byte> out);
 
   const LayerContent& content_;
   const WrittenLayer& written_;
   LayerCodes& codes_;
   std::vector<std::byte> rows_, packed_, scales_, tiles_;
+  std::vector<std::uint32_t> band_, zero_words_;  // codes in columns, and all of their zero points
+  std::uint64_t band_begin_ = 0;                  // in rows of words
+  std::vector<std::byte> column_scales_;          // all of them
 };
 
 // Packs whole rows of codes, of `columns` codes each, as `coding` has them: bytes, low_nibble_first, high_nibble_first,

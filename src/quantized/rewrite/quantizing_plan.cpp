@@ -40,6 +40,9 @@ class QuantizingPlanner {
     warn_of_transposed_weights();
     plan_.config =
         describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, WrittenModel{});
+    if (!plan_.config.refusal.empty()) {
+      return of_tensor(plan_.config.refused_layer, unsupported(plan_.config.refusal));
+    }
     return std::move(plan_);
   }
 

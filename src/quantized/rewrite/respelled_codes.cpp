@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "block/scale_tiles.hpp"
+#include "dtype/ceil_div.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/model_tensors.hpp"
+#include "quantized/rewrite/column_codes.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -99,6 +101,64 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     }
   }
   return content;
+}
+
+Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
+  if (ColumnWords::has(layer.coding.packing)) {
+    const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
+    LayerContent content{.name = layer.name,
+                         .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
+                         .shape = layer.shape,
+                         .element = DType::int8,
+                         .bits = layer.coding.bits,
+                         .block_rows = 1,
+                         .block_columns = group,
+                         .zero_points = true};
+    if (const std::optional<std::size_t> scales = layer.place_of(PartRole::scales))
+      content.scales = parts[*scales].dtype;
+    return content;
+  }
+  const std::optional<std::size_t> index = layer.place_of(PartRole::group_index);
+  if (!index) return content_of(layer, parts);
+  Layer in_order = layer;
+  std::vector<formats::TensorInfo> others(parts.begin(), parts.end());
+  in_order.parts.erase(in_order.parts.begin() + static_cast<std::ptrdiff_t>(*index));
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(*index));
+  return content_of(in_order, others);
+}
+
+Result<void> check_order(const PartReader& reader) {
+  const std::optional<std::size_t> index = reader.find(PartRole::group_index);
+  if (!index) return {};
+  const formats::TensorInfo& info = reader.info(*index);
+  const std::int64_t group = reader.layer().block_columns;
+  if (info.dtype != DType::int32 || group < 1) {
+    return of_tensor(info.name, unsupported("its groups are in no known order"));
+  }
+  std::vector<std::int32_t> groups(info.count);
+  TRY(reader.bytes(*index, 0, std::as_writable_bytes(std::span(groups))));
+  for (std::size_t input = 0; input < groups.size(); ++input) {
+    if (groups[input] == static_cast<std::int64_t>(input) / group) continue;
+    Error error = unsupported(
+        fmt::format("input {} is of group {}: groups in act order have no other spelling", input, groups[input]));
+    error.tensor = info.name;
+    error.element = input;
+    return error;
+  }
+  return {};
+}
+
+Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content) {
+  std::vector<std::byte> zeros(content.grid_rows() * content.grid_columns());
+  TRY(codes.zero_points(0, zeros));
+  return std::ranges::all_of(zeros, [](std::byte zero) { return zero == std::byte{0}; });
+}
+
+Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content, ScaleChange change) {
+  if (ColumnWords::has(reader.layer().coding.packing))
+    return ColumnCodes::create(std::move(reader), std::move(content));
+  return std::unique_ptr<LayerCodes>(
+      TRY(RespelledCodes::create(std::move(reader), std::move(content), std::move(change))));
 }
 
 LayerContent rescaled(LayerContent content, ScaleChange::Kind change) {
@@ -195,12 +255,41 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
 
 Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
   const std::size_t part = *reader_.find(PartRole::zero_points);
-  if (reader_.info(part).dtype != DType::int8) {
-    return of_tensor(reader_.info(part).name, unsupported("packed zero points get no other spelling"));
-  }
   const std::uint64_t first = first_row * content_.grid_columns();
+  if (reader_.info(part).dtype == DType::int32) {
+    if (zeros_.empty()) TRY(unpack_zeros(part));
+    std::copy_n(zeros_.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+    return {};
+  }
+  if (reader_.info(part).dtype != DType::int8) {
+    return of_tensor(reader_.info(part).name, unsupported("zero points of this type get no other spelling"));
+  }
   TRY(reader_.bytes(part, first, out));
   return check_range(part, first, out);
+}
+
+// Words down the rows, in which the offset is added.
+Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
+  constexpr std::uint64_t word_bits = 32;
+  const Coding& coding = reader_.layer().coding;
+  const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
+  const auto bits = static_cast<std::uint64_t>(content_.bits);
+  std::vector<std::uint32_t> words(ceil_div(rows * bits, word_bits) * columns);
+  if (reader_.info(part).bytes != words.size() * sizeof(std::uint32_t)) {
+    return reader_.wrong(part, "it has other zero points than its weight needs");
+  }
+  TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(words))));
+  zeros_.resize(rows * columns);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const std::uint64_t shift = row * bits % word_bits, above = row * bits / word_bits * columns;
+    for (std::uint64_t column = 0; column < columns; ++column) {
+      std::uint32_t zero = words[above + column] >> shift;
+      if (shift + bits > word_bits) zero |= words[above + columns + column] << (word_bits - shift);
+      zero = (zero & ((1u << bits) - 1)) - static_cast<std::uint32_t>(coding.offset);
+      zeros_[row * columns + column] = static_cast<std::byte>(zero);
+    }
+  }
+  return {};
 }
 
 // Integers under 8 bits may be stored in whole bytes, which could be more.

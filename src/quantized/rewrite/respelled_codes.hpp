@@ -26,6 +26,9 @@ struct ScaleChange {
 // in no rows, such as those of GPTQ).
 [[nodiscard]] Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts);
 
+// The same, also of codes in columns (GPTQ, AWQ), and of inputs with an index of groups, which must be in order.
+[[nodiscard]] Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts);
+
 // What such a layer is when its scales have changed.
 [[nodiscard]] LayerContent rescaled(LayerContent content, ScaleChange::Kind change);
 
@@ -47,6 +50,7 @@ class RespelledCodes final : public LayerCodes {
                                          std::span<const std::byte> integers) const;
   [[nodiscard]] Result<void> stored_scales(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out);
+  [[nodiscard]] Result<void> unpack_zeros(std::size_t part);
   [[nodiscard]] Result<void> read_blocks(std::uint64_t first_row, std::uint64_t rows);
 
   PartReader reader_;
@@ -56,7 +60,19 @@ class RespelledCodes final : public LayerCodes {
   const block::GgufRow* gguf_ = nullptr;  // of the codes; null: they are no blocks of ggml
   std::uint64_t row_bytes_ = 0;           // of codes
   std::vector<std::byte> buffer_, stored_;
+  std::vector<std::byte> zeros_;  // that were packed, in rows of groups
 };
+
+// Checks that an index of groups, if there is one, says what is so without it. Errors: unsupported, naming the input;
+// those of reading.
+[[nodiscard]] Result<void> check_order(const PartReader& reader);
+// Whether all zero points of the layer are the middle of the codes, as those of symmetric codes. Errors: those of
+// reading.
+[[nodiscard]] Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content);
+
+// The codes of a layer whose content is stored_content(). Errors: as RespelledCodes::create.
+[[nodiscard]] Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content,
+                                                               ScaleChange change);
 
 inline constexpr int not_a_power = -10000;
 // The exponent of a scale of NVFP4 that is a power of two; not_a_power: it is none.

@@ -58,8 +58,8 @@ Result<void> RespelledReader::open(std::size_t index) {
     return {};
   }
   LayerParts parts = parts_of(inner_, source->layer);
-  codes_ = TRY(RespelledCodes::create(PartReader(source->layer, std::move(parts.infos), std::move(parts.read)),
-                                      *layer.content, layer.change));
+  codes_ = TRY(stored_codes(PartReader(source->layer, std::move(parts.infos), std::move(parts.read)), *layer.content,
+                            layer.change));
   return {};
 }
 

@@ -62,6 +62,7 @@ class RespellingPlanner {
       TRY(at_tensor(found_.layers[i].name, plan_layer(found_.layers[i], plan_.layers[i])));
     }
     describe_model();
+    if (!plan_.config.refusal.empty()) return refused(plan_.config.refusal, plan_.config.refused_layer);
     say_inexact();
     return std::move(plan_);
   }
@@ -85,7 +86,10 @@ class RespellingPlanner {
     if (!layer.problem.empty() && !layer.other_basis) return refused(layer.problem, layer.problem_tensor);
     std::vector<formats::TensorInfo> parts;
     for (const Part& part : layer.parts) parts.push_back(tensors_[part.tensor]);
-    LayerContent content = TRY(content_of(layer, parts));
+    LayerParts stored = parts_of(reader_, layer);
+    const PartReader part_reader(layer, std::move(stored.infos), std::move(stored.read));
+    TRY(check_order(part_reader));
+    LayerContent content = TRY(stored_content(layer, parts));
     plan.content = std::make_shared<const LayerContent>(content);
     plan.becomes = std::move(content);
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
@@ -96,6 +100,7 @@ class RespellingPlanner {
     const std::optional<std::size_t> input_scale = find_input_scale(layer);
     if (input_scale) plan.becomes.input_scale = input_kind(layer);
     plan.writer = writer_;
+    TRY(check_zero_points(part_reader, plan));
     const WrittenLayer written = plan.written();
     if (!written.ok()) return refused(written.refusal, layer.name);
     for (const Part& part : layer.parts) {
@@ -103,6 +108,30 @@ class RespellingPlanner {
         plan.kept.push_back(part.tensor);
     }
     return fill_constants(layer, written, plan, globals, input_scale);
+  }
+
+  // Zero points that are all the middle are those of symmetric codes.
+  Result<void> check_zero_points(const PartReader& reader, RespelledLayer& plan) {
+    const LayerContent& content = *plan.content;
+    if (!content.zero_points) return {};
+    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, content, {}));
+    plan.becomes.zero_points = !TRY(is_symmetric(*codes, content));
+    const WrittenLayer written = plan.written();
+    if (!written.ok() || written.layer.coding.zero_added == 0) return {};
+    const std::uint64_t columns = content.grid_columns();
+    std::vector<std::byte> zeros(content.grid_rows() * columns);
+    TRY(codes->zero_points(0, zeros));
+    const auto least = static_cast<std::byte>(-(1 << (content.bits - 1)));
+    const auto found = std::ranges::find(zeros, least);
+    if (found == zeros.end()) return {};
+    const auto place = static_cast<std::uint64_t>(found - zeros.begin());
+    Error error =
+        refused(fmt::format("the zero point of output {} in group {} is 0, and {} stores one less, which tools "
+                            "read in two ways",
+                            place / columns, place % columns, writer_->name),
+                reader.info(*reader.find(PartRole::zero_points)).name);
+    error.hint = "`gptq-v2` stores zero points as they are, as do `awq` and `auto-round-awq`";
+    return error;
   }
 
   Result<void> read_globals(const Layer& layer, std::vector<float>& globals) {

@@ -66,7 +66,8 @@ struct RespellRequest {
 // The spelling of a name. Errors: invalid_argument (there is none).
 [[nodiscard]] Result<const Spelling*> writer_named(const std::string& spelling);
 
-// `texts`: what the model's files say. Reads scales of whole tensors, and all scales of layers between MXFP4 and NVFP4.
+// `texts`: what the model's files say. Reads scales of whole tensors, zero points and indices of groups, and all scales
+// of layers between MXFP4 and NVFP4.
 // Errors: invalid_argument (no such spelling), unsupported (what the spelling cannot hold, naming the tensor), those of
 // reading.
 [[nodiscard]] Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts,

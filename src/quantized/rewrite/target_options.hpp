@@ -40,11 +40,14 @@ inline constexpr std::tuple quantize_targets{
             .kind = ValueKind::list,
             .metavar = "SCHEME[:RECIPE],..."}),
     as_quantize("recipe", &QuantizeTargets::recipe),
-    option("spelling", &QuantizeTargets::spelling,
-           {.of_files = true,
-            .help = "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
-                    "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8 or gguf",
-            .metavar = "SPELLING"}),
+    option(
+        "spelling", &QuantizeTargets::spelling,
+        {.of_files = true,
+         .help =
+             "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
+             "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, auto-round-awq or "
+             "gguf",
+         .metavar = "SPELLING"}),
     option("force_layout", &QuantizeTargets::force_layout,
            {.of_files = true,
             .help = "with a scheme or `respell`: write also weights that no known loader of the spelling loads "

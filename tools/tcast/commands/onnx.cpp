@@ -324,8 +324,8 @@ void add_onnx(CLI::App& app, Work& work) {
   CLI::App& group = *app.add_subcommand("onnx", "Change, clean and compare ONNX models");
   group.footer(onnx_examples);
   group.require_subcommand(1);
-  for (const auto add :
-       {add_onnx_convert, add_onnx_casts, add_onnx_clean, add_onnx_diff, add_onnx_add_cast, add_onnx_use_tensorcast})
+  for (const auto add : {add_onnx_convert, add_onnx_casts, add_onnx_clean, add_onnx_diff, add_onnx_add_cast,
+                         add_onnx_respell, add_onnx_use_tensorcast})
     add(group, work);
 }
 

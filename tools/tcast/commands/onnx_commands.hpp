@@ -11,6 +11,7 @@ void add_onnx_convert(CLI::App& group, Work& work);
 void add_onnx_casts(CLI::App& group, Work& work);
 void add_onnx_clean(CLI::App& group, Work& work);
 void add_onnx_diff(CLI::App& group, Work& work);
+void add_onnx_respell(CLI::App& group, Work& work);
 void add_onnx_use_tensorcast(CLI::App& group, Work& work);
 
 }  // namespace tcast

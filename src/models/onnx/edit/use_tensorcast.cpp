@@ -4,20 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <set>
 #include <utility>
 
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
-#include "io/parent_folders.hpp"
-#include "models/onnx/edit/external_locations.hpp"
-#include "models/onnx/edit/model_files.hpp"
 #include "models/onnx/edit/splice_node.hpp"
+#include "models/onnx/edit/spliced_model.hpp"
 #include "models/onnx/guarded_for_file.hpp"
 #include "models/onnx/ir/op_rules.hpp"
-#include "models/onnx/model_folder.hpp"
 #include "models/onnx/wire/encode.hpp"
 #include "models/onnx/wire/message_fields.hpp"
 #include "tensorcast/onnx.hpp"
@@ -46,11 +41,6 @@ std::vector<Default> defaults_of(std::int64_t opset) {
   };
   std::erase_if(defaults, [&](const Default& entry) { return entry.since > opset; });
   return defaults;
-}
-
-std::string encode_opset(std::string_view domain, std::int64_t version) {
-  return (domain.empty() ? std::string() : encode_field(opset_field::domain, domain)) +
-         encode_varint_field(opset_field::version, static_cast<std::uint64_t>(version));
 }
 
 // The function ai.tensorcast::Cast, whose body is ONNX's Cast.
@@ -111,9 +101,6 @@ class Rewriting {
       rope.text(encode_field(model_field::functions, encode_function(opset_, defaults_)));
     } else {
       TRY(check_function(**own));
-    }
-    if (rope.size() > formats::onnx::max_message_bytes) {
-      return unsupported("the model would be larger than protobuf's limit of 2 GiB");
     }
     return rope;
   }
@@ -178,31 +165,7 @@ Result<UseTensorcastOutcome> use_tensorcast(const UseTensorcastRequest& request)
   Rewriting rewriting(file, model);
   WireRope rope = TRY(rewriting.run());
 
-  const std::filesystem::path folder = folder_of(request.output);
-  BuiltModel built{.rope = std::move(rope),
-                   .external = ExternalFiles({.model_name = std::filesystem::path(request.output).filename().string()}),
-                   .counts = {}};
-  std::vector<io::ParentFolders> made_folders;
-  if (!in_same_folder(request.input, request.output)) {
-    const std::set<std::string> locations = TRY(external_locations(file, model));
-    // The copies have the names of the files.
-    TRY(check_apart_from_data(request.output, locations, request.output));
-    TRY(copy_external_files(file, locations, built.external));
-    for (const std::string& location : locations) {
-      io::ParentFolders made = TRY(io::ParentFolders::create((folder / location).string()));
-      made_folders.push_back(std::move(made));
-    }
-  }
-  const Rebuild never = [](const auto&) -> Result<BuiltModel> {  // copies keep their names
-    return Error{.code = ErrorCode::internal, .message = "a copy of external data cannot get another name"};
-  };
-  Result<void> written =
-      write_model(file, model, std::move(built), request.output, {.overwrite = request.overwrite}, never);
-  if (!written) {
-    while (!made_folders.empty()) made_folders.pop_back();  // inner ones first
-    return std::move(written).error();
-  }
-  for (io::ParentFolders& made : made_folders) made.keep();
+  TRY(write_spliced(file, model, std::move(rope), request.output, request.overwrite));
   return rewriting.outcome();
 }
 
