@@ -379,7 +379,7 @@ class QuantizeTest(running.CommandTest):
             (["--to", "nvfp4", "--exclude", "."], "no tensor"),
             (["--to", "mxfp6-e3m2", "--spelling", "compressed-tensors"], "`spelling` quark can".replace("`spelling`", "--spelling")),
             (["--to", "mxfp8-e5m2"], "no loader of files reads mxfp8-e5m2"),
-            (["--to", "int4-group", "--spelling", "modelopt"], "--spelling compressed-tensors can"),
+            (["--to", "int4-group", "--spelling", "modelopt"], "--spelling compressed-tensors or gptq"),
             (["--to", "mxfp8", "--spelling", "gpt-oss"], "compressed-tensors or modelopt or comfyui can"),
             (["--to", "int8-channel", "--convrot", "16"], "--spelling comfyui can"),
             (["--to", "nvfp4", "--spelling", "comfyui", "--convrot", "16"], "the weight becomes nvfp4"),

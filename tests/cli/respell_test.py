@@ -294,7 +294,7 @@ class RespellTest(running.CommandTest):
         self.done("plan", "in", "-o", "out", "--respell", "deepseek")
         path = self.out / ".tcast/plan.json"
         text = path.read_text()
-        for old, new in (('"change":0', '"change":1'), ('"globals":1', '"globals":-1'), ('"bits":4', '"bits":0'),
+        for old, new in (('"change":0', '"change":1'), ('"zero_points":false', '"zero_points":1'), ('"bits":4', '"bits":0'),
                          ('"spelling":"deepseek"', '"spelling":"modelopt"'), ('"block":[1,32]', '"block":[1,0]')):
             self.assertIn(old, text)
             path.write_text(text.replace(old, new))

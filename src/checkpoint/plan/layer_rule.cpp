@@ -83,6 +83,7 @@ bool read_decoding(const nlohmann::json& json, DecodingRule& rule) {
 bool read_rewriting(const nlohmann::json& json, RewritingRule& rule) {
   rule.scheme = json.at("was").get<std::string>();
   rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
+  rule.zero_points = json.at("zero_points").get<bool>();
   for (const nlohmann::json& source : json.at("sources")) rule.sources.push_back(name_of(source));
   return read_writer(json, rule.writer) && read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, rule.change) &&
          read_choice(json.at("input_scale"), GlobalScale::divisor, rule.input_scale);
@@ -111,6 +112,7 @@ void append_fate(nlohmann::ordered_json& json, const RewritingRule& rule) {
   json["change"] = static_cast<int>(rule.change);
   json["input_scale"] = static_cast<int>(rule.input_scale);
   json["beside_mxfp4"] = rule.beside_mxfp4;
+  json["zero_points"] = rule.zero_points;
   nlohmann::ordered_json& sources = json["sources"] = nlohmann::ordered_json::array();
   for (const TensorName& source : rule.sources) sources.push_back(name_json(source));
 }

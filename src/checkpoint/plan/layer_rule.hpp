@@ -48,6 +48,7 @@ struct RewritingRule {
   quantized::ScaleChange::Kind change = quantized::ScaleChange::Kind::none;
   GlobalScale input_scale = GlobalScale::none;  // as in LayerContent
   bool beside_mxfp4 = false;                    // as in LayerContent
+  bool zero_points = false;                     // some are not the middle, so they are written
   std::vector<TensorName> sources;              // of each tensor that is written
 };
 

@@ -95,6 +95,7 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
                        .change = becomes.change.kind,
                        .input_scale = becomes.becomes.input_scale,
                        .beside_mxfp4 = becomes.becomes.beside_mxfp4,
+                       .zero_points = becomes.becomes.zero_points,
                        .sources = {}};
     for (const std::size_t source : becomes.sources) {
       fate.sources.push_back(TensorName::of(tensors_[source].name, layer.name));

@@ -90,7 +90,7 @@ Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& ro
   std::vector<formats::TensorInfo> parts;
   for (const LayerPart& part : source.parts) parts.push_back(part.info);
   if (row.shape.size() < 2) return does_not_fit(no_spelling);
-  const Result<LayerContent> content = quantized::content_of(source.layer, parts);
+  const Result<LayerContent> content = quantized::stored_content(source.layer, parts);
   if (!content || !is_sound(*content)) return does_not_fit(no_spelling);
   RespelledLayer layer;
   layer.writer = rule.writer;
@@ -98,6 +98,7 @@ Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& ro
   layer.becomes = quantized::rescaled(*content, rule.change);
   layer.becomes.input_scale = rule.input_scale;
   layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
+  layer.becomes.zero_points = rule.zero_points;
   layer.change = {.kind = rule.change, .exponents = rest_of(row).exponents};
   const auto columns = content->grid_columns(), new_columns = layer.becomes.grid_columns();
   const bool halves = rule.change == ScaleChange::Kind::to_nvfp4, joins = rule.change == ScaleChange::Kind::to_mxfp4;

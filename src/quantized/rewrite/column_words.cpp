@@ -96,7 +96,7 @@ void ColumnWords::unpack_zeros(std::span<const std::uint32_t> words, std::span<s
     unsigned zero = 0;
     if (adds_to_words) {
       const std::uint32_t word = words[bit_of(output) / word_bits] + added;
-      zero = take_code(&word, 1, bit_of(output) % word_bits, bits_);
+      zero = (word >> bit_of(output) % word_bits) & mask();
     } else {
       zero = (take_code(words.data(), 1, bit_of(output), bits_) + zero_added_) & mask();
     }
