@@ -165,9 +165,6 @@ def _quotient(case, x):
 RUNTIME_CLASSES = [
     ("NaN to integers", "NaN becomes the lowest integer; by QuantizeLinear's text nothing is said, and ours is the zero point.",
      lambda case, x, a, b: _is_integer(case) & np.isnan(x.astype(np.float32))),
-    ("Infinity to integers", "A float16 whose quotient is infinite becomes the lowest integer, also at the upper end; ours "
-     "saturates.",
-     lambda case, x, a, b: _is_integer(case) & (case.numbers == T.FLOAT16) & np.isinf(x.astype(np.float32))),
     ("The quotient's precision", "It divides float16 in float32 and rounds that quotient; by the text it is first rounded to "
      "the scale's type, or to `precision`, which is ignored.",
      lambda case, x, a, b: (case.op == "QuantizeLinear") & ((case.numbers == T.FLOAT16) | (case.precision != 0)) & (x != 0)),

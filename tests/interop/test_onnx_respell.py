@@ -113,7 +113,7 @@ def test_codes_are_the_same_and_outputs_agree(respell, tmp_path, element, zeros,
     assert [node.op_type for node in back.graph.node] == ["DequantizeLinear", "MatMul"]
     onnx.checker.check_model(back, full_check=True)
     np.testing.assert_array_equal(run(tmp_path / "back.onnx", x), of_blocks)
-    again, twice = respell("back.onnx", "again.onnx", "matmulnbits")
+    _, twice = respell("back.onnx", "again.onnx", "matmulnbits")
     for one, two in zip(of_nbits(packed), of_nbits(twice)):
         np.testing.assert_array_equal(one, two)
 
