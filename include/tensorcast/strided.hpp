@@ -42,8 +42,7 @@ struct MutableStridedView {
 //
 // Sizes    shapes must be equal; strides are empty or one for each axis.
 // Overlap  `src` and `dst` are disjoint, though they may take turns in one range of memory, or have the same address
-// and
-//          strides with items of dst no wider than src's. The elements of `dst` are disjoint.
+//          and strides with items of dst no wider than src's. The elements of `dst` are disjoint.
 // Errors   as cast(); elements are counted in C order of the indices. Overlap is invalid_argument, as are arrays so
 //          entangled that it cannot be told in reasonable time.
 // Cost     as cast() if both are dense in C order. Otherwise one thread if there is a report; a few blocks of memory.
@@ -58,9 +57,10 @@ struct MutableStridedView {
 
 // Does the same with a scale for each element: its exact product is rounded once, as with CastOptions::scale, which is
 // left at 1. `scales` are float32 or float64, of the shape of both and disjoint from `dst`; a stride of 0 repeats a
-// scale along an axis. Cost     a scale for each number of float types and of integers of 32 bits or fewer: a
-// nanosecond an element on one
-//          thread; neighbours of 512 and more that share one: as cast() with it. Others, and reports: 0.1 to 1 us.
+// scale along an axis.
+//
+// Cost     neighbours of 512 and more that share a scale: as cast() with it. A scale for each number of a float type,
+//          or of an integer of 32 bits or fewer: 1 to 3 ns an element on one thread. Others, and reports: 0.1 to 1 us.
 [[nodiscard]] TENSORCAST_API Result<void> cast_scaled(const StridedView& src, const MutableStridedView& dst,
                                                       const StridedView& scales, const CastOptions& options = {},
                                                       const Execution& execution = {}, bool (*stop)() = nullptr);

@@ -109,10 +109,13 @@ Result<bool> cast_by_scales(PyArrayObject* array, DType from, PyArrayObject* res
                             const CastOptions& options, CastReport* report) {
   std::array<std::int64_t, NPY_MAXDIMS> strides;
   const std::span used = std::span(strides).first(static_cast<std::size_t>(PyArray_NDIM(array)));
-  if (PyArray_TYPE(scales) != NPY_DOUBLE || !PyArray_ISBEHAVED_RO(scales)) return false;
+  const int type = PyArray_TYPE(scales);
+  if ((type != NPY_FLOAT64 && type != NPY_FLOAT32) || !PyArray_ISBEHAVED_RO(scales)) return false;
   if (!broadcast_strides(scales, array, used)) return false;
   TRY(cast_scaled_released(strided_array(array, from, false), strided_array(result, to, bit_width(to) < 8),
-                           {static_cast<const double*>(PyArray_DATA(scales)), used}, options, report));
+                           {static_cast<const std::byte*>(PyArray_DATA(scales)),
+                            type == NPY_FLOAT64 ? DType::float64 : DType::float32, used},
+                           options, report));
   return true;
 }
 

@@ -71,11 +71,13 @@ nb::object cast_scaled(nb::handle src, nb::handle from, bool src_one_per_byte, n
   PyArrayObject* factors = array_of(scales);
   PyArrayObject* source = array_of(src);
   PyArrayObject* target = array_of(dst);
-  if (PyArray_TYPE(factors) != NPY_FLOAT64 || !PyArray_ISNOTSWAPPED(factors) || !PyArray_SAMESHAPE(factors, source) ||
-      !PyArray_SAMESHAPE(factors, target)) {
-    throw nb::value_error("scales are float64, and of the arrays' shape");
+  const int type = PyArray_TYPE(factors);
+  if ((type != NPY_FLOAT64 && type != NPY_FLOAT32) || !PyArray_ISNOTSWAPPED(factors) ||
+      !PyArray_SAMESHAPE(factors, source) || !PyArray_SAMESHAPE(factors, target)) {
+    throw nb::value_error("scales are float32 or float64, and of the arrays' shape");
   }
-  const tensorcast::python::Scales view{.data = static_cast<const double*>(PyArray_DATA(factors)),
+  const tensorcast::python::Scales view{.data = static_cast<const std::byte*>(PyArray_DATA(factors)),
+                                        .dtype = type == NPY_FLOAT64 ? tc::DType::float64 : tc::DType::float32,
                                         .strides = {reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(factors)),
                                                     static_cast<std::size_t>(PyArray_NDIM(factors))}};
   tc::CastReport report;

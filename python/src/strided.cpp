@@ -43,7 +43,7 @@ Result<void> cast_strided(const StridedArray& src, const StridedArray& dst, cons
 
 Result<void> cast_scaled(const StridedArray& src, const StridedArray& dst, const Scales& scales,
                          const CastOptions& options, CastReport* report, bool (*stop)()) {
-  const StridedView factors{DType::float64, src.shape, scales.strides, reinterpret_cast<const std::byte*>(scales.data)};
+  const StridedView factors{scales.dtype, src.shape, scales.strides, scales.data};
   tensorcast::CastOptions unscaled = options;
   unscaled.scale = 1.0;
   return report != nullptr

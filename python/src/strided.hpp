@@ -35,7 +35,8 @@ struct StridedArray {
 
 // The scales of an array's elements. A stride of 0 repeats a scale along an axis. Not owning.
 struct Scales {
-  const double* data = nullptr;
+  const std::byte* data = nullptr;
+  DType dtype = DType::float64;           // or float32
   std::span<const std::int64_t> strides;  // in bytes, one for each axis of the array
 };
 

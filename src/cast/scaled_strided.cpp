@@ -131,26 +131,41 @@ class ScaledBlocks {
     return room;
   }
 
-  // The scales of a piece as float64; behind them, 1.
-  static void read_scales(const ScaledBlocks& of, Room& room, std::size_t count) {
-    const std::byte* const read = gathered(room.factors, of.scales_, room.read.data(), count);
-    if (of.scales_.dtype == DType::float64) {
-      std::memcpy(room.scales.data(), read, count * sizeof(double));
-    } else {
-      const auto* const single = reinterpret_cast<const unsigned char*>(read);
-      for (std::size_t i = 0; i < count; ++i) {
-        float scale;
-        std::memcpy(&scale, single + i * sizeof scale, sizeof scale);
-        room.scales[i] = static_cast<double>(scale);
-      }
+  // The one scale of a piece that shares it.
+  void read_shared_scale(Room& room, std::size_t count) const {
+    const std::byte* at = nullptr;
+    room.factors.advance(count, [&](const std::byte* run, std::int64_t, std::size_t) { at = at ? at : run; });
+    const auto item = static_cast<std::int64_t>(scales_.item_bytes());
+    copy_run(at, item, room.read.data(), item, 1, scales_.item_bytes(), scales_.swapped);
+    room.scales[0] = scale_at(room.read.data());
+  }
+
+  [[nodiscard]] double scale_at(const std::byte* read) const {
+    if (scales_.dtype == DType::float64) {
+      double scale;
+      std::memcpy(&scale, read, sizeof scale);
+      return scale;
     }
+    float scale;
+    std::memcpy(&scale, read, sizeof scale);
+    return static_cast<double>(scale);
+  }
+
+  // The scales of a piece as float64; behind them, 1.
+  void read_scales(Room& room, std::size_t count) const {
+    const std::byte* const read = gathered(room.factors, scales_, room.read.data(), count);
+    for (std::size_t i = 0; i < count; ++i) room.scales[i] = scale_at(read + i * scales_.item_bytes());
     std::fill(room.scales.begin() + static_cast<std::ptrdiff_t>(count), room.scales.end(), 1.0);
   }
 
   Result<void> convert_piece(Room& room, std::size_t first, std::size_t count) const {
     const std::byte* source = src_.data + storage_bytes(src_.dtype, first);
     if (!src_.is_packed()) source = gathered(room.from, src_, room.block.gathered(), count);
-    read_scales(*this, room, count);
+    if (shared_ > 1) {
+      read_shared_scale(room, count);
+    } else {
+      read_scales(room, count);
+    }
     std::byte* target = room.block.converted();
     const bool is_direct = has_dense_runs(dst_) && room.to.run() >= count;
     if (is_direct) room.to.advance(count, [&](std::byte* run, std::int64_t, std::size_t) { target = run; });
@@ -172,7 +187,7 @@ class ScaledBlocks {
       return std::bit_cast<std::uint64_t>(scale) == std::bit_cast<std::uint64_t>(room.scales[0]);
     };
     const auto end = room.scales.begin() + static_cast<std::ptrdiff_t>(count);
-    if (std::all_of(room.scales.begin(), end, has_first_bits)) {
+    if (shared_ > 1 || std::all_of(room.scales.begin(), end, has_first_bits)) {
       return cast_by(room.scales[0],
                      [&](const Work& work) { return room.block.convert(source, target, count, first, work); });
     }

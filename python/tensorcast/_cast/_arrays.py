@@ -291,17 +291,18 @@ def cast_numbers(
 
 
 def scales_of(scale: Any, shape: tuple[int, ...]) -> Array | None:
-    """An array of scales as float64, repeated to the shape of the elements; ``None`` for a single number."""
+    """An array of scales as float32 or float64, repeated to the shape of the elements; ``None`` for a single number."""
     if isinstance(scale, (int, float)):
         return None
     if hasattr(scale, "detach"):  # PyTorch
         if scale.requires_grad:
             raise CastError("scale= gets no gradient here; pass scale.detach()")
-        scale = scale.detach().cpu().double().numpy()
+        scale = scale.detach().cpu()
+        scale = (scale if str(scale.dtype) == "torch.float32" else scale.double()).numpy()
     given = np.asarray(scale)
     if (given.dtype.kind not in "iuf" and given.dtype not in NAME_OF_TYPE) or given.dtype.kind == "c":
         raise TypeError(f"scale must be a real number or an array of them, not {scale!r}")
-    numbers = given.astype(np.float64)
+    numbers = given if given.dtype == np.float32 and given.dtype.isnative else given.astype(np.float64)
     try:
         return np.broadcast_to(numbers, shape)
     except ValueError:
