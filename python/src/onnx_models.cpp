@@ -127,6 +127,20 @@ nb::dict clean_model(const std::string& src, const std::string& dst, bool allow_
   return summary;
 }
 
+nb::dict respell_model(const std::string& src, const std::string& dst, bool to_qdq, bool overwrite) {
+  const onnx::RespellRequest request{.input = src,
+                                     .output = dst,
+                                     .to = to_qdq ? onnx::MatMulSpelling::qdq : onnx::MatMulSpelling::matmulnbits,
+                                     .overwrite = overwrite};
+  const onnx::RespellOutcome done = released([&] { return onnx::respell(request); });
+  nb::dict summary;
+  summary["respelled"] = done.respelled;
+  summary["left"] = value_row(done.left);
+  summary["opset_before"] = done.opset_before;
+  summary["opset_after"] = done.opset_after;
+  return summary;
+}
+
 nb::dict diff_models(const std::string& a, const std::string& b, bool headers_only) {
   const onnx::DiffRequest request{.a = a, .b = b, .headers_only = headers_only};
   return result_row(released([&] { return onnx::diff(request); }));
@@ -155,6 +169,8 @@ void bind_onnx_models(nb::module_& module) {
   module.def("onnx_casts", &list_model_casts, nb::arg("model"), "Lists the Casts of an ONNX model.");
   module.def("onnx_clean", &clean_model, nb::arg("src"), nb::arg("dst"), nb::arg("allow_lossy_cast_elision"),
              nb::arg("dry_run"), nb::arg("overwrite"), "Removes Casts and Identities that change no value.");
+  module.def("onnx_respell", &respell_model, nb::arg("src"), nb::arg("dst"), nb::arg("to_qdq"), nb::arg("overwrite"),
+             "Respells products with 4-bit codes.");
   module.def("onnx_diff", &diff_models, nb::arg("a"), nb::arg("b"), nb::arg("headers_only"),
              "Compares two ONNX models.");
   module.def("onnx_use_tensorcast", &use_tensorcast_in_model, nb::arg("src"), nb::arg("dst"), nb::arg("overwrite"),

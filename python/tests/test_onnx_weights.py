@@ -87,3 +87,30 @@ def test_the_opset_rises_with_onnxs_converter():
 def test_what_is_refused(options, complaint):
     with pytest.raises((tc.CastError, TypeError), match=complaint):
         tc.onnx.convert(model_of(np.ones((32, 16), np.float32), 24), **options)
+
+
+def test_respell(tmp_path):
+    weight = np.random.default_rng(3).normal(size=(64, 32)).astype(np.float32)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
+        "g",
+        [value("x", 1, [2, 64])],
+        [value("y", 1, [2, 32])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    plain = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    codes = tc.onnx.convert(plain, weights_only="int4-group", group_size=32).model
+    done = tc.onnx.respell(codes, to="matmulnbits")
+    assert (done.respelled, done.left, done.opset_after, done.path) == (1, (), 21, None)
+    assert [node.op_type for node in done.model.graph.node] == ["MatMulNBits"]
+    back = tc.onnx.respell(done.model, to="qdq").model
+    assert [node.op_type for node in back.graph.node] == ["DequantizeLinear", "MatMul"]
+    onnx.save(back, tmp_path / "m.onnx")
+    assert tc.onnx.respell(tmp_path / "m.onnx", tmp_path / "o.onnx", to="matmulnbits").path == str(tmp_path / "o.onnx")
+    with pytest.raises(FileExistsError):
+        tc.onnx.respell(tmp_path / "m.onnx", tmp_path / "o.onnx", to="matmulnbits")
+    with pytest.raises(tc.CastError, match="matmulnbits or qdq"):
+        tc.onnx.respell(codes, to="nbits")
+    with pytest.raises(tc.CastError, match="name it with output="):
+        tc.onnx.respell(tmp_path / "m.onnx", to="qdq")

@@ -11,7 +11,7 @@
 of onnxruntime.transformers under their names, so that a program changes one import.
 """
 
-from ._casts import casts, clean, diff, initializers
+from ._casts import casts, clean, diff, initializers, respell
 from ._convert import convert
 from ._option_list import ConvertOptions
 from ._results import (
@@ -27,6 +27,7 @@ from ._results import (
     OpsetDifference,
     OutputDifference,
     RemovedNode,
+    RespellResult,
     SearchResult,
     Validation,
     ValueDecision,
@@ -49,6 +50,7 @@ __all__ = [
     "OpsetDifference",
     "OutputDifference",
     "RemovedNode",
+    "RespellResult",
     "SearchResult",
     "Validation",
     "ValidationError",
@@ -59,6 +61,7 @@ __all__ = [
     "convert",
     "diff",
     "initializers",
+    "respell",
     "search",
     "validate",
 ]

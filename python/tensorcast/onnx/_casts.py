@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists Casts and initializers of ONNX models, removes Casts, and compares models."""
+"""Lists Casts and initializers of ONNX models, removes Casts, respells 4-bit products, and compares models."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
 from .._arguments import plain_errors
 from .._errors import CastError
 from .._results import TensorInfo
 from ._model_files import Path, as_file, read_model
-from ._results import CastInfo, CleanResult, DiffResult
+from ._results import CastInfo, CleanResult, DiffResult, RespellResult
 
 if TYPE_CHECKING:
     from ..graph import ModelProto
@@ -98,6 +98,49 @@ def clean(
             path=None if dry_run or output is None else made,
             model=read_model(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
         )
+
+
+@plain_errors
+def respell(
+    model: Path | bytes | ModelProto,
+    output: Path | None = None,
+    *,
+    to: Literal["matmulnbits", "qdq"],
+    overwrite: bool = False,
+) -> RespellResult:
+    """Writes products with 4-bit codes as ONNX Runtime's MatMulNBits, or as MatMul behind DequantizeLinear.
+
+    Codes, scales and zero points stay the same numbers. What the other spelling cannot hold stays, and ``left`` says
+    why. ``output`` is complete or absent, also after an error.
+
+    Args:
+        model: a path, the bytes of a model, or an ``onnx.ModelProto``, which is not changed.
+        output: where the new model goes; may be ``model`` with ``overwrite``. May be left out for bytes and protos: the
+            result has the new model as ``model``.
+        to: ``"matmulnbits"``, or ``"qdq"``, which raises an older opset to 21 where no other node changes by that.
+        overwrite: replace an existing ``output``.
+
+    Raises:
+        CastError: there is no ``output``, or no such spelling. UnsupportedError: the opset cannot rise. FileError: as
+        ``builtins.open``. ParseError: a file that is no model.
+
+    Examples:
+        >>> done = tc.onnx.convert("model.onnx", "int4.onnx", weights_only="int4-group", group_size=32)
+        >>> tc.onnx.respell("int4.onnx", "nbits.onnx", to="matmulnbits").respelled
+        1
+    """
+    if to not in ("matmulnbits", "qdq"):
+        raise CastError(f"there is no spelling {to!r} of products; to= is matmulnbits or qdq")
+    in_memory = not isinstance(model, (str, os.PathLike))
+    if output is None and not in_memory:
+        raise CastError("there is no place for the new model; name it with output=")
+    with as_file(model) as source:
+        made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
+        row = _core.onnx_respell(source, made, to == "qdq", overwrite)
+        new_model = None
+        if output is None and not isinstance(model, (str, os.PathLike)):
+            new_model = read_model(model, made)
+        return RespellResult._of(row, path=None if output is None else made, model=new_model)
 
 
 @plain_errors

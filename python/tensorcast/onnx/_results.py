@@ -278,6 +278,26 @@ class CleanResult(_WithModel):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class RespellResult(_WithModel):
+    """What :func:`tensorcast.onnx.respell` did.
+
+    Examples:
+        >>> done = tc.onnx.respell("model.onnx", "same.onnx", to="matmulnbits")
+        >>> done.respelled, done.left
+        (0, ())
+    """
+
+    __module__ = "tensorcast.onnx"
+
+    respelled: int  # nodes
+    left: tuple[KeptWeight, ...]  # codes of 4 bits that stay as they are, and why
+    opset_before: int
+    opset_after: int
+    path: str | None = None  # of the new model, if it went to a file
+    model: Any = dataclasses.field(default=None, repr=False)  # the new model if none: a ModelProto, or bytes for bytes
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class OpsetDifference(Result):
     """An opset that two models import in different versions.
 
