@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "quantized/layer/model_tensors.hpp"
@@ -76,8 +76,8 @@ void spell_columns(const ColumnLayout& layout, const LayerContent& content, Writ
   std::vector<std::int32_t> of_inputs(static_cast<std::size_t>(inputs));
   for (std::int64_t i = 0; i < inputs; ++i)
     of_inputs[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i / group);
-  index.constant.resize(index.info.bytes);
-  std::memcpy(index.constant.data(), of_inputs.data(), index.constant.size());
+  const auto bytes = std::as_bytes(std::span(of_inputs));
+  index.constant.assign(bytes.begin(), bytes.end());
 }
 
 // What a configuration says of layers: bits, and the size of groups; -1: one for all inputs.
