@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "cast/conversion.hpp"
-#include "cast/parallel.hpp"
 #include "cast/strided_array.hpp"
 #include "cast/strided_block.hpp"
-#include "cast/tuning.hpp"
 #include "cast/walk.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -66,20 +64,10 @@ class ScaledBlocks {
     }
     // Pieces of packed elements begin at whole bytes.
     if (shared_ < long_share || src.is_packed() || dst.is_packed()) shared_ = 1;
-    if (work.report != nullptr || count * src.item_bytes() < threads_min_bytes) execution_.threads = 1;
   }
 
   Result<void> run() const {
-    return in_pieces(count_, dense_elements, work_.stop, [&](std::size_t first, std::size_t piece) -> Result<void> {
-      std::vector<Result<void>> done((piece + task_elements - 1) / task_elements);
-      run_tasks(done.size(), execution_, [&](std::size_t task) {
-        const std::size_t begin = task * task_elements;
-        done[task] = convert(first + begin, std::min(task_elements, piece - begin));
-        if (!done[task] && done[task].error().element) *done[task].error().element += begin;
-      });
-      for (Result<void>& each : done) TRY(std::move(each));
-      return {};
-    });
+    return in_tasks(src_, count_, work_, [&](std::size_t first, std::size_t count) { return convert(first, count); });
   }
 
  private:
@@ -249,7 +237,6 @@ class ScaledBlocks {
   const StridedArray& scales_;
   std::size_t count_;
   const Work& work_;
-  Execution execution_ = work_.execution;
   ProductRule rule_;
   std::size_t shared_ = 1;  // neighbours that have a scale together; 1 if these are few
   const kernels::Ops& ops_ = kernels::ops_of(active_target());

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "cast/conversion.hpp"
-#include "cast/parallel.hpp"
 #include "cast/strided_array.hpp"
 #include "cast/strided_block.hpp"
 #include "cast/strided_tiles.hpp"
-#include "cast/tuning.hpp"
 #include "cast/walk.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -27,21 +24,10 @@ class Blocks {
   Blocks(const StridedArray& src, const StridedArray& dst, std::size_t count, const Work& work)
       : src_(src), dst_(dst), count_(count), work_(work) {
     has_long_runs_ = has_dense_runs(src) && has_dense_runs(dst) && src.shape.back() >= long_run;
-    // A report's sums depend on their order.
-    if (work.report != nullptr || count * src.item_bytes() < threads_min_bytes) execution_.threads = 1;
   }
 
   Result<void> run() const {
-    return in_pieces(count_, dense_elements, work_.stop, [&](std::size_t first, std::size_t piece) -> Result<void> {
-      std::vector<Result<void>> done((piece + task_elements - 1) / task_elements);
-      run_tasks(done.size(), execution_, [&](std::size_t task) {
-        const std::size_t begin = task * task_elements;
-        done[task] = convert(first + begin, std::min(task_elements, piece - begin));
-        if (!done[task] && done[task].error().element) *done[task].error().element += begin;
-      });
-      for (Result<void>& each : done) TRY(std::move(each));
-      return {};
-    });
+    return in_tasks(src_, count_, work_, [&](std::size_t first, std::size_t count) { return convert(first, count); });
   }
 
  private:
@@ -101,7 +87,6 @@ class Blocks {
   const StridedArray& dst_;
   std::size_t count_;
   const Work& work_;
-  Execution execution_ = work_.execution;
   bool has_long_runs_ = false;
 };
 

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "cast/parallel.hpp"
 #include "cast/strided_array.hpp"
+#include "cast/tuning.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -23,6 +27,24 @@ Result<void> in_pieces(std::size_t count, std::size_t piece, bool (*stop)(), Con
     }
   }
   return {};
+}
+
+// Calls `convert` for each task of the elements of `src`, as in_pieces(), on the threads of `work`.
+template <class Convert>
+Result<void> in_tasks(const StridedArray& src, std::size_t count, const Work& work, Convert&& convert) {
+  Execution execution = work.execution;
+  // A report's sums depend on their order.
+  if (work.report != nullptr || count * src.item_bytes() < threads_min_bytes) execution.threads = 1;
+  return in_pieces(count, dense_elements, work.stop, [&](std::size_t first, std::size_t piece) -> Result<void> {
+    std::vector<Result<void>> done((piece + task_elements - 1) / task_elements);
+    run_tasks(done.size(), execution, [&](std::size_t task) {
+      const std::size_t begin = task * task_elements;
+      done[task] = convert(first + begin, std::min(task_elements, piece - begin));
+      if (!done[task] && done[task].error().element) *done[task].error().element += begin;
+    });
+    for (Result<void>& each : done) TRY(std::move(each));
+    return {};
+  });
 }
 
 // Walks over the elements of an array in C order, in runs along its last dimension.
