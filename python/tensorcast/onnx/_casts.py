@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
@@ -55,6 +56,27 @@ def initializers(model: Path | bytes | ModelProto) -> tuple[TensorInfo, ...]:
         return tuple(TensorInfo(**row) for row in _core.onnx_initializers(path))
 
 
+def _edited(
+    model: Path | bytes | ModelProto,
+    output: Path | None,
+    edit: Callable[[str, str], dict[str, Any]],
+    *,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """What ``edit(source, made)`` told, and the new model: its path, or itself if there is no ``output``."""
+    in_file = isinstance(model, (str, os.PathLike))
+    if output is None and in_file and not dry_run:
+        raise CastError("there is no place for the new model; name it with output=")
+    with as_file(model) as source:
+        made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
+        row = edit(source, made)
+        if dry_run:
+            return row
+        if output is None and not isinstance(model, (str, os.PathLike)):
+            return {**row, "model": read_model(model, made)}
+        return {**row, "path": made}
+
+
 @plain_errors
 def clean(
     model: Path | bytes | ModelProto,
@@ -86,18 +108,11 @@ def clean(
         >>> tc.onnx.clean("model.onnx", "clean.onnx").nodes_removed
         0
     """
-    in_memory = not isinstance(model, (str, os.PathLike))
-    if output is None and not in_memory and not dry_run:
-        raise CastError("there is no place for the new model; name it with output=")
-    with as_file(model) as source:
-        made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
-        row = _core.onnx_clean(source, made, allow_lossy_cast_elision, dry_run, overwrite)
-        is_read = output is None and not dry_run
-        return CleanResult._of(
-            row,
-            path=None if dry_run or output is None else made,
-            model=read_model(model, made) if is_read and not isinstance(model, (str, os.PathLike)) else None,
-        )
+
+    def edit(source: str, made: str) -> dict[str, Any]:
+        return _core.onnx_clean(source, made, allow_lossy_cast_elision, dry_run, overwrite)
+
+    return CleanResult._of(_edited(model, output, edit, dry_run=dry_run))
 
 
 @plain_errors
@@ -131,16 +146,11 @@ def respell(
     """
     if to not in ("matmulnbits", "qdq"):
         raise CastError(f"there is no spelling {to!r} of products; to= is matmulnbits or qdq")
-    in_memory = not isinstance(model, (str, os.PathLike))
-    if output is None and not in_memory:
-        raise CastError("there is no place for the new model; name it with output=")
-    with as_file(model) as source:
-        made = os.path.join(os.path.dirname(source), "new.onnx") if output is None else os.fspath(output)
-        row = _core.onnx_respell(source, made, to == "qdq", overwrite)
-        new_model = None
-        if output is None and not isinstance(model, (str, os.PathLike)):
-            new_model = read_model(model, made)
-        return RespellResult._of(row, path=None if output is None else made, model=new_model)
+
+    def edit(source: str, made: str) -> dict[str, Any]:
+        return _core.onnx_respell(source, made, to == "qdq", overwrite)
+
+    return RespellResult._of(_edited(model, output, edit))
 
 
 @plain_errors
