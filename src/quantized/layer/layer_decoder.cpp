@@ -31,7 +31,7 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
 }
 
 DType PartReader::scale_type(std::size_t part) const noexcept {
-  return layer_.coding.scales == DType::undefined ? parts_[part].dtype : layer_.coding.scales;
+  return layer_.coding.scales == DType::undefined ? parts_.infos[part].dtype : layer_.coding.scales;
 }
 
 std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
@@ -77,17 +77,17 @@ formats::TensorInfo decoded_info(const Layer& layer) {
   return info;
 }
 
-Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vector<formats::TensorInfo> parts,
-                                                           ReadPart read) {
+Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, LayerParts parts) {
   const Result<std::size_t> count = element_count(layer.shape);
   constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
   const bool fits = count && *count <= most_elements && layer.is_quantized();
-  if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
+  if (!fits || parts.infos.empty() || parts.infos.size() != layer.parts.size() || layer.coding.bits < 1 ||
+      layer.coding.bits > 8) {
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }
   const bool transposed = layer.coding.transposed;
   const bool gguf = layer.coding.packing == Packing::gguf;
-  PartReader reader(std::move(layer), std::move(parts), std::move(read));
+  PartReader reader(std::move(layer), std::move(parts));
   if (gguf) return create_gguf_decoder(std::move(reader));
   return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));
 }

@@ -16,16 +16,18 @@ namespace tensorcast::quantized {
 
 class PartReader {
  public:
-  PartReader(Layer layer, std::vector<formats::TensorInfo> parts, ReadPart read)
-      : layer_(std::move(layer)), parts_(std::move(parts)), read_(std::move(read)) {}
+  PartReader(Layer layer, LayerParts parts) : layer_(std::move(layer)), parts_(std::move(parts)) {}
+  // `reader` outlives it.
+  PartReader(formats::Reader& reader, const Layer& layer) : PartReader(layer, parts_of(reader, layer)) {}
 
   [[nodiscard]] const Layer& layer() const noexcept { return layer_; }
-  [[nodiscard]] const formats::TensorInfo& info(std::size_t part) const noexcept { return parts_[part]; }
+  [[nodiscard]] const formats::TensorInfo& info(std::size_t part) const noexcept { return parts_.infos[part]; }
+  [[nodiscard]] std::span<const formats::TensorInfo> infos() const noexcept { return parts_.infos; }
   // Returns the place of a role among the parts, if there is one.
   [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return layer_.place_of(role); }
 
   [[nodiscard]] Result<void> bytes(std::size_t part, std::uint64_t offset, std::span<std::byte> out) const {
-    return read_(part, offset, out);
+    return parts_.read(part, offset, out);
   }
   // Reads elements of a part as float32, exactly. `type`: what they are, if not what the file says.
   [[nodiscard]] Result<void> numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out);
@@ -35,22 +37,14 @@ class PartReader {
   [[nodiscard]] DType scale_type(std::size_t part) const noexcept;
 
   [[nodiscard]] Error wrong(std::size_t part, std::string message) const {
-    return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = parts_[part].name};
+    return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = parts_.infos[part].name};
   }
 
  private:
   Layer layer_;
-  std::vector<formats::TensorInfo> parts_;
-  ReadPart read_;
+  LayerParts parts_;
   std::vector<std::byte> buffer_;
 };
-
-// The tensors of a layer, and how they are read. `reader` outlives it.
-struct LayerParts {
-  std::vector<formats::TensorInfo> infos;
-  ReadPart read;
-};
-[[nodiscard]] LayerParts parts_of(formats::Reader& reader, const Layer& layer);
 
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
 [[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);

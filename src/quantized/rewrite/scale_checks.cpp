@@ -21,9 +21,7 @@ constexpr int widest_span = most_e4m3_exponent - least_e4m3_exponent;
 constexpr int least_global_exponent = -127;  // the reciprocal of a smaller one is infinite
 
 Result<std::unique_ptr<RespelledCodes>> open(const ScaleSource& source) {
-  LayerParts stored = parts_of(source.reader, source.layer);
-  PartReader parts(source.layer, std::move(stored.infos), std::move(stored.read));
-  return RespelledCodes::create(std::move(parts), source.content, {});
+  return RespelledCodes::create(PartReader(source.reader, source.layer), source.content, {});
 }
 
 // Calls take(first_row, scales) for all scales, some rows at a time; until it returns an error.
