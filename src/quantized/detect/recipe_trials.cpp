@@ -13,9 +13,9 @@
 #include "block/quantizer.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/original_rows.hpp"
-#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -481,7 +481,7 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
   Result<LayerContent> content = stored_content(reader.layer(), infos);
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
-  if (content && content->zero_points && ColumnWords::has(reader.layer().coding.packing)) {
+  if (content && content->zero_points && is_in_columns(reader.layer().coding.packing)) {
     const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, *content, {}));
     content->zero_points = !TRY(is_symmetric(*codes, *content));
   }

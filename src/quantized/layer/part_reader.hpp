@@ -29,6 +29,12 @@ class PartReader {
   [[nodiscard]] Result<void> bytes(std::size_t part, std::uint64_t offset, std::span<std::byte> out) const {
     return parts_.read(part, offset, out);
   }
+  // Reads `width` bytes from `begin` on of each row of `row_bytes`, from the row `first` on.
+  [[nodiscard]] Result<void> columns(std::size_t part, std::uint64_t row_bytes, std::uint64_t begin,
+                                     std::uint64_t width, std::span<std::byte> out, std::uint64_t first = 0) const;
+  // Reads rows of `columns` scales of a byte out of the tiles of a part.
+  [[nodiscard]] Result<void> tiles(std::size_t part, std::uint64_t columns, std::uint64_t first_row,
+                                   std::span<std::byte> out);
   // Reads elements of a part as float32, exactly. `type`: what they are, if not what the file says.
   [[nodiscard]] Result<void> numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out);
   // Reads all elements of a part of at most `most` elements.
@@ -46,18 +52,11 @@ class PartReader {
   std::vector<std::byte> buffer_;
 };
 
+// Converts numbers of a type to float32, exactly.
+[[nodiscard]] Result<void> to_float(DType type, std::span<const std::byte> bytes, std::span<float> out);
+
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
 [[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);
-
-// The code of `bits` bits that begins at bit `bit` of a dense stream, lowest first. At most 8 bits; reads the bytes
-// that have it, no more.
-[[nodiscard]] inline unsigned code_at(const std::byte* bytes, std::uint64_t bit, int bits) noexcept {
-  const std::uint64_t byte = bit / 8;
-  const unsigned shift = static_cast<unsigned>(bit % 8);
-  unsigned value = std::to_integer<unsigned>(bytes[byte]) >> shift;
-  if (shift + static_cast<unsigned>(bits) > 8) value |= std::to_integer<unsigned>(bytes[byte + 1]) << (8 - shift);
-  return value & ((1u << bits) - 1);
-}
 
 // The kinds of decoders. Errors: as LayerDecoder::create.
 [[nodiscard]] Result<std::unique_ptr<LayerDecoder>> create_row_decoder(PartReader reader);

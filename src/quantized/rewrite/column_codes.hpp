@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "block/code_matrix.hpp"
 #include "quantized/layer/part_reader.hpp"
-#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 
 namespace tensorcast::quantized {
@@ -22,21 +22,18 @@ class ColumnCodes final : public LayerCodes {
   [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
-  ColumnCodes(PartReader reader, LayerContent content)
-      : reader_(std::move(reader)),
-        content_(std::move(content)),
-        columns_(reader_.layer().coding, content_.rows(), content_.columns()) {}
+  ColumnCodes(PartReader reader, LayerContent content) : reader_(std::move(reader)), content_(std::move(content)) {}
   [[nodiscard]] Result<void> check();
   // Reads the columns of words that have the output `row`.
   [[nodiscard]] Result<void> load(std::uint64_t row);
 
   PartReader reader_;
   LayerContent content_;
-  ColumnWords columns_;
+  block::CodeMatrices all_, window_codes_;  // [inputs, outputs]
   std::size_t scales_part_ = 0, zeros_part_ = 0;
   std::uint64_t width_ = 32, begin_ = 0, end_ = 0;  // of the window, in outputs
-  std::vector<std::uint32_t> words_;                // the window
-  std::vector<std::byte> scales_, zeros_;           // as they are stored; in rows of groups
+  std::vector<std::byte> window_, columns_;
+  std::vector<std::byte> scales_, zeros_;  // as they are stored; in rows of groups
 };
 
 }  // namespace tensorcast::quantized

@@ -12,6 +12,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/rewrite/column_codes.hpp"
 #include "tensorcast/block.hpp"
@@ -104,7 +105,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
 }
 
 Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  if (ColumnWords::has(layer.coding.packing)) {
+  if (is_in_columns(layer.coding.packing)) {
     const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
     LayerContent content{.name = layer.name,
                          .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
@@ -155,8 +156,7 @@ Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content) {
 }
 
 Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content, ScaleChange change) {
-  if (ColumnWords::has(reader.layer().coding.packing))
-    return ColumnCodes::create(std::move(reader), std::move(content));
+  if (is_in_columns(reader.layer().coding.packing)) return ColumnCodes::create(std::move(reader), std::move(content));
   return std::unique_ptr<LayerCodes>(
       TRY(RespelledCodes::create(std::move(reader), std::move(content), std::move(change))));
 }
@@ -200,7 +200,7 @@ Result<void> RespelledCodes::check() {
     }
     row_bytes_ = content_.columns() / gguf_->size.elements * gguf_->size.bytes;
   } else {
-    row_bytes_ = packed_row_bytes(coding, bit_width(codes.dtype), content_.columns());
+    row_bytes_ = code_layout(coding, bit_width(codes.dtype), 1, content_.columns()).row_bytes;
     const std::optional<std::size_t> part = reader_.find(PartRole::scales);
     if (!part) return reader_.wrong(0, "it has no scales");
     scales_ = *part;
@@ -248,7 +248,11 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
   if (gguf_ != nullptr) {
     block::split_float4_blocks(*gguf_, buffer_, out.data(), nullptr);
   } else {
-    unpack_rows(coding, bit_width(reader_.info(0).dtype), columns, buffer_, out);
+    block::CodeMatrices packed = code_layout(coding, bit_width(reader_.info(0).dtype), rows, columns);
+    packed.data = buffer_.data();
+    for (std::uint64_t row = 0; row < rows; ++row) packed.unpack(0, row, 0, out.subspan(row * columns, columns));
+    const bool is_unsigned = coding.element == DType::uint8 && coding.packing != Packing::bytes;
+    if (is_unsigned) add_to_codes(coding.bits, -coding.offset, out);
   }
   return check_range(0, first_row * columns, out);
 }
@@ -270,25 +274,19 @@ Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std:
 
 // Words down the rows, in which the offset is added.
 Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
-  constexpr std::uint64_t word_bits = 32;
   const Coding& coding = reader_.layer().coding;
-  const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
-  const auto bits = static_cast<std::uint64_t>(content_.bits);
-  std::vector<std::uint32_t> words(ceil_div(rows * bits, word_bits) * columns);
-  if (reader_.info(part).bytes != words.size() * sizeof(std::uint32_t)) {
+  block::CodeMatrices packed = zero_layout(coding, content_.grid_rows(), content_.grid_columns());
+  if (reader_.info(part).bytes != packed.matrix_bytes) {
     return reader_.wrong(part, "it has other zero points than its weight needs");
   }
-  TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(words))));
-  zeros_.resize(rows * columns);
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const std::uint64_t shift = row * bits % word_bits, above = row * bits / word_bits * columns;
-    for (std::uint64_t column = 0; column < columns; ++column) {
-      std::uint32_t zero = words[above + column] >> shift;
-      if (shift + bits > word_bits) zero |= words[above + columns + column] << (word_bits - shift);
-      zero = (zero & ((1u << bits) - 1)) - static_cast<std::uint32_t>(coding.offset);
-      zeros_[row * columns + column] = static_cast<std::byte>(zero);
-    }
+  std::vector<std::byte> words(packed.matrix_bytes), zeros(packed.rows * packed.columns);
+  TRY(reader_.bytes(part, 0, words));
+  packed.data = words.data();
+  for (std::uint64_t row = 0; row < packed.rows; ++row) {
+    packed.unpack(0, row, 0, std::span(zeros).subspan(row * packed.columns, packed.columns));
   }
+  for (std::byte& zero : zeros) zero = static_cast<std::byte>(std::to_integer<int>(zero) - coding.offset);
+  zeros_ = std::move(zeros);
   return {};
 }
 
@@ -322,20 +320,9 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
     for (std::byte& scale : out) scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
     return {};
   }
-  if (coding.swizzled) return scales_of_tiles(first_row, out);
+  if (coding.swizzled) return reader_.tiles(scales_, columns, first_row, out);
   const auto bytes = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
   return reader_.bytes(scales_, first_row * columns * bytes, out);
-}
-
-Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), rows = out.size() / columns;
-  const std::uint64_t begin = first_row / block::tile_rows * block::tile_rows;  // a row of tiles
-  buffer_.resize(block::scales_in_tiles(first_row + rows - begin, columns));
-  TRY(reader_.bytes(scales_, block::scales_in_tiles(begin, columns), buffer_));
-  for (std::uint64_t i = 0; i < out.size(); ++i) {
-    out[i] = buffer_[block::place_in_tiles(first_row - begin + i / columns, i % columns, columns)];
-  }
-  return {};
 }
 
 Result<void> RespelledCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {

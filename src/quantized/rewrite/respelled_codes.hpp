@@ -49,7 +49,6 @@ class RespelledCodes final : public LayerCodes {
   [[nodiscard]] Result<void> check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const;
   [[nodiscard]] Result<void> stored_scales(std::uint64_t first_row, std::span<std::byte> out);
-  [[nodiscard]] Result<void> scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> unpack_zeros(std::size_t part);
   [[nodiscard]] Result<void> read_blocks(std::uint64_t first_row, std::uint64_t rows);
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/scale_tiles.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -29,8 +30,8 @@ template <class Take>
 Result<void> each_rows(const ScaleSource& source, RespelledCodes& codes, const Take& take) {
   const std::uint64_t columns = source.content.grid_columns(), rows = source.content.grid_rows();
   if (columns == 0) return {};
-  // A multiple of the rows of a tile.
-  const std::uint64_t most = std::max<std::uint64_t>(most_bytes / columns / 128 * 128, 128);
+  const std::uint64_t most =
+      std::max<std::uint64_t>(most_bytes / columns / block::tile_rows * block::tile_rows, block::tile_rows);
   std::vector<std::byte> scales;
   for (std::uint64_t row = 0; row < rows; row += most) {
     scales.resize(std::min(most, rows - row) * columns);
