@@ -57,7 +57,7 @@ Result<void> RespelledReader::open(std::size_t index) {
     quantized_ = index;
     return {};
   }
-  codes_ = TRY(stored_codes(PartReader(inner_, source->layer), *layer.content, layer.change));
+  codes_ = TRY(RespelledCodes::create(PartReader(inner_, source->layer), *layer.content, layer.change));
   return {};
 }
 

@@ -111,7 +111,7 @@ class RespellingPlanner {
   Result<void> check_zero_points(const PartReader& reader, RespelledLayer& plan) {
     const LayerContent& content = *plan.content;
     if (!content.zero_points) return {};
-    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, content, {}));
+    const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, content, {}));
     plan.becomes.zero_points = !TRY(is_symmetric(*codes, content));
     const WrittenLayer written = plan.written();
     if (!written.ok() || written.layer.coding.zero_added == 0) return {};
