@@ -118,25 +118,20 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
   return {};
 }
 
-Result<void> LayerPacker::read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
-  if (content_.scales == DType::float32 && bit_width(stored) == 16) return read_narrow_scales(stored, offset, out);
-  const std::uint64_t row_bytes = content_.grid_columns() * static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
-  const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
-  if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return codes_.scales(row, out);
-  scales_.resize((end - row) * row_bytes);
+Result<void> LayerPacker::read_scale_rows(DType stored, std::uint64_t row, std::span<std::byte> out) {
+  if (content_.scales != DType::float32 || bit_width(stored) != 16) return codes_.scales(row, out);
+  const std::int64_t shape[] = {static_cast<std::int64_t>(out.size() / storage_bytes(stored, 1))};
+  scales_.resize(2 * out.size());
   TRY(codes_.scales(row, scales_));
-  copy_part(scales_, row * row_bytes, offset, out);
-  return {};
+  return cast({DType::float32, shape, scales_}, {stored, shape, out}, {}, {.threads = 1});
 }
 
-Result<void> LayerPacker::read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), row_bytes = storage_bytes(stored, columns);
+Result<void> LayerPacker::read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  const std::uint64_t row_bytes = storage_bytes(stored, content_.grid_columns());
   const std::uint64_t row = offset / row_bytes, end = ceil_div(offset + out.size(), row_bytes);
-  scales_.resize(storage_bytes(DType::float32, (end - row) * columns));
+  if (offset % row_bytes == 0 && out.size() % row_bytes == 0) return read_scale_rows(stored, row, out);
   tiles_.resize((end - row) * row_bytes);
-  TRY(codes_.scales(row, scales_));
-  const std::int64_t shape[] = {static_cast<std::int64_t>((end - row) * columns)};
-  TRY(cast({DType::float32, shape, scales_}, {stored, shape, tiles_}, {}, {.threads = 1}));
+  TRY(read_scale_rows(stored, row, tiles_));
   copy_part(tiles_, row * row_bytes, offset, out);
   return {};
 }
@@ -235,11 +230,7 @@ Result<void> LayerPacker::read_column_scales(DType stored, std::uint64_t offset,
     const std::uint64_t groups = content_.grid_columns(), outputs = content_.rows();
     const auto item = static_cast<std::uint64_t>(bit_width(stored) / 8);
     std::vector<std::byte> in_rows(outputs * groups * item);
-    if (content_.scales == stored) {
-      TRY(codes_.scales(0, in_rows));
-    } else {
-      TRY(read_narrow_scales(stored, 0, in_rows));
-    }
+    TRY(read_scale_rows(stored, 0, in_rows));
     column_scales_ = transposed(in_rows, outputs, groups, item);
   }
   copy_part(column_scales_, 0, offset, out);

@@ -31,8 +31,8 @@ class LayerCodes {
 
 class LayerPacker {
  public:
-  // All outlive it. Memory: a few rows of codes; 128 rows of scales if they are swizzled; of spellings that have the
-  // transpose, all scales and zero points, and at most 64 MiB of packed codes.
+  // All outlive it. Memory: a few rows of codes; all zero points; 128 rows of scales if they are swizzled; of spellings
+  // that have the transpose, all scales, and at most 64 MiB of packed codes.
   LayerPacker(const LayerContent& content, const WrittenLayer& written, LayerCodes& codes)
       : content_(content), written_(written), codes_(codes) {}
   // Reads bytes of a tensor of the written layer; any range, best in order. Precondition: inside the tensor.
@@ -41,8 +41,8 @@ class LayerPacker {
  private:
   [[nodiscard]] Result<void> read_codes(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
-  // Of float32 scales that a spelling stores in 16 bits.
-  [[nodiscard]] Result<void> read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  // Whole rows; a spelling may store float32 scales in 16 bits.
+  [[nodiscard]] Result<void> read_scale_rows(DType stored, std::uint64_t row, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_zero_points(DType stored, std::uint64_t offset, std::span<std::byte> out);
   // Of spellings that have the transpose.
