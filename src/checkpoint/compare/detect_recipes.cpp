@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "block/quantizer.hpp"
+#include "block/weight_layout.hpp"
 #include "cast/conversion.hpp"
 #include "checkpoint/source/opened_layers.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -157,10 +157,10 @@ class Detection {
     const TensorInfo& info = weights().tensors()[tensor];
     if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
-    const block::Quantizer quantizer = TRY(block::Quantizer::make(
+    const block::SharedLayout layout = TRY(block::WeightLayout::make(
         info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));
     return quantized::largest_magnitude(
-        quantizer, info.dtype, info.count,
+        *layout,
         [&](std::uint64_t first, std::span<std::byte> out) {
           return weights().read(tensor, storage_bytes(info.dtype, first), out);
         },

@@ -90,10 +90,8 @@ Result<float> RespelledReader::maximum_of(const RespelledSource& source) {
     if (known == magnitudes_.end()) {
       Quantizing quantizing = *source.becomes->quantizing;
       const ReadNumbers read = TRY(numbers_of(*weight, quantizing.numbers));
-      const block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(weight->shape)));
-      const std::uint64_t count = decoded_info(*weight).count;
-      const float found =
-          TRY(of_tensor(weight->name, largest_magnitude(quantizer, quantizing.numbers, count, read, execution_)));
+      const block::SharedLayout layout = TRY(layout_of(quantizing, Shape(weight->shape)));
+      const float found = TRY(of_tensor(weight->name, largest_magnitude(*layout, read, execution_)));
       known = magnitudes_.emplace(weight->name, found).first;
     }
     largest = std::max(largest, known->second);
