@@ -115,8 +115,7 @@ class Detection {
 
   Result<void> try_layer(std::size_t index, std::size_t original, file_conversion::ProgressMeter& meter) {
     const quantized::Layer& layer = input_.layers[index];
-    quantized::LayerParts parts = quantized::parts_of(*input_.stored, layer);
-    quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
+    quantized::PartReader reader(*input_.stored, layer);
     const std::string key = quantized::joined_module(found_[index].name);
     quantized::OriginalWeight weight{
         .dtype = weights().tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};

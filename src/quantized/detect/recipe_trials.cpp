@@ -13,9 +13,9 @@
 #include "block/quantizer.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/original_rows.hpp"
-#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -182,7 +182,7 @@ class Trials {
 
  private:
   Result<void> prepare() {
-    if (!is_raw_) codes_ = TRY(stored_codes(reader_, content_, {}));
+    if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
       globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
@@ -482,8 +482,8 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
   Result<LayerContent> content = stored_content(reader.layer(), infos);
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
-  if (content && content->zero_points && ColumnWords::has(reader.layer().coding.packing)) {
-    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, *content, {}));
+  if (content && content->zero_points && is_in_columns(reader.layer().coding.packing)) {
+    const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, *content, {}));
     content->zero_points = !TRY(is_symmetric(*codes, *content));
   }
   // GGUF's other blocks are compared as they are.
