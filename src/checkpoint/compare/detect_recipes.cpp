@@ -85,7 +85,7 @@ class Detection {
     quantized::RecordedRecipes recorded = *recorded_;
     const std::size_t plain = original_.names.size();
     if (original >= plain && recorded.compute_dtype == DType::undefined) {
-      const bool is_gguf = original_.layers[original - plain].coding.packing == quantized::Packing::gguf;
+      const bool is_gguf = original_.layers[original - plain].coding.packing == BlockPacking::gguf;
       recorded.compute_dtype = is_gguf ? DType::float32 : DType::bfloat16;
     }
     return recorded;

@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 4;
+constexpr int plan_version = 5;
 
 OrderedJson settings_json(const ConversionSettings& settings) {
   OrderedJson json;

@@ -481,12 +481,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
   Result<LayerContent> content = stored_content(reader.layer(), infos);
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
-  if (content && content->zero_points && ColumnWords::has(reader.layer().coding.packing)) {
+  if (content && content->zero_points && is_in_columns(reader.layer().coding)) {
     const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, *content, {}));
     content->zero_points = !TRY(is_symmetric(*codes, *content));
   }
   // GGUF's other blocks are compared as they are.
-  const bool is_raw = !content && reader.layer().coding.packing == Packing::gguf;
+  const bool is_raw = !content && reader.layer().coding.packing == BlockPacking::gguf;
   if (!content && !is_raw) {
     found.problem = content.error().message;
     return {};

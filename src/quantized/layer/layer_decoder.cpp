@@ -31,10 +31,10 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
 }
 
 DType PartReader::scale_type(std::size_t part) const noexcept {
-  return layer_.coding.scales == DType::undefined ? parts_[part].dtype : layer_.coding.scales;
+  return layer_.coding.scale == DType::undefined ? parts_[part].dtype : layer_.coding.scale;
 }
 
-std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
+std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
@@ -81,12 +81,15 @@ Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vec
                                                            ReadPart read) {
   const Result<std::size_t> count = element_count(layer.shape);
   constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
-  const bool fits = count && *count <= most_elements && layer.is_quantized();
+  const BlockPacking packing = layer.coding.packing;
+  const bool is_known = layer.is_quantized() && packing != BlockPacking::row_pairs &&
+                        (packing == BlockPacking::stream || !layer.deviations.has_whole_codes);
+  const bool fits = count && *count <= most_elements && is_known;
   if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }
-  const bool transposed = layer.coding.transposed;
-  const bool gguf = layer.coding.packing == Packing::gguf;
+  const bool transposed = layer.coding.transposed || is_in_columns(layer.coding);
+  const bool gguf = packing == BlockPacking::gguf;
   PartReader reader(std::move(layer), std::move(parts), std::move(read));
   if (gguf) return create_gguf_decoder(std::move(reader));
   return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));

@@ -28,15 +28,15 @@ class Narrowing {
   }
 
   NarrowLayer done() && {
-    const Packing packing = coding().packing;
+    const BlockPacking packing = coding().packing;
     if (made_.layer.shape.empty() || has_narrow_values()) return std::move(made_);
-    if (packing == Packing::gguf) {
+    if (packing == BlockPacking::gguf) {
       narrow_gguf();
-    } else if (coding().transposed && packing == Packing::low_nibble_first) {
-      narrow_experts();
-    } else if (coding().transposed) {
+    } else if (is_in_columns(coding())) {
       narrow_words();
-    } else if (packing != Packing::flat && !indexed_ && !find(PartRole::nested_table)) {
+    } else if (coding().transposed) {
+      narrow_experts();
+    } else if (packing != BlockPacking::flat && !indexed_ && !find(PartRole::nested_table)) {
       narrow_rows();
     }
     read_boxes();
@@ -44,7 +44,7 @@ class Narrowing {
   }
 
  private:
-  [[nodiscard]] const Coding& coding() const noexcept { return made_.layer.coding; }
+  [[nodiscard]] const BlockCoding& coding() const noexcept { return made_.layer.coding; }
   [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return made_.layer.place_of(role); }
   [[nodiscard]] std::uint64_t item(std::size_t part) const noexcept {
     return static_cast<std::uint64_t>(bit_width(made_.parts.infos[part].dtype)) / 8;
@@ -121,7 +121,7 @@ class Narrowing {
     const auto bytes_of = [&](std::uint64_t bits_each) {
       return IndexRange{rows.begin * bits_each / 8, rows.end * bits_each / 8};
     };
-    if (coding().packing == Packing::awq) {
+    if (coding().packing == BlockPacking::awq) {
       box(0, columns_, rows_ * bits / 8, inputs, bytes_of(bits));
     } else {
       box(0, columns_ * bits / word_bits, rows_ * 4, {inputs.begin * bits / word_bits, inputs.end * bits / word_bits},
@@ -135,13 +135,13 @@ class Narrowing {
   // Codes in the order of the weight.
   void narrow_rows() {
     const auto bits = static_cast<std::uint64_t>(coding().bits);
-    const std::uint64_t each = word_bits / bits;  // of Packing::words
-    const auto word = static_cast<std::uint64_t>(bit_width(made_.parts.infos[0].dtype));
+    const std::uint64_t each = word_bits / bits;  // of whole codes
+    const std::uint64_t word = bit_width(made_.parts.infos[0].dtype) == 32 ? 32 : 8;
     std::uint64_t step = 2;  // of columns whose codes begin at a whole byte or word
-    if (coding().packing == Packing::bytes) step = 1;
-    if (coding().packing == Packing::words) step = each;
-    if (coding().packing == Packing::stream) step = word / std::gcd(word, bits);
-    if (coding().rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(coding().rotation));
+    const Deviations& deviations = made_.layer.deviations;
+    if (coding().packing == BlockPacking::stream) step = word / std::gcd(word, bits);
+    if (deviations.has_whole_codes) step = each;
+    if (deviations.rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(deviations.rotation));
     const auto block = static_cast<std::uint64_t>(made_.layer.block_columns);
     const bool has_grid = block != 0 && block < columns_;
     if (has_grid) step = std::lcm(step, coding().swizzled ? block * block::tile_columns : block);
@@ -150,8 +150,7 @@ class Narrowing {
     const IndexRange kept = narrow(made_.layer.shape.size() - 1, step);
     const bool to_end = kept.end == columns_;
     const auto byte_of = [&](std::uint64_t column) {
-      return coding().packing == Packing::words ? column / each * 4
-                                                : column * (coding().packing == Packing::bytes ? 8 : bits) / 8;
+      return deviations.has_whole_codes ? column / each * 4 : column * bits / 8;
     };
     box(0, row_bytes, {byte_of(kept.begin), to_end ? row_bytes : byte_of(kept.end)});
     if (!has_grid) return;
@@ -164,7 +163,7 @@ class Narrowing {
         const std::uint64_t tile = block::tile_scales * item(part);
         box(part, ceil_div(grid, block::tile_columns) * tile,
             {scales.begin / block::tile_columns * tile, ceil_div(scales.end, block::tile_columns) * tile});
-      } else if (coding().scales_down) {
+      } else if (deviations.is_grid_transposed) {
         box(part, grid, rows_ * item(part), scales, {0, rows_ * item(part)});
       } else {
         box(part, grid * item(part), {scales.begin * item(part), scales.end * item(part)});

@@ -19,10 +19,7 @@ namespace tensorcast::quantized {
 class OriginalRows {
  public:
   // Rows of GPTQ and AWQ are put together from columns of words before they are compared.
-  [[nodiscard]] static bool is_read_transposed(const Layer& layer) noexcept {
-    const Packing packing = layer.coding.packing;
-    return layer.coding.transposed && packing != Packing::words_down && packing != Packing::awq;
-  }
+  [[nodiscard]] static bool is_read_transposed(const Layer& layer) noexcept { return layer.coding.transposed; }
 
   using Read = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> out)>;
 

@@ -53,7 +53,7 @@ struct LayerParts {
 [[nodiscard]] LayerParts parts_of(formats::Reader& reader, const Layer& layer);
 
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
-[[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);
+[[nodiscard]] std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme);
 
 // The code of `bits` bits that begins at bit `bit` of a dense stream, lowest first. At most 8 bits; reads the bytes
 // that have it, no more.

@@ -26,14 +26,15 @@ class RowDecoder final : public PieceDecoder {
  public:
   explicit RowDecoder(PartReader reader)
       : PieceDecoder(std::move(reader)),
-        coding_(stored(reader_.layer().coding)),
+        coding_(reader_.layer().coding),
+        deviations_(reader_.layer().deviations),
         numbers_(code_numbers(coding_, reader_.layer().scheme)) {}
 
   // Checks that all parts have the sizes that decoding reads.
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
     const std::vector<std::int64_t>& shape = layer.shape;
-    const bool flat = coding_.packing == Packing::flat;
+    const bool flat = coding_.packing == BlockPacking::flat;
     if (!flat && shape.empty()) return reader_.wrong(0, "a weight has at least one dimension");
     count_ = 1;
     for (const std::int64_t size : shape) count_ *= static_cast<std::uint64_t>(size);
@@ -50,12 +51,6 @@ class RowDecoder final : public PieceDecoder {
   }
 
  private:
-  // Integers that are whole bytes are decoded as such, whatever their range.
-  static Coding stored(Coding coding) {
-    if (coding.packing == Packing::bytes) coding.bits = 8;
-    return coding;
-  }
-
   // The smallest and the largest magnitude of an element that is not 0.
   void set_bounds() {
     double least = 1, most = 0;
@@ -66,9 +61,9 @@ class RowDecoder final : public PieceDecoder {
       most = std::max(most, magnitude);
     }
     if (zeros_) most = 512;  // differences of bytes
-    const auto size = static_cast<double>(std::max<std::int64_t>(coding_.rotation, 1));
+    const auto size = static_cast<double>(std::max<std::int64_t>(deviations_.rotation, 1));
     constexpr double times_127 = 128;
-    bounds_.set_elements(least / size / (coding_.times_inverse_127 ? times_127 : 1), most * size);
+    bounds_.set_elements(least / size / (coding_.factor == 1.0F ? 1 : times_127), most * size);
   }
 
   // Sets what is decoded together: rows, or parts of a row that is longer than a chunk.
@@ -87,17 +82,13 @@ class RowDecoder final : public PieceDecoder {
   Result<void> check_codes() {
     const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
     const formats::TensorInfo& codes = reader_.info(0);
-    const bool stream = coding_.packing == Packing::stream;
-    if (coding_.packing == Packing::bytes) {
-      if (bits != 8) return reader_.wrong(0, "its codes are not bytes");
-      row_bytes_ = columns_;
-    } else if (coding_.packing == Packing::flat) {
+    if (coding_.packing == BlockPacking::flat) {
       if (bits != 4) return reader_.wrong(0, "its codes are not pairs of 4 bits");
       row_bytes_ = ceil_div(columns_, 2);
-    } else if (coding_.packing == Packing::words) {
+    } else if (deviations_.has_whole_codes) {
       row_bytes_ = ceil_div(columns_, word_bits / bits) * (word_bits / 8);
-    } else if (stream) {
-      const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
+    } else if (coding_.packing == BlockPacking::stream) {
+      const std::uint64_t word = bit_width(codes.dtype) == 32 ? 32 : 8;
       row_bytes_ = ceil_div(columns_ * bits, word) * (word / 8);
     } else {
       if (bits != 4 || columns_ % 2 != 0) return reader_.wrong(0, "its codes are not pairs of 4 bits");
@@ -112,12 +103,12 @@ class RowDecoder final : public PieceDecoder {
 
   // Sums of a group's codes must be exact, so only integers with one scale a row are rotated back.
   Result<void> check_rotation() {
-    const auto size = static_cast<std::uint64_t>(coding_.rotation);
+    const auto size = static_cast<std::uint64_t>(deviations_.rotation);
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
-        one_scale && is_integer(coding_.element) && coding_.packing == Packing::bytes &&
+    if (is_rotation_size(deviations_.rotation) && deviations_.rotation <= largest_rotation_undone &&
+        columns_ % size == 0 && one_scale && is_integer(coding_.element) && coding_.bits == 8 &&
         !reader_.find(PartRole::zero_points)) {
       return {};
     }
@@ -175,7 +166,7 @@ class RowDecoder final : public PieceDecoder {
       return reader_.wrong(*biases_, "its elements are not one for each scale");
     }
     const bool has_more = zeros_ || biases_;
-    if (coding_.scales_down && (coding_.swizzled || zeros_ || flat())) {
+    if (deviations_.is_grid_transposed && (coding_.swizzled || zeros_ || flat())) {
       return reader_.wrong(scales_, "a transposed grid with tiles or zero points is not known");
     }
     if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
@@ -218,14 +209,14 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t count = piece.end - piece.begin;
     const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    if (coding_.packing == Packing::words) {
+    if (deviations_.has_whole_codes) {
       TRY(load_words(first, rows, column, width));
     } else {
       codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
       TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
     }
     TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
-    if (coding_.rotation != 0) return decode_rotated(first, rows, width, to, out);
+    if (deviations_.rotation != 0) return decode_rotated(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
   }
 
@@ -252,14 +243,14 @@ class RowDecoder final : public PieceDecoder {
   // Where the packed zero point of a row of scales begins in the words of its column.
   [[nodiscard]] std::uint64_t zero_bit(std::uint64_t row) const noexcept {
     const auto bits = static_cast<std::uint64_t>(coding_.bits), each = word_bits / bits;
-    return coding_.packing == Packing::words ? row / each * word_bits + row % each * bits : row * bits;
+    return deviations_.has_whole_codes ? row / each * word_bits + row % each * bits : row * bits;
   }
 
   // Numbers that rows of codes mean, without scales. `shape` outlives it.
   [[nodiscard]] BlockTensor tensor_of(const std::int64_t (&shape)[2], const std::int64_t (&bytes)[1]) const {
     BlockTensor tensor;
     tensor.coding = {.element = coding_.element, .bits = coding_.bits};
-    if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
+    if (coding_.packing == BlockPacking::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
     if (flat()) tensor.coding.packing = BlockPacking::flat;
     if (coding_.element == DType::uint8 && !zeros_) tensor.coding.offset = coding_.offset;
     tensor.coding.positive_zero = coding_.positive_zero;
@@ -286,7 +277,7 @@ class RowDecoder final : public PieceDecoder {
     const std::int64_t shape[] = {static_cast<std::int64_t>(skipped + rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size() / rows * (skipped + rows))};
     BlockTensor tensor = tensor_of(shape, bytes);
-    if (coding_.times_inverse_127) tensor.coding.factor = 7.874015718698502e-3F;
+    tensor.coding.factor = coding_.factor;
     tensor.block_rows = indexed ? 1 : static_cast<std::int64_t>(std::min(block_rows_, skipped + rows));
     tensor.block_columns = indexed ? 1 : static_cast<std::int64_t>(std::min(block_columns_, width));
     const std::int64_t grid[] = {static_cast<std::int64_t>(values.scales.size())};
@@ -330,8 +321,8 @@ class RowDecoder final : public PieceDecoder {
     rotated_.resize(rows * width);
     const auto rotated = std::as_writable_bytes(std::span(rotated_));
     TRY(decode_blocks(tensor, 0, rows, DType::float32, rotated));
-    sum_groups(std::span(rotated_), static_cast<std::size_t>(coding_.rotation));
-    const auto norm = static_cast<float>(group_norm(coding_.rotation));
+    sum_groups(std::span(rotated_), static_cast<std::size_t>(deviations_.rotation));
+    const auto norm = static_cast<float>(group_norm(deviations_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const float scale = scale_values_[grid_row(first + row) - loaded_first_];
       for (float& number : std::span(rotated_).subspan(row * width, width)) number = number * norm * scale;
@@ -364,7 +355,7 @@ class RowDecoder final : public PieceDecoder {
 
   // Loads the numbers of a grid from its row `first` on, which are rows of one expert where the grid is transposed.
   Result<void> load_grid(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
-    if (!coding_.scales_down) return reader_.numbers(part, type, first * grid_columns_, out);
+    if (!deviations_.is_grid_transposed) return reader_.numbers(part, type, first * grid_columns_, out);
     const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
     column_values_.resize(rows);
     for (std::uint64_t column = 0; column < grid_columns_; ++column) {
@@ -375,7 +366,7 @@ class RowDecoder final : public PieceDecoder {
   }
 
   void apply_global(std::uint64_t first_row) {
-    if (coding_.times_inverse_127 || globals_.empty()) return;
+    if (globals_.empty()) return;
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
       const std::uint64_t expert = (first_row + i / grid_columns_) / grid_rows_;
       // Tiles have rows after the last.
@@ -428,7 +419,7 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  [[nodiscard]] bool flat() const noexcept { return coding_.packing == Packing::flat; }
+  [[nodiscard]] bool flat() const noexcept { return coding_.packing == BlockPacking::flat; }
 
   // Loads the scales of elements [first, first + count), in blocks that run over the whole tensor.
   Result<void> load_flat(std::uint64_t first, std::uint64_t count) {
@@ -453,7 +444,8 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  const Coding coding_;
+  const BlockCoding coding_;
+  const Deviations deviations_;
   std::vector<float> numbers_;  // of codes
   std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0, row_bytes_ = 0;
   std::uint64_t block_rows_ = 1, block_columns_ = 1, grid_rows_ = 0, grid_columns_ = 0, rows_of_expert_ = 1;

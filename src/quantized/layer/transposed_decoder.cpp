@@ -19,7 +19,7 @@ constexpr std::uint64_t piece_rows = 256;  // of the weight: what the engine of 
 class ColumnDecoder final : public PieceDecoder {
  public:
   explicit ColumnDecoder(PartReader reader)
-      : PieceDecoder(std::move(reader)), coding_(reader_.layer().coding), awq_(coding_.packing == Packing::awq) {
+      : PieceDecoder(std::move(reader)), coding_(reader_.layer().coding), awq_(coding_.packing == BlockPacking::awq) {
     bounds_.set_elements(1, 512);  // differences of bytes
   }
 
@@ -116,7 +116,7 @@ class ColumnDecoder final : public PieceDecoder {
     return {};
   }
 
-  const Coding coding_;
+  const BlockCoding coding_;
   const bool awq_;
   std::uint64_t outputs_ = 0, inputs_ = 0, group_ = 1, groups_ = 0, code_rows_ = 0, code_words_ = 0, zero_words_ = 0;
   std::size_t scales_ = 0, zeros_ = 0;
@@ -217,9 +217,8 @@ class ExpertDecoder final : public PieceDecoder {
 }  // namespace
 
 Result<std::unique_ptr<LayerDecoder>> create_transposed_decoder(PartReader reader) {
-  const Packing packing = reader.layer().coding.packing;
-  if (packing == Packing::low_nibble_first) return prepared<ExpertDecoder>(std::move(reader));
-  return prepared<ColumnDecoder>(std::move(reader));
+  if (is_in_columns(reader.layer().coding)) return prepared<ColumnDecoder>(std::move(reader));
+  return prepared<ExpertDecoder>(std::move(reader));
 }
 
 }  // namespace tensorcast::quantized

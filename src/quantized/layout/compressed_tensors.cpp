@@ -182,8 +182,8 @@ std::optional<bool> is_sparse_version(const Json& section) {
 
 // Sets where the codes of rows of `columns` lie, from the number of their words; false: nowhere that is known.
 bool set_packing(std::int64_t columns, std::int64_t words, const Description& description, LayerBuilder& builder) {
-  Coding& coding = builder.layer().coding;
-  const std::int64_t bits = coding.bits, dense = dense_words(columns, bits), sparse = sparse_words(columns, bits);
+  const std::int64_t bits = builder.layer().coding.bits, dense = dense_words(columns, bits),
+                     sparse = sparse_words(columns, bits);
   if (words != dense && words != sparse) return false;
   const bool is_same = packed_word_bits % bits == 0 || columns <= packed_word_bits / bits;
   if (dense == sparse && !is_same) {
@@ -194,9 +194,9 @@ bool set_packing(std::int64_t columns, std::int64_t words, const Description& de
                       "does not name the version",
                       columns, bits, words, description.source));
     }
-    if (version == true) coding.packing = Packing::words;
+    if (version == true) builder.layer().deviations.has_whole_codes = true;
   } else if (words != dense) {
-    coding.packing = Packing::words;
+    builder.layer().deviations.has_whole_codes = true;
   }
   return true;
 }
@@ -285,8 +285,10 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
     return builder.fail(fmt::format("{} names integers of a width that is not from 1 to 8 bits", description.source));
   }
   layer.scheme = fmt::format("int{}-{}", bits, text_in(group.weights, "strategy") == "channel" ? "channel" : "group");
-  layer.coding = {
-      .element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream, .offset = 1 << (bits - 1)};
+  layer.coding = {.element = DType::uint8,
+                  .bits = static_cast<int>(bits),
+                  .packing = BlockPacking::stream,
+                  .offset = 1 << (bits - 1)};
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
@@ -301,7 +303,7 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   // compressed-tensors 0.9 did not pack them.
   if (tensors[*zeros].dtype == DType::int8 && tensors[*zeros].shape == tensors[*scales].shape) return;
   if (layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
-  const bool sparse = layer.coding.packing == Packing::words;
+  const bool sparse = layer.deviations.has_whole_codes;
   const std::vector<std::int64_t> wanted = {
       sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
       blocks_of(layer.shape[1], layer.block_columns)};
@@ -334,7 +336,7 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   const bool integer = text_in(group.weights, "type") == "int" || format == "int-quantized";
   const bool mx = format == "mxfp8-quantized";
   layer.coding = {.element = integer ? DType::int8 : DType::float8_e4m3fn,
-                  .scales = mx ? DType::float8_e8m0fnu : DType::undefined};
+                  .scale = mx ? DType::float8_e8m0fnu : DType::undefined};
   layer.scheme = integer ? "int8" : "fp8";
   if (size_in(group.weights, "num_bits").value_or(8) != 8) {
     builder.fail(fmt::format("{} names codes of another width than 8 bits, and these are bytes", description.source));

@@ -46,9 +46,8 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
 // weight_packed in words, weight_scale, weight_shape, weight_zero_point.
 void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  Coding& coding = written.layer.coding;
+  BlockCoding& coding = written.layer.coding;
   need_groups(content, written);
-  coding.packing = Packing::stream;
   coding.element = DType::uint8;
   coding.offset = 1 << (content.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
@@ -68,7 +67,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
 std::string written_format(const Layer& layer) {
   const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::scheme, layer.scheme);
   if (stored != nullptr) return std::string(stored->word);
-  if (layer.coding.packing == Packing::stream) return "pack-quantized";
+  if (layer.coding.element == DType::uint8) return "pack-quantized";
   return is_integer(layer.coding.element) ? "int-quantized" : "float-quantized";
 }
 

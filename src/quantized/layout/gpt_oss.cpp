@@ -52,7 +52,6 @@ void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
   shape.push_back(block_bytes);
   Layer& layer = written.layer;
   layer.name = base;
-  layer.coding.packing = Packing::low_nibble_first;
   layer.coding.transposed = experts;
   if (experts) std::swap(layer.shape[layer.shape.size() - 1], layer.shape[layer.shape.size() - 2]);
   add_tensor(written, PartRole::codes, base + (experts ? "_blocks" : ".blocks"), DType::uint8, std::move(shape));

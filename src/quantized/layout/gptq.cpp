@@ -245,9 +245,8 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   layer.shape = {outputs, inputs};
   layer.coding = {.element = DType::uint8,
                   .bits = static_cast<int>(bits),
-                  .packing = Packing::words_down,
-                  .zero_added = second ? 0 : 1,
-                  .transposed = true};
+                  .packing = BlockPacking::words_down,
+                  .zero_added = second ? 0 : 1};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (outputs * bits % gptq_word_bits != 0) builder.fail("zero points of its columns are not whole words");
   if (builder.ok()) {
@@ -285,7 +284,7 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   std::int64_t outputs = 0;
   if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
   layer.shape = {outputs, inputs};
-  layer.coding = {.element = DType::uint8, .bits = bits, .packing = Packing::awq, .transposed = true};
+  layer.coding = {.element = DType::uint8, .bits = bits, .packing = BlockPacking::awq};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (!builder.ok()) return;
   check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);

@@ -52,8 +52,8 @@ std::string algorithm_of(const Json& section, const std::string& module) {
   return layer == nullptr ? algorithm : upper_case(text_in(*layer, "quant_algo"));
 }
 
-constexpr Coding modelopt_nvfp4() {
-  Coding coding = nvfp4_coding(GlobalScale::factor);
+constexpr BlockCoding modelopt_nvfp4() {
+  BlockCoding coding = nvfp4_coding(GlobalScale::factor);
   coding.positive_zero = true;
   return coding;
 }
@@ -89,7 +89,7 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   builder.set_shape(1, 1);
   if (algorithm == "MXFP8" || tensors[scales].dtype == DType::uint8) {
     layer.scheme = "mxfp8";
-    layer.coding.scales = DType::float8_e8m0fnu;
+    layer.coding.scale = DType::float8_e8m0fnu;
     layer.block_rows = 1;
     layer.block_columns = mx_block;
   } else if (algorithm == "FP8_PB_WO" || algorithm == "FP8_PB_REAL") {

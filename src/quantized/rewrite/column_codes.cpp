@@ -12,10 +12,10 @@
 namespace tensorcast::quantized {
 
 Result<std::unique_ptr<LayerCodes>> ColumnCodes::create(PartReader reader, LayerContent content) {
-  const Coding& coding = reader.layer().coding;
+  const BlockCoding& coding = reader.layer().coding;
   const bool is_known = content.shape.size() == 2 && content.block_rows == 1 && content.bits == coding.bits &&
-                        coding.bits >= 2 && coding.bits <= 8 && ColumnWords::has(coding.packing) &&
-                        (coding.packing != Packing::awq || coding.bits == 4);
+                        coding.bits >= 2 && coding.bits <= 8 && is_in_columns(coding) &&
+                        (coding.packing != BlockPacking::awq || coding.bits == 4);
   if (!is_known) return reader.wrong(0, "its codes do not lie in columns");
   auto codes = std::unique_ptr<ColumnCodes>(new ColumnCodes(std::move(reader), std::move(content)));
   TRY(codes->check());
@@ -102,7 +102,7 @@ Result<void> ColumnCodes::zero_points(std::uint64_t first_row, std::span<std::by
   return {};
 }
 
-Result<bool> ColumnCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+Result<bool> ColumnCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
   if (coding.packing != reader_.layer().coding.packing) return false;
   TRY(reader_.bytes(0, offset, out));
   return true;

@@ -17,13 +17,9 @@ class ColumnWords {
  public:
   static constexpr std::uint64_t word_bits = 32, awq_columns = 8;
 
-  [[nodiscard]] static bool has(Packing packing) noexcept {
-    return packing == Packing::words_down || packing == Packing::awq;
-  }
-
   // Precondition: outputs and inputs are whole words; AWQ has 4 bits.
-  ColumnWords(const Coding& coding, std::uint64_t outputs, std::uint64_t inputs) noexcept
-      : is_awq_(coding.packing == Packing::awq),
+  ColumnWords(const BlockCoding& coding, std::uint64_t outputs, std::uint64_t inputs) noexcept
+      : is_awq_(coding.packing == BlockPacking::awq),
         bits_(static_cast<std::uint64_t>(coding.bits)),
         zero_added_(static_cast<unsigned>(coding.zero_added)),
         outputs_(outputs),

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;        // of codes that are packed at a time
 constexpr std::uint64_t most_band_bytes = std::uint64_t{64} << 20;  // of packed codes in columns
 
-unsigned added_to_codes(const Coding& coding) noexcept {
+unsigned added_to_codes(const BlockCoding& coding) noexcept {
   return coding.element == DType::uint8 ? static_cast<unsigned>(coding.offset) : 0;
 }
 
@@ -42,19 +42,19 @@ Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std:
   return Error{.code = ErrorCode::internal, .message = "the layer has no zero points"};
 }
 
-std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns) {
-  const auto bits = static_cast<std::uint64_t>(coding.packing == Packing::bytes ? 8 : coding.bits);
-  const auto word = static_cast<std::uint64_t>(coding.packing == Packing::stream ? word_bits : 8);
+std::uint64_t packed_row_bytes(const BlockCoding& coding, int word_bits, std::uint64_t columns) {
+  const auto bits = static_cast<std::uint64_t>(coding.bits);
+  const std::uint64_t word = word_bits == 32 ? 32 : 8;
   return ceil_div(columns * bits, word) * (word / 8);
 }
 
-void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
+void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
                std::span<std::byte> out) {
-  if (coding.packing == Packing::bytes) {
+  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
+  if (coding.bits == 8 && added == 0 && word_bits == 8) {
     std::ranges::copy(codes, out.begin());
     return;
   }
-  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
   const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
   std::vector<std::uint8_t> row(columns);
   for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
@@ -64,19 +64,19 @@ void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::
     const auto to = out.subspan(i * row_bytes, row_bytes);
     std::fill_n(to.rbegin(), std::min<std::size_t>(to.size(), 4), std::byte{0});  // the end of a word may have no code
     block::pack_stream(coding.bits, row, to.data());
-    if (coding.packing == Packing::high_nibble_first) swap_nibbles(to, to.data());
+    if (coding.packing == BlockPacking::high_nibble_first) swap_nibbles(to, to.data());
   }
 }
 
-void unpack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
+void unpack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
                  std::span<std::byte> codes) {
-  if (coding.packing == Packing::bytes) {
+  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
+  if (coding.bits == 8 && added == 0 && word_bits == 8) {
     std::ranges::copy(packed, codes.begin());
     return;
   }
-  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
   const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
-  std::vector<std::byte> swapped(coding.packing == Packing::high_nibble_first ? row_bytes : 0);
+  std::vector<std::byte> swapped(coding.packing == BlockPacking::high_nibble_first ? row_bytes : 0);
   for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
     auto from = packed.subspan(i * row_bytes, row_bytes);
     if (!swapped.empty()) {
@@ -97,14 +97,14 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     std::memcpy(out.data(), written.constant.data() + offset, out.size());
     return {};
   }
-  if (ColumnWords::has(written_.layer.coding.packing)) {
+  if (is_in_columns(written_.layer.coding)) {
     if (written.role == PartRole::codes) return read_column_codes(offset, out);
     if (written.role == PartRole::scales) return read_column_scales(written.info.dtype, offset, out);
     if (written.role == PartRole::zero_points) return read_column_zeros(offset, out);
   }
   switch (written.role) {
     case PartRole::codes:
-      return written_.layer.coding.packing == Packing::gguf ? read_gguf(offset, out) : read_codes(offset, out);
+      return written_.layer.coding.packing == BlockPacking::gguf ? read_gguf(offset, out) : read_codes(offset, out);
     case PartRole::scales:
       return written_.layer.coding.swizzled ? read_tiles(offset, out) : read_scales(written.info.dtype, offset, out);
     case PartRole::zero_points:

@@ -75,11 +75,7 @@ DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
   return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
-bool is_stored_transposed(const Layer& layer) noexcept {
-  const Packing packing = layer.coding.packing;
-  return layer.coding.transposed && layer.shape.size() > 1 &&
-         (packing == Packing::numbers || packing == Packing::low_nibble_first);
-}
+bool is_stored_transposed(const Layer& layer) noexcept { return layer.coding.transposed && layer.shape.size() > 1; }
 
 std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
   std::vector<std::int64_t> shape = layer.shape;
@@ -257,11 +253,11 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
   return {};
 }
 
-Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
   const bool is_float = !is_integer(content_.element);
-  const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
-  const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
-  if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
+  const bool is_in_bytes = coding.packing == BlockPacking::stream &&
+                           (content_.bits == 8 || (content_.bits == 4 && content_.columns() % 2 == 0));
+  if (coding.packing != BlockPacking::gguf && !(is_float && is_in_bytes)) return false;
   const std::uint64_t row_bytes = quantizer_.codes_row_bytes();
   while (!out.empty()) {
     TRY(quantize_around(offset / row_bytes));

@@ -43,7 +43,7 @@ struct Quantizing {
 
 inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that ConvRot rotates
 
-// Whether groups of `size` columns, as Coding::rotation, can be rotated before a weight is quantized; true for 0.
+// Whether groups of `size` columns, as Deviations::rotation, can be rotated before a weight is quantized; true for 0.
 [[nodiscard]] bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
@@ -82,7 +82,7 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<std::vector<float>> global_scales() override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
   // Measures all rows when they are first quantized. To be called before them.
   void measure_loss() { meter_.emplace(numbers_, rows_); }

@@ -383,7 +383,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   // As if the weight was converted to the type that models are trained in, and then quantized.
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
-    options.compute_dtype = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+    options.compute_dtype = layer.coding.packing == BlockPacking::gguf ? DType::float32 : DType::bfloat16;
   }
   if (request.to_gguf) {
     const std::int64_t block = block_size(find_block_format(weight.scheme, "gguf")->coding.gguf).elements;
@@ -455,7 +455,7 @@ std::size_t add_weight(FoundLayers& found, std::span<const TensorInfo> tensors, 
   Layer layer;
   layer.name = tensor.name;
   layer.shape = tensor.shape;
-  layer.coding.packing = Packing::numbers;
+  layer.deviations.is_plain = true;
   layer.coding.transposed = are_transposed_experts(tensor, tensors);
   layer.parts.push_back({.role = PartRole::codes, .tensor = index});
   found.layers.push_back(std::move(layer));

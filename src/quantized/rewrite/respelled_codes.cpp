@@ -27,12 +27,12 @@ const block::GgufRow* float4_block(const std::string& scheme) {
   return format != nullptr && block::is_float4(format->coding.gguf) ? &block::row(format->coding.gguf) : nullptr;
 }
 
-std::string_view order_of(Packing packing) {
+std::string_view order_of(BlockPacking packing) {
   switch (packing) {
-    case Packing::words_down:
-    case Packing::awq:
+    case BlockPacking::words_down:
+    case BlockPacking::awq:
       return "those of the transpose";
-    case Packing::flat:
+    case BlockPacking::flat:
       return "in blocks over the whole tensor";
     default:
       return "those of a block format that has no other spelling";
@@ -55,21 +55,21 @@ std::byte e4m3_of_exponent(int exponent) noexcept {
 }
 
 Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  const Coding& coding = layer.coding;
+  const BlockCoding& coding = layer.coding;
   LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
   content.element = coding.element == DType::uint8 ? DType::int8 : coding.element;
-  content.bits = coding.bits;
-  content.rotation = coding.rotation;
+  content.bits = layer.bits();
+  content.rotation = layer.deviations.rotation;
   content.block_rows = layer.block_rows;
   content.block_columns = layer.block_columns;
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
-  const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
-  const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
-                       coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
+  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf ? float4_block(layer.scheme) : nullptr;
+  const bool in_rows = !layer.deviations.has_whole_codes &&
+                       (coding.packing == BlockPacking::stream || coding.packing == BlockPacking::high_nibble_first);
   const bool other = layer.find(PartRole::biases) || layer.find(PartRole::group_index) ||
-                     layer.find(PartRole::nested_scales) || coding.element == DType::undefined;
-  if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
+                     layer.find(PartRole::nested_scales) || (in_rows && coding.element == DType::undefined);
+  if ((!in_rows && gguf == nullptr) || other || coding.factor != 1.0F) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                              in_rows ? "decoded with more than scales" : order_of(coding.packing))));
@@ -87,7 +87,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
       case PartRole::scales:
-        content.scales = coding.scales == DType::undefined ? parts[i].dtype : coding.scales;
+        content.scales = coding.scale == DType::undefined ? parts[i].dtype : coding.scale;
         break;
       case PartRole::global_scale:
         content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
@@ -104,7 +104,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
 }
 
 Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  if (ColumnWords::has(layer.coding.packing)) {
+  if (is_in_columns(layer.coding)) {
     const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
     LayerContent content{.name = layer.name,
                          .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
@@ -155,8 +155,7 @@ Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content) {
 }
 
 Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content, ScaleChange change) {
-  if (ColumnWords::has(reader.layer().coding.packing))
-    return ColumnCodes::create(std::move(reader), std::move(content));
+  if (is_in_columns(reader.layer().coding)) return ColumnCodes::create(std::move(reader), std::move(content));
   return std::unique_ptr<LayerCodes>(
       TRY(RespelledCodes::create(std::move(reader), std::move(content), std::move(change))));
 }
@@ -191,9 +190,9 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
 }
 
 Result<void> RespelledCodes::check() {
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const formats::TensorInfo& codes = reader_.info(0);
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     gguf_ = float4_block(content_.scheme);
     if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
       return reader_.wrong(0, "its blocks are not whole");
@@ -221,14 +220,14 @@ Result<void> RespelledCodes::check() {
   return {};
 }
 
-Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
-  const Coding& own = reader_.layer().coding;
-  const auto nibbles = [](Packing packing) {
-    return packing == Packing::low_nibble_first || packing == Packing::high_nibble_first;
+Result<bool> RespelledCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const BlockCoding& own = reader_.layer().coding;
+  const auto is_in_rows = [](const BlockCoding& one) {
+    return one.packing == BlockPacking::stream || one.packing == BlockPacking::high_nibble_first;
   };
-  const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
-  const bool same = own.packing == coding.packing && !words && own.element == coding.element;
-  if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
+  const bool words = own.packing == BlockPacking::stream && bit_width(reader_.info(0).dtype) != 8;
+  const bool same = own.element == coding.element && own.bits == coding.bits && own.gguf == coding.gguf && !words;
+  if (!same || !(own.packing == coding.packing || (is_in_rows(own) && is_in_rows(coding)))) return false;
   TRY(reader_.bytes(0, offset, out));
   if (own.packing == coding.packing) return true;
   for (std::byte& pair : out) pair = pair >> 4 | pair << 4;
@@ -242,7 +241,7 @@ Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t 
 
 Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
   if (out.empty()) return {};
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
   TRY(read_blocks(first_row, rows));
   if (gguf_ != nullptr) {
@@ -271,7 +270,7 @@ Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std:
 // Words down the rows, in which the offset is added.
 Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
   constexpr std::uint64_t word_bits = 32;
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
   const auto bits = static_cast<std::uint64_t>(content_.bits);
   std::vector<std::uint32_t> words(ceil_div(rows * bits, word_bits) * columns);
@@ -295,7 +294,7 @@ Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
 // Integers under 8 bits may be stored in whole bytes, which could be more.
 Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const {
-  if (!is_integer(content_.element) || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
+  if (!is_integer(content_.element) || reader_.layer().deviations.integer_bits == 0) {
     return {};
   }
   const int end = 1 << (content_.bits - 1);
@@ -312,9 +311,9 @@ Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
 
 // Scales as the layer has them, in rows.
 Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<std::byte> out) {
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.grid_columns();
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     TRY(read_blocks(first_row, out.size() / columns));
     block::split_float4_blocks(*gguf_, buffer_, nullptr, out.data());
     if (content_.scales != DType::float8_e4m3fn) return {};
