@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 
+import name_literals
 import pytest
 import source_lengths
 
@@ -68,6 +69,11 @@ def wrong_public_includes(paths, component):
     allowed = public_headers_up_to(component)
     return [f"{shown(path)} includes {name}" for path in paths for name in includes(path, '"')
             if name.startswith("tensorcast/") and pathlib.Path(name).stem not in allowed]
+
+
+def test_names_in_conditions_are_columns_of_tables():
+    found = name_literals.comparisons()
+    assert len(found) <= name_literals.LIMIT, "\n".join(found)
 
 
 def test_every_folder_is_a_layer_and_src_readme_describes_it():

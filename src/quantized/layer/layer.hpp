@@ -77,6 +77,9 @@ struct Layer {
   bool dynamic_activations = false;  // of a layer to write: loaders quantize its inputs while the model runs
 
   [[nodiscard]] bool is_quantized() const noexcept { return !deviations.is_plain; }
+  // Experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run along the middle
+  // axis.
+  [[nodiscard]] bool is_transposed() const noexcept { return coding.transposed && shape.size() > 1; }
   // Bits of an element, which may lie in a whole byte.
   [[nodiscard]] int bits() const noexcept {
     return deviations.integer_bits == 0 ? coding.bits : deviations.integer_bits;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "block/code_table.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"
@@ -36,10 +37,12 @@ DType PartReader::scale_type(std::size_t part) const noexcept {
 
 std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
+  std::span<const float> table = block::code_table(scheme);
+  if (table.empty()) table = nf4_table();
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
     if (coding.element == DType::undefined) {
-      numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
+      numbers[code] = table[code % table.size()];
     } else if (is_integer(coding.element)) {
       const int half = 1 << (coding.bits - 1);
       numbers[code] =

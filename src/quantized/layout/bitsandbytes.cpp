@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "block/code_table.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -118,7 +119,7 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
   layer.coding = {.element = DType::undefined, .bits = 4, .packing = BlockPacking::flat};
   const std::optional<std::size_t> scales = builder.need(weight + ".absmax", PartRole::scales);
   const std::optional<std::size_t> table = builder.add(weight + ".quant_map", PartRole::table);
-  if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
+  if (block::code_table(layer.scheme).empty()) builder.fail("codes of bitsandbytes are nf4 or fp4");
   check_table(tensors, table, builder);
   const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
   Json state;

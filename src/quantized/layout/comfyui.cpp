@@ -223,6 +223,7 @@ constinit const Spelling layouts::comfyui = {
     .spell = spell_comfyui,
     .describe = describe_comfyui,
     .has_rotations = true,
+    .joins_weights = false,
 };
 
 }  // namespace tensorcast::quantized

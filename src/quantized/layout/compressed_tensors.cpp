@@ -329,12 +329,16 @@ void complete_packed_floats(const std::string& module, const StoredScheme& store
   builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
+// Of weights in bytes; those of integers first.
+constexpr std::array<std::string_view, 3> byte_formats = {"int-quantized", "float-quantized", "naive-quantized"};
+
 // float8 and int8: weight, weight_scale, perhaps weight_zero_point.
 void complete_bytes(const ModelTensors& tensors, const std::string& module, const std::string& format,
                     const Group& group, const Description& description, LayerBuilder& builder) {
   Layer& layer = builder.layer();
-  const bool integer = text_in(group.weights, "type") == "int" || format == "int-quantized";
-  const bool mx = format == "mxfp8-quantized";
+  const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::word, format);
+  const bool integer = text_in(group.weights, "type") == "int" || format == byte_formats.front(),
+             mx = stored != nullptr;
   layer.coding = {.element = integer ? DType::int8 : DType::float8_e4m3fn,
                   .scale = mx ? DType::float8_e8m0fnu : DType::undefined};
   layer.scheme = integer ? "int8" : "fp8";
@@ -378,8 +382,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
       complete_packed_floats(module, *stored, group, description, builder);
     } else if (packed && format == "pack-quantized" && !floats) {
       complete_packed_integers(tensors, module, group, description, builder);
-    } else if (!packed && (format == "float-quantized" || format == "int-quantized" || format == "naive-quantized" ||
-                           format == "mxfp8-quantized")) {
+    } else if (!packed && (contains(byte_formats, format) || (stored != nullptr && stored->coding.bits == 8))) {
       complete_bytes(tensors, module, format, group, description, builder);
     } else {
       builder.fail(fmt::format("{} names the format \"{}\", {}", description.source, format,
@@ -422,6 +425,9 @@ constinit const Spelling layouts::compressed_tensors = {
     // NVFP4 needs a scale of activations that was calibrated.
     .activations = DynamicActivations::choice,
     .activations_schemes = "fp8-tensor fp8-channel fp8-block int8-channel mxfp8 mxfp6 mxfp4",
+    // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
+    .activations_recipes = "fp8-block fp8-channel:compressed-tensors int8-channel:compressed-tensors",
+    .joins_scales = true,
 };
 
 }  // namespace tensorcast::quantized

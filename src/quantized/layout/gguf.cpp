@@ -72,6 +72,8 @@ constinit const Spelling layouts::gguf = {
     .find = find_gguf,
     .spell = spell_gguf,
     .has_kernels = true,
+    .is_of_gguf = true,
+    .joins_weights = false,
 };
 
 }  // namespace tensorcast::quantized

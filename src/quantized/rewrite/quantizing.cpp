@@ -40,10 +40,12 @@ Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape&
   return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
+bool is_rotated(std::string_view scheme) noexcept { return scheme == "int8-channel"; }
+
 bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
   const bool holds = quantizing.numbers == DType::float32 || quantizing.compute() == quantizing.numbers;
-  return holds && quantizing.scheme == "int8-channel" && is_rotation_size(size) && size <= max_rotated_columns &&
+  return holds && is_rotated(quantizing.scheme) && is_rotation_size(size) && size <= max_rotated_columns &&
          shape.size() != 0 && shape.back() % size == 0;
 }
 
@@ -63,7 +65,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   }
   if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
   content.scales = layout.scales_dtype;
-  if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
+  if (content.scales == DType::float8_e4m3fn) {  // recipes without a scale of the tensor have 1
     content.global = layout.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
   }
   content.zero_points = zero_points;
@@ -75,11 +77,9 @@ DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
   return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
-bool is_stored_transposed(const Layer& layer) noexcept { return layer.coding.transposed && layer.shape.size() > 1; }
-
 std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
   std::vector<std::int64_t> shape = layer.shape;
-  if (is_stored_transposed(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  if (layer.is_transposed()) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
 

@@ -82,7 +82,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     content.element = DType::float4_e2m1fn;
     content.bits = 4;
     content.block_columns = gguf->run;
-    content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+    content.scales = coding.gguf == GgufBlock::nvfp4 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
