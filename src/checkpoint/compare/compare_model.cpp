@@ -14,9 +14,9 @@
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
-#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
