@@ -79,7 +79,7 @@ class Detection {
         .recipes = record->recipes, .options = options::options_for(record->request, scheme), .weighs = record->weighs};
     const std::size_t plain = original_.names.size();
     if (original >= plain && recorded.options.compute_dtype == DType::undefined) {
-      const bool is_gguf = original_.layers[original - plain].coding.packing == quantized::Packing::gguf;
+      const bool is_gguf = original_.layers[original - plain].coding.packing == BlockPacking::gguf;
       recorded.options.compute_dtype = is_gguf ? DType::float32 : DType::bfloat16;
     }
     return recorded;

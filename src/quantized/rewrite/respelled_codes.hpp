@@ -44,7 +44,7 @@ class RespelledCodes final : public LayerCodes {
   [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
   RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)
