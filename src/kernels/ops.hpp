@@ -33,6 +33,7 @@ struct Ops {
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   MultiplyEachFn multiply_each;
+  MultiplyEachFloat32Fn multiply_each_float32;
   // Numbers rounded by the words of D16, and the random words of elements.
   const Rounders* rounders;
   RandomWordsFn random_words;

@@ -12,6 +12,7 @@ extern constexpr Ops ops = {
     .table_loops = table_loops,
     .find_multiply = find_multiply,
     .multiply_each = multiply_each,
+    .multiply_each_float32 = multiply_each_float32,
     .rounders = &rounders,
     .random_words = random_words,
     .find_scale_runs = find_scale_runs,
