@@ -57,6 +57,7 @@ struct Ops {
   RangeOfRunsFn range_of_runs;
   ScaleBlocksFn scale_blocks;
   FitOffsetRunsFn fit_offset_runs;
+  SetOffsetCodesFn set_offset_codes;
   FitSignedRunsFn fit_signed_runs;
   // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others.
   EncodeGgufFn (*find_encode_gguf)(GgufBlock block) noexcept;

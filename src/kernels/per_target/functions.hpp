@@ -55,6 +55,7 @@ void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, uns
                                 std::uint8_t* codes, RunOperand* operands);
 void fit_offset_runs(const float* numbers, const float* weights, std::size_t runs, const ScaleSearch& search,
                      const OffsetFit& fit);
+void set_offset_codes(const float* numbers, std::size_t runs, const OffsetFit& stored);
 void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
 [[nodiscard]] EncodeGgufFn find_encode_gguf(GgufBlock block) noexcept;
 [[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept;

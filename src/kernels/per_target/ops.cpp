@@ -29,6 +29,7 @@ extern constexpr Ops ops = {
     .range_of_runs = range_of_runs,
     .scale_blocks = scale_blocks,
     .fit_offset_runs = fit_offset_runs,
+    .set_offset_codes = set_offset_codes,
     .fit_signed_runs = fit_signed_runs,
     .find_encode_gguf = find_encode_gguf,
     .find_unpack_gguf = find_unpack_gguf,
