@@ -42,21 +42,16 @@ float fit_largest(const RunNumbers& x, RunCodes& codes) noexcept {
 
 using BlockCodes = std::array<std::uint8_t, elements>;
 
-// What the search found for a block. `weights`: sums over runs, null without importance.
-struct FittedRuns {
-  const RunNumbers& scales;
-  const RunNumbers& minima;
-  const RunNumbers* weights;
-  BlockCodes& codes;
+// Scales and minima of a block, and the sums of its weights.
+struct RunScales {
+  RunNumbers scales, minima, weights;
 };
 
-// Writes scales and minima, 16 bytes, and makes the codes that these stored ones give.
-void put_scales(const float* x, int most, const FittedRuns& runs, std::uint8_t* bytes) noexcept {
-  constexpr std::size_t size = kernels::OffsetFit::run;
+// Writes scales and minima, 16 bytes, and replaces them by the stored numbers.
+void put_scales(bool is_weighed, RunScales& runs, std::uint8_t* bytes) noexcept {
   RunCodes scales, minima;
   const auto fit = [&](const RunNumbers& numbers, RunCodes& made) {
-    return runs.weights != nullptr ? fit_positive(numbers, runs.weights->data(), 63, made.data())
-                                   : fit_largest(numbers, made);
+    return is_weighed ? fit_positive(numbers, runs.weights.data(), 63, made.data()) : fit_largest(numbers, made);
   };
   const float scale_unit = fit(runs.scales, scales), minimum_unit = fit(runs.minima, minima);
   put_half(scale_unit, bytes);
@@ -64,11 +59,19 @@ void put_scales(const float* x, int most, const FittedRuns& runs, std::uint8_t* 
   put_six_bits(scales, minima, bytes + 4);
   const float d = half_number(scale_unit), dmin = half_number(minimum_unit);
   for (std::size_t j = 0; j < offset_runs; ++j) {
-    const float scale = d * static_cast<float>(scales[j]);
-    const float minimum = dmin * static_cast<float>(minima[j]);
-    // The codes of the search remain where the stored scale is 0.
-    if (scale != 0.0f) set_codes<size>(x + size * j, scale, minimum, 0, most, runs.codes.data() + size * j);
+    runs.scales[j] = d * static_cast<float>(scales[j]);
+    runs.minima[j] = dmin * static_cast<float>(minima[j]);
   }
+}
+
+// Reports whether a run has a stored scale of 0 and a number that is not: its codes are those of the search.
+bool keeps_codes(const float* x, const RunNumbers& stored_scales) noexcept {
+  constexpr std::size_t size = kernels::OffsetFit::run;
+  for (std::size_t j = 0; j < offset_runs; ++j) {
+    if (stored_scales[j] != 0.0f) continue;
+    if (std::any_of(x + size * j, x + size * (j + 1), [](float number) { return number != 0.0f; })) return true;
+  }
+  return false;
 }
 
 // The low nibbles of a byte are those of 32 elements, the high ones those of the next 32.
@@ -124,8 +127,8 @@ void put_q6_k(const float* x, SignedRuns& runs, std::uint8_t* bytes) noexcept {
   }
 }
 
-// Blocks whose runs are searched together: as many as fill the widest registers.
-constexpr std::size_t together = 2;
+// Blocks whose runs are searched together: as many as fill the widest registers twice.
+constexpr std::size_t together = 4;
 
 struct OffsetFormat {
   int most;
@@ -136,11 +139,12 @@ struct OffsetFormat {
 
 void encode_offset_runs(const OffsetFormat& format, const float* x, const float* importance, std::size_t blocks,
                         std::uint8_t* bytes) noexcept {
-  const kernels::FitOffsetRunsFn fit = kernels::ops_of(active_target()).fit_offset_runs;
+  const kernels::Ops& ops = kernels::ops_of(active_target());
   const bool is_weighed = importance != nullptr;
+  const kernels::ScaleSearch& search = is_weighed ? weighed_search : format.search;
   std::array<float, elements * together> weights;
-  std::array<BlockCodes, together> codes;
-  std::array<RunNumbers, together> scales, minima, sums;
+  const float* const weighed = is_weighed ? weights.data() : nullptr;
+  std::array<float, offset_runs * together> scales, minima, sums;
   for (std::size_t done = 0; done < blocks; done += together) {
     const std::size_t n = std::min(together, blocks - done);
     const float* const numbers = x + done * elements;
@@ -149,13 +153,27 @@ void encode_offset_runs(const OffsetFormat& format, const float* x, const float*
       set_weights(block, importance + (done + i) * elements, mean_of_squares(block, 2.0f),
                   weights.data() + i * elements);
     }
-    fit(numbers, is_weighed ? weights.data() : nullptr, n * offset_runs, is_weighed ? weighed_search : format.search,
-        {scales[0].data(), minima[0].data(), is_weighed ? sums[0].data() : nullptr, codes[0].data(), format.most});
+    ops.fit_offset_runs(numbers, weighed, n * offset_runs, search,
+                        {scales.data(), minima.data(), is_weighed ? sums.data() : nullptr, nullptr, format.most});
     for (std::size_t i = 0; i < n; ++i) {
-      std::uint8_t* const block = bytes + (done + i) * format.bytes;
-      put_scales(numbers + i * elements, format.most, {scales[i], minima[i], is_weighed ? &sums[i] : nullptr, codes[i]},
-                 block);
-      format.put(codes[i], block);
+      const float* const block = numbers + i * elements;
+      std::uint8_t* const block_bytes = bytes + (done + i) * format.bytes;
+      RunScales runs;
+      const auto take = [&](const auto& all, RunNumbers& own) {
+        std::copy_n(all.data() + i * offset_runs, offset_runs, own.data());
+      };
+      take(scales, runs.scales), take(minima, runs.minima);
+      if (is_weighed) take(sums, runs.weights);
+      put_scales(is_weighed, runs, block_bytes);
+      BlockCodes codes = {};
+      if (keeps_codes(block, runs.scales)) {
+        RunNumbers found_scales, found_minima;
+        ops.fit_offset_runs(block, is_weighed ? weighed + i * elements : nullptr, offset_runs, search,
+                            {found_scales.data(), found_minima.data(), nullptr, codes.data(), format.most});
+      }
+      ops.set_offset_codes(block, offset_runs,
+                           {runs.scales.data(), runs.minima.data(), nullptr, codes.data(), format.most});
+      format.put(codes, block_bytes);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "block/float_steps.hpp"
+#include "block/gguf_encode.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -160,7 +161,8 @@ float fit_signed_run(const float* x, const float* importance, std::uint8_t* foun
   return scale;
 }
 
-// --- Runs: of the usual size, constant, zero, tiny, huge, with one outlier, infinite, NaN
+// --- Runs: of the usual size, constant, zero, tiny, huge, with one outlier, infinite, NaN; or usual and zero ones
+// alone
 
 float number_of(std::size_t run, std::size_t i, std::mt19937& random) {
   const float plain = static_cast<float>(random() % 20001) / 10000.0f - 1.0f;
@@ -190,10 +192,13 @@ float number_of(std::size_t run, std::size_t i, std::mt19937& random) {
 struct Tried {
   std::vector<float> numbers, importance;
 };
-Tried tried(std::size_t runs, std::size_t size, unsigned seed) {
+Tried tried(std::size_t runs, std::size_t size, unsigned seed, bool usual = false) {
   std::mt19937 random(seed);
   Tried made{std::vector<float>(runs * size), std::vector<float>(runs * size)};
-  for (std::size_t i = 0; i < runs * size; ++i) made.numbers[i] = number_of(i / size, i % size, random);
+  for (std::size_t i = 0; i < runs * size; ++i) {
+    const std::size_t run = i / size;
+    made.numbers[i] = number_of(usual ? run % 7 / 6 * 2 : run, i % size, random);
+  }
   for (float& weight : made.importance)
     weight = random() % 5 == 0 ? 0.0f : static_cast<float>(random() % 1000) / 100.0f;
   return made;
@@ -203,36 +208,88 @@ bool same(float a, float b) { return bits_of(a) == bits_of(b) || (is_nan(a) && i
 
 constexpr ScaleSearch without_importance{-1.0f, 0.1f, 20}, with_importance{-0.9f, 0.05f, 36};
 
+void expect_offset_runs_as_defined(const Tried& given, std::size_t runs, bool is_weighed, int most, Target target) {
+  constexpr std::size_t size = kernels::OffsetFit::run;
+  const float* const importance = is_weighed ? given.importance.data() : nullptr;
+  const ScaleSearch& search = is_weighed ? with_importance : without_importance;
+  const kernels::FitOffsetRunsFn fit = kernels::ops_of(target).fit_offset_runs;
+  std::vector<float> scales(runs), minima(runs), sums(runs), again(runs);
+  std::vector<std::uint8_t> codes(runs * size), defined(size);
+  fit(given.numbers.data(), importance, runs, search, {scales.data(), minima.data(), sums.data(), codes.data(), most});
+  for (std::size_t run = 0; run < runs; ++run) {
+    const float* const x = given.numbers.data() + run * size;
+    RunWeights weights = own_weights(x);
+    if (is_weighed) std::copy_n(importance + run * size, size, weights.begin());
+    const OffsetRun right = fit_offset_run(x, weights, search, most, defined.data());
+    float sum = 0.0f;
+    for (const float weight : weights) sum += weight;
+    ASSERT_TRUE(same(scales[run], right.scale)) << name(target) << ' ' << run;
+    ASSERT_TRUE(same(minima[run], right.minimum)) << name(target) << ' ' << run;
+    ASSERT_TRUE(same(sums[run], sum)) << name(target) << ' ' << run;
+    ASSERT_TRUE(std::equal(defined.begin(), defined.end(), codes.begin() + static_cast<std::ptrdiff_t>(run * size)))
+        << name(target) << ' ' << run;
+  }
+  fit(given.numbers.data(), importance, runs, search, {again.data(), minima.data(), nullptr, nullptr, most});
+  for (std::size_t run = 0; run < runs; ++run) ASSERT_TRUE(same(scales[run], again[run])) << name(target) << ' ' << run;
+}
+
 TEST(FitRuns, EveryTargetSearchesOffsetRunsAsDefined) {
   constexpr std::size_t size = kernels::OffsetFit::run;
   for (const std::size_t runs : {std::size_t{1}, std::size_t{8}, std::size_t{61}, std::size_t{360}}) {
-    const Tried given = tried(runs, size, static_cast<unsigned>(runs));
-    for (const bool is_weighed : {false, true}) {
-      const int most = runs % 2 == 0 ? 15 : 31;  // of Q4_K, of Q5_K
+    for (const bool is_usual : {false, true}) {
+      const Tried given = tried(runs, size, static_cast<unsigned>(runs), is_usual);
       for (const Target target : supported_targets()) {
-        std::vector<float> scales(runs), minima(runs), sums(runs);
-        std::vector<std::uint8_t> codes(runs * size), defined(size);
-        kernels::ops_of(target).fit_offset_runs(given.numbers.data(), is_weighed ? given.importance.data() : nullptr,
-                                                runs, is_weighed ? with_importance : without_importance,
-                                                {scales.data(), minima.data(), sums.data(), codes.data(), most});
-        for (std::size_t run = 0; run < runs; ++run) {
-          const float* const x = given.numbers.data() + run * size;
-          RunWeights weights = own_weights(x);
-          if (is_weighed)
-            std::copy_n(given.importance.begin() + static_cast<std::ptrdiff_t>(run * size), size, weights.begin());
-          const OffsetRun right =
-              fit_offset_run(x, weights, is_weighed ? with_importance : without_importance, most, defined.data());
-          float sum = 0.0f;
-          for (const float weight : weights) sum += weight;
-          ASSERT_TRUE(same(scales[run], right.scale)) << name(target) << ' ' << run;
-          ASSERT_TRUE(same(minima[run], right.minimum)) << name(target) << ' ' << run;
-          ASSERT_TRUE(same(sums[run], sum)) << name(target) << ' ' << run;
-          ASSERT_TRUE(
-              std::equal(defined.begin(), defined.end(), codes.begin() + static_cast<std::ptrdiff_t>(run * size)))
-              << name(target) << ' ' << run;
+        for (const bool is_weighed : {false, true}) {
+          for (const int most : {15, 31}) {  // of Q4_K, of Q5_K
+            expect_offset_runs_as_defined(given, runs, is_weighed, most, target);
+          }
         }
       }
     }
+  }
+}
+
+// Numbers, scales and minima of all sizes; runs with scale 0 keep their codes.
+TEST(FitRuns, EveryTargetSetsOffsetCodesAsDefined) {
+  constexpr std::size_t size = kernels::OffsetFit::run;
+  for (const std::size_t runs : {std::size_t{1}, std::size_t{8}, std::size_t{61}}) {
+    const Tried given = tried(runs, size, 5), parameters = tried(2 * runs, 1, 6);
+    std::vector<float> scales(runs), minima(runs);
+    for (std::size_t run = 0; run < runs; ++run) {
+      scales[run] = parameters.numbers[run], minima[run] = parameters.numbers[runs + run];
+    }
+    for (const int most : {15, 31}) {
+      for (const Target target : supported_targets()) {
+        std::vector<std::uint8_t> codes(runs * size, 77);
+        kernels::ops_of(target).set_offset_codes(given.numbers.data(), runs,
+                                                 {scales.data(), minima.data(), nullptr, codes.data(), most});
+        for (std::size_t i = 0; i < codes.size(); ++i) {
+          const float quotient = (given.numbers[i] + minima[i / size]) / scales[i / size];
+          const int defined = scales[i / size] == 0.0f ? 77 : std::clamp(nearest(quotient), 0, most);
+          ASSERT_EQ(codes[i], defined) << name(target) << ' ' << i;
+        }
+      }
+    }
+  }
+}
+
+// A run beside far larger ones: its stored scale is 0, and its codes are those of the search, as ggml writes them.
+TEST(FitRuns, CodesOfTheSearchRemainWhereTheStoredScaleIsZero) {
+  constexpr std::size_t size = kernels::OffsetFit::run, blocks = 5;
+  std::vector<float> numbers(256 * blocks);
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const float plain = static_cast<float>(random() % 20001) / 10000.0f - 1.0f;
+    numbers[i] = i / 256 % 2 == 0 && i % 256 < size ? plain : plain * 10000.0f;
+  }
+  std::vector<std::uint8_t> bytes(144 * blocks), defined(size);
+  gguf_encoder(GgufBlock::q4_k)(numbers.data(), nullptr, blocks, bytes.data());
+  for (std::size_t block = 0; block < blocks; block += 2) {
+    const float* const x = numbers.data() + 256 * block;
+    static_cast<void>(fit_offset_run(x, own_weights(x), without_importance, 15, defined.data()));
+    const std::uint8_t* const stored = bytes.data() + 144 * block;
+    EXPECT_EQ(stored[4] & 63, 0) << block;  // the scale
+    for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(stored[16 + i] & 15, defined[i]) << block << ' ' << i;
   }
 }
 
