@@ -16,6 +16,7 @@ extern const Ops ops;
 [[nodiscard]] bool multiply_each(const double* numbers, const double* scales, double* products, std::size_t count,
                                  const Multiplication& by, bool to_nearest);
 extern const Rounders rounders;
+[[nodiscard]] EncodeByWordFn find_encode_by_word(DType to) noexcept;
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words);
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;

@@ -13,6 +13,7 @@ extern constexpr Ops ops = {
     .find_multiply = find_multiply,
     .multiply_each = multiply_each,
     .rounders = &rounders,
+    .find_encode_by_word = find_encode_by_word,
     .random_words = random_words,
     .find_scale_runs = find_scale_runs,
     .scale_runs_by_powers = scale_runs_by_powers,
