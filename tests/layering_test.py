@@ -182,6 +182,15 @@ def test_the_library_has_no_streams_and_no_locale():
     assert not wrong
 
 
+def test_intrinsics_are_in_kernels_simd():
+    """But those of SHA-256, which is no vector operation on numbers: DESIGN.md."""
+    intrinsic = re.compile(r"\b_mm\d*_\w+\(|\b__m(?:128|256|512|mask)|\bv[a-z]\w*_[fpsu](?:8|16|32|64)\(")
+    allowed = {"src/io/sha256_blocks.cpp"}
+    for path in code_below("src", "tools", "python"):
+        if shown(path) not in allowed and not shown(path).startswith("src/kernels/simd/") and not is_test(path):
+            assert not intrinsic.search(path.read_text()), shown(path)
+
+
 def test_headers_are_included_once():
     headers = [path for path in code_below("src", "include", "tools") if path.suffix == ".hpp"]
     assert not [shown(path) for path in headers if "#pragma once" not in path.read_text()]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "block/code_packing.hpp"
@@ -18,25 +17,25 @@ namespace {
 
 Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, GgufBlock gguf,
                              const QuantizeOptions& options, const Execution& execution) {
-  block::Quantizer quantizer = TRY(block::Quantizer::make(weight.dtype, weight.shape, scheme, options, gguf));
+  const auto layout = TRY(block::WeightLayout::make(weight.dtype, weight.shape, scheme, options, gguf));
   const std::size_t count = TRY(element_count(weight.shape));
   TRY(check_size("source", weight.dtype, count, weight.bytes.size()));
   TRY(check_execution(execution));
-  if (options.maximum && !(*options.maximum >= 0.0f && std::isfinite(*options.maximum))) {
-    return invalid(formatted("`maximum` is {}, which is not finite and at least 0", *options.maximum));
-  }
-  if (quantizer.needs_maximum()) {
-    quantizer.set_maximum(options.maximum ? *options.maximum
-                                          : TRY(quantizer.maximum(weight.bytes.data(), count, execution)));
-  }
-  QuantizedTensor made = quantizer.layout();
-  made.codes = ResultVector<std::byte>(quantizer.rows() * quantizer.codes_row_bytes(), execution.memory);
+  TRY(block::check_maximum(options));
+  const std::byte* const numbers = weight.bytes.data();
+  const auto maximum = [&]() -> Result<float> {
+    return options.maximum ? *options.maximum : layout->numbers.maximum(numbers, count, execution);
+  };
+  const block::Quantizer quantizer = TRY(block::Quantizer::make(layout, {.maximum = maximum}));
+  QuantizedTensor made = layout->tensor;
+  made.global_scale = quantizer.global_scale();
+  made.codes = ResultVector<std::byte>(layout->rows * layout->codes_row_bytes, execution.memory);
   constexpr bool may_advise = true;
   (void)pages_of(made.codes.data(), made.codes.size(), may_advise);  // asks for huge ones if they are new
-  block::QuantizedRows out = quantizer.room_in(made, 0, quantizer.rows());
-  out.bypasses_cache = quantizer.results_bypass_cache();
+  block::QuantizedRows out = layout->room_in(made, 0, layout->rows);
+  out.bypasses_cache = layout->results_bypass_cache();
   out.are_all = true;
-  TRY(quantizer.run(0, quantizer.rows(), weight.bytes.data(), out, execution));
+  TRY(quantizer.run(0, layout->rows, numbers, out, execution));
   return made;
 }
 

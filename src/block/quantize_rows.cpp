@@ -2,13 +2,11 @@
 // Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
 // rows of one format.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "block/quantizer.hpp"
-#include "block/quantizer_work.hpp"
 #include "cast/conversion.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
@@ -22,6 +20,8 @@ inline namespace TENSORCAST_ABI {
 namespace {
 
 using block::Quantizer;
+using block::SharedLayout;
+using block::WeightLayout;
 
 // What a format and its options are called, and the rows that it has: what a quantizer is made of.
 struct Wanted {
@@ -30,26 +30,33 @@ struct Wanted {
   const QuantizeOptions& options;
 };
 
-Result<Quantizer> make_quantizer(const Wanted& wanted, DType weights, const Shape& shape) {
-  const std::optional<float>& maximum = wanted.options.maximum;
-  Quantizer made = TRY(Quantizer::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
-  if (maximum && !(*maximum >= 0.0f && std::isfinite(*maximum))) {
-    return invalid(formatted("`maximum` is {}, which is not finite and at least 0", *maximum));
-  }
-  if (maximum && made.needs_maximum()) made.set_maximum(*maximum);
+Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shape& shape) {
+  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
+  TRY(block::check_maximum(wanted.options));
   return made;
+}
+
+Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layout) {
+  const auto maximum = [&]() -> Result<float> {
+    if (wanted.options.maximum) return *wanted.options.maximum;
+    return invalid(formatted("{} has a scale for the whole weight, which some of its rows do not tell", wanted.scheme),
+                   "set `maximum` to the largest magnitude of all rows, or call quantize()");
+  };
+  return Quantizer::make(layout, {.maximum = maximum});
 }
 
 // The quantizer of a thread's last call.
 class Kept {
  public:
   // Those of other numbers of rows are equal, unless rows share scales.
-  Result<Quantizer*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
-    const bool is_same = quantizer_ && scheme_ == wanted.scheme && gguf_ == wanted.gguf && weights_ == weights &&
-                         columns_ == columns && (rows_ == rows || quantizer_->band_rows() == 1) && has(wanted.options);
-    if (is_same) return &*quantizer_;
+  Result<const WeightLayout*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
+    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf &&
+                         weights_ == weights && columns_ == columns && (rows_ == rows || layout_->band_rows == 1) &&
+                         has(wanted.options);
+    if (is_same) return layout_.get();
     quantizer_.reset();
-    quantizer_ = TRY(make_quantizer(wanted, weights, {rows, columns}));
+    layout_.reset();
+    layout_ = TRY(make_layout(wanted, weights, {rows, columns}));
     scheme_ = wanted.scheme;
     gguf_ = wanted.gguf;
     weights_ = weights;
@@ -60,9 +67,14 @@ class Kept {
     options_.recipe = {};
     options_.importance = {};
     is_weighed_ = !wanted.options.importance.empty();
+    return layout_.get();
+  }
+  // Of the layout that was found last.
+  Result<const Quantizer*> quantizer(const Wanted& wanted) {
+    if (!quantizer_) quantizer_ = TRY(make_quantizer(wanted, layout_));
     return &*quantizer_;
   }
-  Quantizer::Work& work() noexcept { return work_; }
+  block::QuantizerWork& work() noexcept { return work_; }
 
  private:
   // Importance is the caller's memory, which may have changed.
@@ -74,8 +86,9 @@ class Kept {
            options_.maximum == options.maximum && options_.clip == options.clip;
   }
 
+  SharedLayout layout_;
   std::optional<Quantizer> quantizer_;
-  Quantizer::Work work_;
+  block::QuantizerWork work_;
   std::string scheme_, recipe_;
   GgufBlock gguf_ = GgufBlock::none;
   DType weights_ = DType::undefined;
@@ -85,17 +98,17 @@ class Kept {
 };
 
 Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
-  const Quantizer quantizer = TRY(make_quantizer(wanted, DType::float32, shape));
-  const QuantizedTensor& layout = quantizer.layout();
-  const std::size_t scales = quantizer.scale_count(0, quantizer.rows());
-  QuantizedSizes sizes{.rows = static_cast<std::int64_t>(quantizer.rows()),
-                       .codes = quantizer.rows() * quantizer.codes_row_bytes(),
-                       .row_codes = quantizer.codes_row_bytes(),
-                       .block_rows = static_cast<std::int64_t>(quantizer.band_rows()),
-                       .codes_dtype = layout.codes_dtype,
-                       .scales_dtype = layout.scales_dtype,
-                       .global_scale = layout.global_scale};
-  if (scales != 0) sizes.scales = storage_bytes(layout.scales_dtype, scales);
+  const SharedLayout layout = TRY(make_layout(wanted, DType::float32, shape));
+  const std::size_t scales = layout->scale_count(0, layout->rows);
+  QuantizedSizes sizes{.rows = static_cast<std::int64_t>(layout->rows),
+                       .codes = layout->rows * layout->codes_row_bytes,
+                       .row_codes = layout->codes_row_bytes,
+                       .block_rows = static_cast<std::int64_t>(layout->band_rows),
+                       .codes_dtype = layout->tensor.codes_dtype,
+                       .scales_dtype = layout->tensor.scales_dtype,
+                       .global_scale = {}};
+  if (wanted.options.maximum) sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
+  if (scales != 0) sizes.scales = storage_bytes(sizes.scales_dtype, scales);
   if (!wanted.options.symmetric) sizes.zero_points = scales;
   return sizes;
 }
@@ -116,31 +129,28 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
 
   thread_local Kept kept;
   // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
-  Quantizer* quantizer = TRY(kept.find(wanted, src.dtype, 1, columns));
-  const std::size_t row_bytes = quantizer->codes_row_bytes();
+  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, 1, columns));
+  const std::size_t row_bytes = layout->codes_row_bytes;
   if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
     return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
   }
   const std::size_t rows = count / static_cast<std::size_t>(columns), all_rows = out.codes.size() / row_bytes;
-  if (quantizer->band_rows() > 1) {
-    quantizer = TRY(kept.find(wanted, src.dtype, static_cast<std::int64_t>(all_rows), columns));
+  if (layout->band_rows > 1) {
+    layout = TRY(kept.find(wanted, src.dtype, static_cast<std::int64_t>(all_rows), columns));
   }
   if (first_row < 0 || static_cast<std::uint64_t>(first_row) > all_rows ||
       rows > all_rows - static_cast<std::size_t>(first_row)) {
     return invalid(formatted("{} rows from row {} on, but the buffer of codes has {}", rows, first_row, all_rows));
   }
   const auto first = static_cast<std::size_t>(first_row);
-  const std::size_t band = quantizer->band_rows();
+  const std::size_t band = layout->band_rows;
   if (first % band != 0 || (rows % band != 0 && first + rows != all_rows)) {
     return invalid(formatted("rows {} to {} are no whole blocks of {} rows", first, first + rows, band),
                    "quantize the rows that share scales in one call");
   }
-  if (quantizer->needs_maximum() && !wanted.options.maximum) {
-    return invalid(formatted("{} has a scale for the whole weight, which some of its rows do not tell", wanted.scheme),
-                   "set `maximum` to the largest magnitude of all rows, or call quantize()");
-  }
-  const DType scales_dtype = quantizer->layout().scales_dtype;
-  const std::size_t scales = quantizer->scale_count(0, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
+  const Quantizer* const quantizer = TRY(kept.quantizer(wanted));
+  const DType scales_dtype = layout->tensor.scales_dtype;
+  const std::size_t scales = layout->scale_count(0, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
   if (out.scales.size() != scales_bytes) return wrong_buffer("scales", out.scales.size(), scales_bytes, all_rows);
   const bool has_zeros = !wanted.options.symmetric;
   if (has_zeros && out.zero_points.size() != scales) {
@@ -149,7 +159,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   if (scales != 0 && (out.scales.data() == nullptr || (has_zeros && out.zero_points.data() == nullptr))) {
     return invalid("a target buffer is null");
   }
-  const std::size_t before = quantizer->scales_before(first);
+  const std::size_t before = layout->scales_before(first);
   const block::QuantizedRows to{
       .codes = out.codes.data() + first * row_bytes,
       .scales = scales == 0 ? nullptr : out.scales.data() + storage_bytes(scales_dtype, before),

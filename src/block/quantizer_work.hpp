@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of Quantizer share.
+// What one task quantizes: where its numbers come from and its results go, and buffers between the steps.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +7,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "block/quantizer.hpp"
 #include "block/scale_rule.hpp"
-#include "block/tuning.hpp"
+#include "block/weight_layout.hpp"
 #include "kernels/runs.hpp"
 
 namespace tensorcast::block {
 
-inline std::size_t Quantizer::part_size() const noexcept {
-  return read_ == DType::bfloat16 ? piece_numbers : piece_numbers / 2;
-}
+// Whole blocks of rows that share scales.
+struct Stretch {
+  std::size_t row = 0, rows = 0;
+  std::size_t column = 0, columns = 0;
+};
 
-// Of one task: where numbers come from and results go, and buffers.
-struct Quantizer::Work {
+struct QuantizerWork {
+  const WeightLayout* layout = nullptr;
   const std::byte* numbers = nullptr;  // of row `first`
   std::size_t first = 0;
   std::size_t end = 0;                           // of the rows that this thread goes on with
@@ -38,23 +39,36 @@ struct Quantizer::Work {
   bool are_finite = false;                // numbers whose scales are not ordinary
   std::vector<std::size_t> cleared = {};  // runs whose codes are 0
   std::vector<kernels::MantissaTable> tables = {};
-};
 
-// Whole blocks of rows that share scales.
-struct Quantizer::Stretch {
-  std::size_t row = 0, rows = 0;
-  std::size_t column = 0, columns = 0;
-};
+  [[nodiscard]] std::size_t number_at(std::size_t row, std::size_t column) const noexcept {
+    return (row - first) * layout->columns + column;
+  }
+  [[nodiscard]] std::byte* codes_of(std::size_t row) const noexcept {
+    return out.codes + (row - first) * layout->codes_row_bytes;
+  }
+  // Of the i-th block of a stretch, row by row.
+  [[nodiscard]] std::vector<float> block(const Stretch& stretch, std::size_t i) const;
+  // Distance in numbers to the same place of the next stretch; 0: there is none.
+  [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch) const noexcept;
+  // The same in bytes, for kernels that prefetch; 0: not known.
+  [[nodiscard]] std::size_t bytes_to_next(const Stretch& stretch) const noexcept {
+    return layout->numbers.are_in_place() ? layout->numbers.bytes(steps_to_next(stretch)) : 0;
+  }
+  // Bytes of the next stretch that are prefetched while this one is measured: a quarter, as measuring takes a quarter
+  // of the time.
+  [[nodiscard]] std::size_t begun_bytes(std::size_t ahead, std::size_t count) const noexcept;
 
-// Calls part(row, column, numbers, count) for each piece of at most part_size() numbers of a row of the stretch.
-template <class Part>
-void Quantizer::for_each_part(const Stretch& stretch, Work& work, const Part& part) const {
-  for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
-    for (std::size_t done = 0; done < stretch.columns; done += part_size()) {
-      const std::size_t n = std::min(part_size(), stretch.columns - done), column = stretch.column + done;
-      part(row, column, numbers_at(work.numbers, (row - work.first) * columns_ + column, n, work.buffer), n);
+  // Calls part(row, column, numbers, count) for each piece of a row of the stretch.
+  template <class Part>
+  void for_each_part(const Stretch& stretch, const Part& part) {
+    const std::size_t piece = layout->numbers.piece();
+    for (std::size_t row = stretch.row; row < stretch.row + stretch.rows; ++row) {
+      for (std::size_t done = 0; done < stretch.columns; done += piece) {
+        const std::size_t n = std::min(piece, stretch.columns - done), column = stretch.column + done;
+        part(row, column, layout->numbers.at(numbers, number_at(row, column), n, buffer), n);
+      }
     }
   }
-}
+};
 
 }  // namespace tensorcast::block

@@ -16,7 +16,7 @@
 #include "formats/wrapped_reader.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
-#include "quantized/rewrite/column_words.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
@@ -26,7 +26,7 @@ namespace {
 bool is_same_scheme(const quantized::Layer& a, const quantized::Layer& b) {
   const auto is_integer = [](const quantized::Layer& layer) { return quantized::is_integer(layer.coding.element); };
   const bool in_columns =
-      quantized::ColumnWords::has(a.coding.packing) || quantized::ColumnWords::has(b.coding.packing);
+      quantized::is_in_columns(a.coding.packing) || quantized::is_in_columns(b.coding.packing);
   return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.coding.bits == b.coding.bits);
 }
 

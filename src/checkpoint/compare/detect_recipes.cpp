@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "block/quantizer.hpp"
+#include "block/weight_layout.hpp"
 #include "cast/conversion.hpp"
 #include "checkpoint/source/opened_layers.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -121,8 +121,7 @@ class Detection {
 
   Result<void> try_layer(std::size_t index, std::size_t original, file_conversion::ProgressMeter& meter) {
     const quantized::Layer& layer = input_.layers[index];
-    quantized::LayerParts parts = quantized::parts_of(*input_.stored, layer);
-    quantized::PartReader reader(layer, std::move(parts.infos), std::move(parts.read));
+    quantized::PartReader reader(*input_.stored, layer);
     const std::string key = quantized::joined_module(found_[index].name);
     quantized::OriginalWeight weight{
         .dtype = weights().tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
@@ -157,10 +156,10 @@ class Detection {
     const TensorInfo& info = weights().tensors()[tensor];
     if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
-    const block::Quantizer quantizer = TRY(block::Quantizer::make(
+    const block::SharedLayout layout = TRY(block::WeightLayout::make(
         info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));
     return quantized::largest_magnitude(
-        quantizer, info.dtype, info.count,
+        *layout,
         [&](std::uint64_t first, std::span<std::byte> out) {
           return weights().read(tensor, storage_bytes(info.dtype, first), out);
         },

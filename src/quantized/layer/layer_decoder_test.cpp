@@ -58,7 +58,7 @@ class RandomLayer {
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = content(part, offset + i);
       return {};
     };
-    auto decoder = LayerDecoder::create(layer_, parts_, read);
+    auto decoder = LayerDecoder::create(layer_, {parts_, read});
     if (!decoder) return false;
     const std::uint64_t count = decoded_info(layer_).count;
     if (count == 0) return true;
@@ -221,7 +221,7 @@ TEST(LayerDecoder, LongRowsAreDecodedInParts) {
       }
       return {};
     };
-    auto decoder = LayerDecoder::create(layer, parts, read);
+    auto decoder = LayerDecoder::create(layer, {parts, read});
     ASSERT_TRUE(decoder) << decoder.error().message;
     std::vector<float> whole(static_cast<std::size_t>(columns));
     ASSERT_TRUE((*decoder)->read(0, whole));

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "block/code_packing.hpp"
 #include "dtype/lower_case.hpp"
-#include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/gptq_writer.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -147,12 +147,15 @@ void check_symmetric(const ModelTensors& tensors, std::optional<std::size_t> zer
   if (!builder.ok() || !zeros) return;
   const Result<std::vector<std::byte>> words = tensors.read(*zeros, most);
   if (!words) return builder.fail(words.error().message, zeros);
-  for (std::uint64_t bit = 0; bit + static_cast<std::uint64_t>(bits) <= words->size() * 8;
-       bit += static_cast<std::uint64_t>(bits)) {
-    const unsigned zero = code_at(words->data(), bit, bits);
-    if (zero == middle) continue;
+  const std::size_t width = static_cast<std::size_t>(bits), piece = 1024 * width;  // bytes of whole codes
+  for (std::size_t begin = 0; begin < words->size(); begin += piece) {
+    const auto packed = std::span(*words).subspan(begin, std::min(piece, words->size() - begin));
+    std::vector<std::uint8_t> codes(packed.size() * 8 / width);
+    block::unpack_stream(bits, packed.data(), codes);
+    const auto other = std::ranges::find_if(codes, [=](std::uint8_t zero) { return zero != middle; });
+    if (other == codes.end()) continue;
     return builder.fail(fmt::format("{} says {}, which stores zero points of {}, and here is one of {}",
-                                    description.source, said, middle, zero),
+                                    description.source, said, middle, *other),
                         zeros);
   }
 }

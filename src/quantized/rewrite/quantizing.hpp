@@ -38,7 +38,7 @@ struct Quantizing {
 
 // Reads the importance, from `importance` if it is that file and open. Errors: as quantize(), except of elements; those
 // of the importance's file.
-[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+[[nodiscard]] Result<block::SharedLayout> layout_of(const Quantizing& quantizing, const Shape& shape,
                                                     const ImportanceFile* importance = nullptr);
 
 inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that ConvRot rotates
@@ -66,9 +66,9 @@ using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<st
 // The element of a transposed layer that is `element` of its transpose.
 [[nodiscard]] std::uint64_t transposed_element(const Layer& layer, std::uint64_t element) noexcept;
 
-// The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
-[[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
-                                              const ReadNumbers& read, const Execution& execution);
+// The largest magnitude of a weight. Errors: out_of_range (NaN, infinity), those of reading.
+[[nodiscard]] Result<float> largest_magnitude(const block::WeightLayout& layout, const ReadNumbers& read,
+                                              const Execution& execution);
 
 class NumberCodes final : public LayerCodes {
  public:
@@ -90,10 +90,10 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] std::optional<QuantizedLoss> loss() const;
 
  private:
-  NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
+  NumberCodes(block::SharedLayout layout, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
               std::function<Result<float>()> maximum, const Execution& execution);
-  // Sets the tensor's scale, or finds out whether all numbers are zero, once.
-  [[nodiscard]] Result<void> prepare();
+  // Made once: it reads all numbers if a scale of the tensor, or whether all are zero, depends on them.
+  [[nodiscard]] Result<const block::Quantizer*> quantizer();
   [[nodiscard]] Result<bool> all_zero() const;
   // Reads whole rows, and rotates their groups.
   [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
@@ -104,14 +104,14 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                        std::span<std::byte> out);
 
-  block::Quantizer quantizer_;
+  block::SharedLayout layout_;
+  std::optional<block::Quantizer> quantizer_;
   DType numbers_, compute_;
   LayerContent content_;
   ReadNumbers read_;
   std::function<Result<float>()> maximum_;
   Execution execution_;
   std::uint64_t rows_, matrix_rows_, band_, scale_bytes_;
-  bool prepared_ = false;
   std::uint64_t window_begin_ = 0, window_end_ = 0;  // rows at hand
   std::vector<std::byte> source_;
   QuantizedTensor window_;

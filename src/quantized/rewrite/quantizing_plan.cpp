@@ -115,10 +115,10 @@ class QuantizingPlanner {
     PlannedWeight& planned = *made;
     plan.writer = writer_;
     plan.becomes = std::move(planned.becomes);
-    plan.recipe = planned.quantizer.layout().recipe->recipe;
+    plan.recipe = planned.layout->tensor.recipe->recipe;
     plan.becomes.dynamic_activations = has_dynamic_activations(weight, plan.recipe);
     plan.choice = weight.choice;
-    const bool is_scaled = planned.quantizer.needs_maximum();
+    const bool is_scaled = planned.layout->needs_maximum();
     if (is_scaled) scaled_.push_back(weight.layer);
     plan.passes = is_scaled ? 2 : 1;
     plan.quantizing = std::move(planned.quantizing);
@@ -396,25 +396,25 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
   if (!can_rotate(rotation, quantizing, Shape(layer.shape))) return cannot_rotate(rotation, layer, quantizing);
   const Shape shape(shape_to_quantize(layer));
-  Result<block::Quantizer> made = quantizer_of(quantizing, shape, request.importance.get());
+  Result<block::SharedLayout> made = layout_of(quantizing, shape, request.importance.get());
   if (!made) {
     Error error = std::move(made).error();
     if (request.to_gguf && error.hint.empty()) error.hint = "`exclude` leaves the tensor as it is";
     return error;
   }
-  block::Quantizer& quantizer = *made;
-  if (!options.recipe.empty()) options.recipe = quantizer.layout().recipe->recipe;  // which outlives the request
-  if (quantizer.layout().coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
+  const QuantizedTensor& layout = (*made)->tensor;
+  if (!options.recipe.empty()) options.recipe = layout.recipe->recipe;  // which outlives the request
+  if (layout.coding.gguf != tensorcast::GgufBlock::none && !request.to_gguf) {
     return no_gguf(fmt::format("{} is a layout", weight.scheme));
   }
-  LayerContent becomes = content_of(quantizer.layout(), layer.name, !options.symmetric);
+  LayerContent becomes = content_of(layout, layer.name, !options.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
   becomes.rotation = rotation;
-  becomes.exact_scales = exact_scales_of(quantizer.layout(), quantizing.compute());
+  becomes.exact_scales = exact_scales_of(layout, quantizing.compute());
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
-                       .quantizer = *std::move(made),
+                       .layout = *std::move(made),
                        .becomes = std::move(becomes),
                        .written = std::move(written)};
 }

@@ -84,12 +84,9 @@ class RespellingPlanner {
   Result<void> plan_layer(const Layer& layer, RespelledLayer& plan) {
     if (layer.spelling == writer_->name) return refused("it has this spelling already", layer.name);
     if (!layer.problem.empty() && !layer.other_basis) return refused(layer.problem, layer.problem_tensor);
-    std::vector<formats::TensorInfo> parts;
-    for (const Part& part : layer.parts) parts.push_back(tensors_[part.tensor]);
-    LayerParts stored = parts_of(reader_, layer);
-    const PartReader part_reader(layer, std::move(stored.infos), std::move(stored.read));
+    const PartReader part_reader(reader_, layer);
     TRY(check_order(part_reader));
-    LayerContent content = TRY(stored_content(layer, parts));
+    LayerContent content = TRY(stored_content(layer, part_reader.infos()));
     plan.content = std::make_shared<const LayerContent>(content);
     plan.becomes = std::move(content);
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
@@ -114,7 +111,7 @@ class RespellingPlanner {
   Result<void> check_zero_points(const PartReader& reader, RespelledLayer& plan) {
     const LayerContent& content = *plan.content;
     if (!content.zero_points) return {};
-    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, content, {}));
+    const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, content, {}));
     plan.becomes.zero_points = !TRY(is_symmetric(*codes, content));
     const WrittenLayer written = plan.written();
     if (!written.ok() || written.layer.coding.zero_added == 0) return {};
