@@ -87,7 +87,7 @@ template <class Lanes>
 SIMD_INLINE Lanes round_by_word(Lanes x, Rounding word) {
   using Number = std::remove_cvref_t<decltype(x[0])>;
   using Bits = std::conditional_t<sizeof(Number) == 4, I32, I64>;
-  constexpr Number before_half = sizeof(Number) == 4 ? Number{0x1.fffffep-2} : Number{0x1.fffffffffffffp-2};
+  constexpr auto before_half = static_cast<Number>(sizeof(Number) == 4 ? 0x1.fffffep-2 : 0x1.fffffffffffffp-2);
   if (word == Rounding::nearest_away) {
     const Bits sign = as<Bits>(x) & as<Bits>(splat(Number{-0.0}));
     return x + as<Lanes>(as<Bits>(splat(before_half)) | sign);
