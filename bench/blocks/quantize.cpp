@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "beside_copy.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "block/weight_layout.hpp"
+#include "block/encode/weight_layout.hpp"
 #include "cast/conversion.hpp"
 #include "checkpoint/source/opened_layers.hpp"
 #include "convert/run/progress_meter.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"

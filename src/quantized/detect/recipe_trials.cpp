@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/gguf_encode.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"

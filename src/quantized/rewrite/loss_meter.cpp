@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "block/saturation.hpp"
+#include "block/encode/saturation.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
 
