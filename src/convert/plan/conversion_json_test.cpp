@@ -110,5 +110,34 @@ TEST(ConversionRecord, OthersTextsAreNone) {
   }
 }
 
+TEST(ConversionJson, PlansHaveOptionsThatAreNotAtTheirDefaults) {
+  EXPECT_EQ(settings_json({}).dump(), "{}");
+  EXPECT_EQ(quantize_options_json({}).dump(), "{}");
+  ConversionSettings settings;
+  settings.options.rounding = Rounding::to_odd;
+  settings.options.scale = 0.1;
+  settings.verify = true;
+  EXPECT_EQ(settings_json(settings).dump(), R"({"rounding":"to_odd","scale":0.1,"verify":true})");
+  ConversionSettings read;
+  ASSERT_TRUE(read_settings(nlohmann::json::parse(settings_json(settings).dump()), read));
+  EXPECT_EQ(settings_json(read), settings_json(settings));
+  const QuantizeOptions given{.recipe = "modelopt",
+                              .group_size = 64,
+                              .symmetric = false,
+                              .compute_dtype = DType::float16,
+                              .maximum = 1.0F,
+                              .clip = Clip::mse};
+  const nlohmann::ordered_json json = quantize_options_json(given);
+  EXPECT_EQ(json.dump(), R"({"group_size":64,"symmetric":false,"compute_dtype":"float16","clip":"mse"})");
+  QuantizeOptions again;
+  ASSERT_TRUE(read_quantize_options(nlohmann::json::parse(json.dump()), again));
+  EXPECT_EQ(quantize_options_json(again), json);
+  for (const char* wrong :
+       {R"({"clip":"rms"})", R"({"clip":1})", R"({"symmetric":"no"})", R"({"compute_dtype":"f"})"}) {
+    EXPECT_FALSE(read_quantize_options(nlohmann::json::parse(wrong), again)) << wrong;
+  }
+  EXPECT_FALSE(read_settings(nlohmann::json::parse(R"({"rounding":"up"})"), read));
+}
+
 }  // namespace
 }  // namespace tensorcast::file_conversion
