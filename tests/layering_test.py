@@ -6,13 +6,14 @@ import pathlib
 import re
 import subprocess
 
+import name_literals
 import pytest
 import source_lengths
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 CODE = {".cpp", ".hpp", ".c", ".h"}
-LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/(convert_options|model_options|result_fields)\.hpp")
+LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/\w+_(options|fields|results)\.hpp")
 ALONE = re.compile(r"dtype/(error_places|errors|text_parts|try)\.hpp")  # which need no other code of the library
 TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
 
@@ -68,6 +69,11 @@ def wrong_public_includes(paths, component):
     allowed = public_headers_up_to(component)
     return [f"{shown(path)} includes {name}" for path in paths for name in includes(path, '"')
             if name.startswith("tensorcast/") and pathlib.Path(name).stem not in allowed]
+
+
+def test_names_in_conditions_are_columns_of_tables():
+    found = name_literals.comparisons()
+    assert len(found) <= name_literals.LIMIT, "\n".join(found)
 
 
 def test_every_folder_is_a_layer_and_src_readme_describes_it():

@@ -12,7 +12,6 @@
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t word_bits = 32;
 constexpr std::size_t chunk = 256;  // codes in a buffer of bytes
 
 template <class Number>
@@ -89,26 +88,27 @@ void CodeMatrices::read_bytes(const std::byte* from, std::span<float> out) const
 }
 
 // Packings in which the codes of a row are not a stream: one code a byte first.
-void CodeMatrices::read_single(const std::byte* data_of_matrix, std::size_t row, std::size_t column,
+void CodeMatrices::read_single(std::size_t matrix, std::size_t row, std::size_t column,
                                std::span<float> out) const noexcept {
   std::array<std::byte, chunk> codes;
   for (std::size_t done = 0; done < out.size(); done += chunk) {
     const std::size_t n = std::min(chunk, out.size() - done);
-    unpack(data_of_matrix, row, column + done, {codes.data(), n});
+    unpack(matrix, row, column + done, {codes.data(), n});
     read_bytes(codes.data(), out.subspan(done, n));
   }
 }
 
-void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std::size_t column,
+void CodeMatrices::unpack(std::size_t matrix, std::size_t row, std::size_t column,
                           std::span<std::byte> codes) const noexcept {
   const auto width = static_cast<std::size_t>(bits);
   const auto mask = (1u << width) - 1;
-  const std::byte* const bytes = data_of_matrix + row * row_bytes;
+  const std::byte* const first = data + matrix * matrix_bytes;
+  const std::byte* const bytes = first + row * row_bytes;
   switch (packing) {
     case BlockPacking::words_down: {
       // A code may begin in one word of the column and end in the next.
-      const std::size_t bit = row * width % word_bits;
-      const std::byte* const words = data_of_matrix + row * width / word_bits * row_bytes + column * sizeof(Word);
+      const std::size_t place = bit_of(row), bit = place % word_bits;
+      const std::byte* const words = first + place / word_bits * row_bytes + column * sizeof(Word);
       for (std::size_t i = 0; i < codes.size(); ++i) {
         codes[i] = static_cast<std::byte>(word_at(words, i) >> bit & mask);
       }
@@ -121,13 +121,61 @@ void CodeMatrices::unpack(const std::byte* data_of_matrix, std::size_t row, std:
     case BlockPacking::awq:
       return unpack_awq(bytes, column, codes);
     case BlockPacking::row_pairs: {
-      const std::byte* const pairs = data_of_matrix + row / 2 * row_bytes + column;
+      const std::byte* const pairs = first + row / 2 * row_bytes + column;
       const std::size_t shift = row % 2 * 4;
       for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = pairs[i] >> shift & std::byte{15};
       return;
     }
+    case BlockPacking::high_nibble_first:
+    case BlockPacking::flat:
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = bytes[(column + i) / 2] >> (i % 2 == 0 ? 4 : 0) & std::byte{15};
+      }
+      return;
     default:
-      unpack_stream(bits, bytes + column / 8 * width, {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()});
+      if (!has_gaps) {
+        return unpack_stream(bits, bytes + column / 8 * width,
+                             {reinterpret_cast<std::uint8_t*>(codes.data()), codes.size()});
+      }
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        const std::size_t bit = bit_of(column + i);
+        codes[i] = static_cast<std::byte>(word_at(bytes, bit / word_bits) >> bit % word_bits & mask);
+      }
+  }
+}
+
+void CodeMatrices::pack(std::span<const std::byte> codes, std::size_t row, std::size_t column,
+                        std::byte* to) const noexcept {
+  const auto add = [to](std::size_t at, Word codes_of_word) {
+    codes_of_word |= word_at(to + at, 0);
+    std::memcpy(to + at, &codes_of_word, sizeof(Word));
+  };
+  switch (packing) {
+    case BlockPacking::words_down: {
+      const std::size_t place = bit_of(row), bit = place % word_bits;
+      const std::size_t word = place / word_bits * row_bytes + column * sizeof(Word);
+      const bool is_cut = bit + static_cast<std::size_t>(bits) > word_bits;
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        const auto code = std::to_integer<Word>(codes[i]);
+        add(word + i * sizeof(Word), code << bit);
+        if (is_cut) add(word + row_bytes + i * sizeof(Word), code >> (word_bits - bit));
+      }
+      return;
+    }
+    case BlockPacking::high_nibble_first:
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        to[row * row_bytes + (column + i) / 2] |= i % 2 == 0 ? codes[i] << 4 : codes[i];
+      }
+      return;
+    case BlockPacking::awq:
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        const std::size_t place = i % 8 / 2 + i % 2 * 4;  // in a word, in nibbles
+        add(row * row_bytes + (column + i) / 8 * sizeof(Word), std::to_integer<Word>(codes[i]) << place * 4);
+      }
+      return;
+    default:
+      pack_stream(bits, {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()},
+                  to + row * row_bytes + column / 8 * static_cast<std::size_t>(bits));
   }
 }
 
@@ -154,9 +202,8 @@ void CodeMatrices::read_stream(const std::byte* from, std::size_t column, std::s
 }
 
 void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept {
-  const std::byte* const from = data + matrix * matrix_bytes;
-  if (!is_stream()) return read_single(from, row, column, out);
-  read_stream(from + row * row_bytes, column, out);
+  if (!is_stream()) return read_single(matrix, row, column, out);
+  read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
 }
 
 bool CodeMatrices::may_be_nibbles() const noexcept {
@@ -172,7 +219,7 @@ CodeMatrices::Nibbles CodeMatrices::nibbles(std::size_t matrix, std::size_t row,
             row % 2 == 0 ? Places::low_halves : Places::high_halves};
   }
   if (bits < 4) {
-    unpack(data + matrix * matrix_bytes, row, column, buffer);
+    unpack(matrix, row, column, buffer);
     return {buffer.data(), Places::low_halves};
   }
   return {stream(matrix, row, column), packing == BlockPacking::stream ? Places::low_first : Places::high_first};
@@ -212,9 +259,8 @@ DType CodeMatrices::narrowest() const noexcept {
 
 void CodeMatrices::read(std::size_t matrix, std::size_t row, std::size_t column,
                         std::span<std::int8_t> out) const noexcept {
-  const std::byte* const from = data + matrix * matrix_bytes;
-  if (is_stream()) return read_stream(from + row * row_bytes, column, out);
-  unpack(from, row, column, std::as_writable_bytes(out));
+  if (is_stream()) return read_stream(data + matrix * matrix_bytes + row * row_bytes, column, out);
+  unpack(matrix, row, column, std::as_writable_bytes(out));
   if (element != DType::int8) return;
   const int sign = 1 << (bits - 1);
   for (std::int8_t& code : out) code = static_cast<std::int8_t>((code ^ sign) - sign);
@@ -251,7 +297,7 @@ Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {
   std::size_t least = 0;               // bytes in each
   switch (codes.packing) {
     case BlockPacking::words_down:
-      row_units = (codes.rows * width + word_bits - 1) / word_bits;
+      row_units = codes.words_of(codes.rows);
       least = codes.columns * sizeof(std::uint32_t);
       break;
     case BlockPacking::awq:
@@ -271,7 +317,7 @@ Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {
       break;
     }
     default:
-      least = (codes.columns * width + 7) / 8;
+      least = codes.has_gaps ? codes.words_of(codes.columns) * sizeof(Word) : (codes.columns * width + 7) / 8;
   }
   const std::size_t units = codes.count * row_units;
   if (units == 0 || least == 0) {

@@ -23,9 +23,27 @@ struct CodeMatrices {
   std::size_t columns = 0;
   std::size_t matrix_bytes = 0;
   std::size_t row_bytes = 0;  // of a row of words for words_down, of two rows for row_pairs
+  bool has_gaps = false;      // words have whole codes alone, and their other bits none
   const std::byte* data = nullptr;
 
   static constexpr std::size_t alignment = 256;
+  static constexpr std::size_t word_bits = 32;
+
+  // Where a code begins in the words of its row, or of its column; and the words that `codes` of them take.
+  [[nodiscard]] std::size_t bit_of(std::size_t code) const noexcept {
+    const auto width = static_cast<std::size_t>(bits), each = word_bits / width;
+    return has_gaps ? code / each * word_bits + code % each * width : code * width;
+  }
+  [[nodiscard]] std::size_t words_of(std::size_t codes) const noexcept {
+    return codes == 0 ? 0 : (bit_of(codes - 1) + static_cast<std::size_t>(bits) - 1) / word_bits + 1;
+  }
+
+  // Codes of a row, from `column` on, in the low bits of bytes. Not of GGUF.
+  // Precondition: `column` is a multiple of 8, unless the packing is words_down or row_pairs.
+  void unpack(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::byte> codes) const noexcept;
+  // The inverse, into a matrix at `to`, whose bits are 0 there. Precondition: words_down, awq, or a stream without
+  // gaps.
+  void pack(std::span<const std::byte> codes, std::size_t row, std::size_t column, std::byte* to) const noexcept;
 
   // Codes of a row, from `column` on, as float32: numbers of float types, integers as they are, indices of tables.
   // `column` is a multiple of alignment. Not of GGUF.
@@ -74,10 +92,7 @@ struct CodeMatrices {
   void read_stream(const std::byte* from, std::size_t column, std::span<Number> out) const noexcept;
   [[nodiscard]] bool is_stream() const noexcept;
   void read_bytes(const std::byte* from, std::span<float> out) const noexcept;
-  void unpack(const std::byte* matrix_data, std::size_t row, std::size_t column,
-              std::span<std::byte> codes) const noexcept;
-  void read_single(const std::byte* matrix_data, std::size_t row, std::size_t column,
-                   std::span<float> out) const noexcept;
+  void read_single(std::size_t matrix, std::size_t row, std::size_t column, std::span<float> out) const noexcept;
 };
 
 // Sets matrix_bytes and row_bytes from the bytes that all codes take.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "tensorcast/block.hpp"
-
+#include "block/code_table.hpp"
 #include "dtype/lower_case.hpp"
+#include "tensorcast/block.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -161,4 +161,16 @@ std::span<const float> nf4_table() noexcept { return nf4; }
 std::span<const float> fp4_table() noexcept { return fp4; }
 
 }  // namespace TENSORCAST_ABI
+
+std::span<const float> block::code_table(std::string_view scheme) noexcept {
+  struct Row {
+    std::string_view scheme;
+    std::span<const float> table;
+  };
+  constexpr std::array<Row, 2> rows = {{{"nf4", nf4}, {"fp4", fp4}}};
+  const auto* const found =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.scheme == scheme; });
+  return found == rows.end() ? std::span<const float>() : found->table;
+}
+
 }  // namespace tensorcast

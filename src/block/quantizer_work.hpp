@@ -47,16 +47,32 @@ struct QuantizerWork {
     return out.codes + (row - first) * layout->codes_row_bytes;
   }
   // Of the i-th block of a stretch, row by row.
-  [[nodiscard]] std::vector<float> block(const Stretch& stretch, std::size_t i) const;
+  [[nodiscard]] std::vector<float> block(const Stretch& stretch, std::size_t i) const {
+    const std::size_t column = stretch.column + i * layout->block_columns;
+    const std::size_t width = std::min(layout->block_columns, layout->columns - column);
+    std::vector<float> made(stretch.rows * width);
+    for (std::size_t row = 0; row < stretch.rows; ++row) {
+      layout->numbers.load(numbers, number_at(stretch.row + row, column), width, &made[row * width]);
+    }
+    return made;
+  }
   // Distance in numbers to the same place of the next stretch; 0: there is none.
-  [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch) const noexcept;
+  [[nodiscard]] std::size_t steps_to_next(const Stretch& stretch) const noexcept {
+    if (stretch.column + stretch.columns < column_end) return stretch.columns;
+    const bool is_last = stretch.row + stretch.rows >= end;
+    return is_last ? 0 : stretch.rows * layout->columns - (stretch.column - column_begin);
+  }
   // The same in bytes, for kernels that prefetch; 0: not known.
   [[nodiscard]] std::size_t bytes_to_next(const Stretch& stretch) const noexcept {
     return layout->numbers.are_in_place() ? layout->numbers.bytes(steps_to_next(stretch)) : 0;
   }
   // Bytes of the next stretch that are prefetched while this one is measured: a quarter, as measuring takes a quarter
   // of the time.
-  [[nodiscard]] std::size_t begun_bytes(std::size_t ahead, std::size_t count) const noexcept;
+  [[nodiscard]] std::size_t begun_bytes(std::size_t ahead, std::size_t count) const noexcept {
+    constexpr std::size_t quarters = 4, line = 64;
+    const std::size_t bytes = layout->numbers.bytes(count) / quarters;
+    return ahead != 0 && bytes % line == 0 ? bytes : 0;
+  }
 
   // Calls part(row, column, numbers, count) for each piece of a row of the stretch.
   template <class Part>

@@ -39,14 +39,6 @@ void WeightNumbers::load(const std::byte* numbers, std::size_t first, std::size_
   }
 }
 
-const std::byte* WeightNumbers::at(const std::byte* numbers, std::size_t first, std::size_t count,
-                                   std::vector<float>& buffer) const {
-  if (are_in_place()) return numbers + bytes(first);
-  buffer.resize(piece());
-  load(numbers, first, count, buffer.data());
-  return reinterpret_cast<const std::byte*>(buffer.data());
-}
-
 Result<float> WeightNumbers::maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const {
   const std::size_t tasks = ceil_div(count, task_elements);
   std::vector<std::uint32_t> largest(tasks);

@@ -37,7 +37,12 @@ class WeightNumbers {
   void load(const std::byte* numbers, std::size_t first, std::size_t count, float* out) const noexcept;
   // The same, at most piece() of them, in the type read(): where they are, if they are of it.
   [[nodiscard]] const std::byte* at(const std::byte* numbers, std::size_t first, std::size_t count,
-                                    std::vector<float>& buffer) const;
+                                    std::vector<float>& buffer) const {
+    if (are_in_place()) return numbers + bytes(first);
+    buffer.resize(piece());
+    load(numbers, first, count, buffer.data());
+    return reinterpret_cast<const std::byte*>(buffer.data());
+  }
   // The largest magnitude. Errors: out_of_range: NaN or infinity; the element counts from `numbers`.
   [[nodiscard]] Result<float> maximum(const std::byte* numbers, std::size_t count, const Execution& execution) const;
 

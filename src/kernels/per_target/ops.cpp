@@ -14,6 +14,7 @@ extern constexpr Ops ops = {
     .multiply_each = multiply_each,
     .multiply_each_float32 = multiply_each_float32,
     .rounders = &rounders,
+    .find_encode_by_word = find_encode_by_word,
     .random_words = random_words,
     .find_scale_runs = find_scale_runs,
     .scale_runs_by_powers = scale_runs_by_powers,
