@@ -3,6 +3,7 @@
 
 #include <array>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "arguments.hpp"
@@ -109,12 +110,9 @@ Result<bool> cast_by_scales(PyArrayObject* array, DType from, PyArrayObject* res
                             const CastOptions& options, CastReport* report) {
   std::array<std::int64_t, NPY_MAXDIMS> strides;
   const std::span used = std::span(strides).first(static_cast<std::size_t>(PyArray_NDIM(array)));
-  const int type = PyArray_TYPE(scales);
-  if ((type != NPY_FLOAT64 && type != NPY_FLOAT32) || !PyArray_ISBEHAVED_RO(scales)) return false;
-  if (!broadcast_strides(scales, array, used)) return false;
-  TRY(cast_scaled_released(strided_array(array, from, false), strided_array(result, to, bit_width(to) < 8),
-                           {static_cast<const std::byte*>(PyArray_DATA(scales)),
-                            type == NPY_FLOAT64 ? DType::float64 : DType::float32, used},
+  const std::optional<Scales> by = scales_of(scales, used);
+  if (!by || !broadcast_strides(scales, array, used)) return false;
+  TRY(cast_scaled_released(strided_array(array, from, false), strided_array(result, to, bit_width(to) < 8), *by,
                            options, report));
   return true;
 }
@@ -193,6 +191,13 @@ Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte,
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report) {
   return released(src.shape, [&](bool (*stop)()) { return cast_strided(src, dst, options, report, stop); });
+}
+
+std::optional<Scales> scales_of(PyArrayObject* array, std::span<const std::int64_t> strides) {
+  const int type = PyArray_TYPE(array);
+  if ((type != NPY_FLOAT64 && type != NPY_FLOAT32) || !PyArray_ISNOTSWAPPED(array)) return std::nullopt;
+  return Scales{static_cast<const std::byte*>(PyArray_DATA(array)),
+                type == NPY_FLOAT64 ? DType::float64 : DType::float32, strides};
 }
 
 Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& dst, const Scales& scales,

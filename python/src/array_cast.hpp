@@ -5,6 +5,10 @@
 
 #include "numpy_api.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <span>
+
 #include "strided.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -25,6 +29,10 @@ Result<void> cast_flat(std::byte* src, DType from, std::byte* dst, DType to, std
 // Calls cast_strided() and releases the GIL if that pays; stops for signals.
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report);
+
+// The numbers of an array as scales with these strides; none if they are not float32 or float64 in this machine's
+// order.
+std::optional<Scales> scales_of(PyArrayObject* array, std::span<const std::int64_t> strides);
 
 // Does the same with a scale of its own for each element.
 Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& dst, const Scales& scales,

@@ -71,19 +71,16 @@ nb::object cast_scaled(nb::handle src, nb::handle from, bool src_one_per_byte, n
   PyArrayObject* factors = array_of(scales);
   PyArrayObject* source = array_of(src);
   PyArrayObject* target = array_of(dst);
-  const int type = PyArray_TYPE(factors);
-  if ((type != NPY_FLOAT64 && type != NPY_FLOAT32) || !PyArray_ISNOTSWAPPED(factors) ||
-      !PyArray_SAMESHAPE(factors, source) || !PyArray_SAMESHAPE(factors, target)) {
+  const auto by =
+      tensorcast::python::scales_of(factors, {reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(factors)),
+                                              static_cast<std::size_t>(PyArray_NDIM(factors))});
+  if (!by || !PyArray_SAMESHAPE(factors, source) || !PyArray_SAMESHAPE(factors, target)) {
     throw nb::value_error("scales are float32 or float64, and of the arrays' shape");
   }
-  const tensorcast::python::Scales view{.data = static_cast<const std::byte*>(PyArray_DATA(factors)),
-                                        .dtype = type == NPY_FLOAT64 ? tc::DType::float64 : tc::DType::float32,
-                                        .strides = {reinterpret_cast<const std::int64_t*>(PyArray_STRIDES(factors)),
-                                                    static_cast<std::size_t>(PyArray_NDIM(factors))}};
   tc::CastReport report;
   checked(tensorcast::python::cast_scaled_released(
       tensorcast::python::strided_array(source, dtype_of(from), src_one_per_byte),
-      tensorcast::python::strided_array(target, dtype_of(to), dst_one_per_byte), view, options_of(keywords),
+      tensorcast::python::strided_array(target, dtype_of(to), dst_one_per_byte), *by, options_of(keywords),
       with_report ? &report : nullptr));
   return with_report ? nb::cast(report) : nb::none();
 }

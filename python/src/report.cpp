@@ -70,10 +70,28 @@ Examples:
         number.name, [value = number.member](const CastReport& self) { return self.*value; }, number.help);
   });
   report.def_prop_ro("snr_db", &CastReport::snr_db, "Signal to noise in decibels; infinity without noise.")
-      .def("merge", &CastReport::merge, nb::arg("other"), "Adds another report, as if both inputs had been one.")
-      .def("as_dict", &as_dict, "All numbers by name.")
+      .def("merge", &CastReport::merge, nb::arg("other"), R"(Adds another report, as if both inputs had been one.
+
+Examples:
+    >>> whole = tc.CastReport()
+    >>> for part in np.float32([[0.5, 1e9], [1e9, 1e9]]):
+    ...     whole.merge(tc.cast(part, "float16", report=True)[1])
+    >>> whole.count, whole.overflowed
+    (4, 3)
+)")
+      .def("as_dict", &as_dict, R"(All numbers by name.
+
+Examples:
+    >>> tc.cast(np.float32([0.5, 1e9]), "float16", report=True)[1].as_dict()["overflowed"]
+    1
+)")
       .def_static("from_dict", &from_dict, nb::arg("fields"),
-                  "The report of which as_dict() gave these numbers; those that are missing are 0.")
+                  R"(The report of which as_dict() gave these numbers; those that are missing are 0.
+
+Examples:
+    >>> tc.CastReport.from_dict({"count": 3, "overflowed": 1}).overflowed
+    1
+)")
       .def(
           "__eq__",
           [](const CastReport& self, nb::handle other) -> nb::object {

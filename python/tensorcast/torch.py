@@ -16,6 +16,7 @@ grad_output, input's type)``; there is none from or to types that are not floati
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
@@ -262,7 +263,10 @@ class _ModuleRule:
         if rule.kind:
             raise CastError("kind= of a rule is for files and folders; name the tensors of a module")
         self.rule, self.used = rule, False
-        self.expression = re.compile(rule.match)
+        try:
+            self.expression = re.compile(rule.match)
+        except re.error as cause:
+            raise CastError(f"the regular expression {rule.match!r} is wrong: {cause}") from cause
         self.to = None if rule.to is None else type_name(rule.to)
 
     def matches(self, place: _Place) -> bool:
@@ -271,6 +275,20 @@ class _ModuleRule:
         found = fits and self.expression.search(place.name) is not None
         self.used = self.used or found
         return found
+
+
+def _check_module(model: Any, compute: str | None) -> None:
+    """Raises an error for what cannot be converted in place."""
+    if not isinstance(model, nn.Module):
+        way = "tensorcast.cast() takes mappings of tensors" if isinstance(model, Mapping) else "tensorcast.cast() takes tensors"
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}; {way}")
+    for name, module in model.named_modules():
+        called = f"module {name!r}" if name else "the model"
+        if compute is not None and isinstance(module, torch.jit.ScriptModule):
+            raise CastError(f"{called} is a ScriptModule, which cannot cast tensors that are read; leave compute_dtype out, "
+                            "or convert the module before it is traced")  # fmt: skip
+        if getattr(module, "has_uninitialized_params", bool)():
+            raise CastError(f"{called} has parameters without a shape yet; call the model once before it is converted")
 
 
 def _targets(places: list[_Place], rules: list[_ModuleRule]) -> dict[Any, tuple[str, float | None]]:
@@ -314,7 +332,8 @@ def convert_module(
         ``model``. ``requires_grad`` stays, but integers and bools have none.
 
     Raises:
-        CastError: a rule matches nothing, a shared tensor would get two types, or as :func:`tensorcast.cast`.
+        CastError: a rule matches nothing, a shared tensor would get two types, the model has lazy modules or scripted ones
+            that cannot compute in another type, or as :func:`tensorcast.cast`.
 
     Examples:
         >>> import torch, tensorcast.torch
@@ -327,6 +346,7 @@ def convert_module(
         raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")
     chosen_by = [_ModuleRule(rule) for rule in _requests.listed_rules(rules)]
     compute = None if compute_dtype is None else type_name(compute_dtype)
+    _check_module(model, compute)
     places = _places(model)
     targets = _targets(places, chosen_by)
     for module in model.modules():

@@ -65,7 +65,8 @@ def _methods(kind):
             continue
         for name, value in vars(owner).items():
             function = getattr(value, "__func__", value)
-            if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
+            is_compiled = type(function).__module__ == "nanobind"
+            if not name.startswith("_") and (is_compiled or inspect.isfunction(function)) and function.__doc__:
                 yield name, function
 
 

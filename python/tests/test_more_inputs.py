@@ -319,6 +319,9 @@ def test_arrays_of_pyarrow():
     assert tc.cast({"a": FloatArray(X[0], Type("float"))}, "float16")["a"].dtype == np.float16
     with pytest.raises(TypeError, match="2 missing values; pass x.fill_null"):
         tc.cast(FloatArray(X[0], Type("float"), 2), "float16")
+    assert tc.quantize(FloatArray(np.ones(64, np.float32), Type("float")), "nvfp4").shape == (64,)
+    with pytest.raises(TypeError, match=r"of struct<a: float> has an array for each field; pass x.field\(name\)"):
+        tc.cast(FloatArray(X, Type("struct<a: float>", 1)), "float16")
     with pytest.raises(TypeError, match=r"of list<item: float> is not an array of numbers; pass numpy.stack"):
         tc.cast(FloatArray(X, Type("list<item: float>", 1)), "float16")
 

@@ -187,3 +187,25 @@ def test_rules_as_those_of_files():
     assert torch.equal(stored["linear.weight"], (before["linear.weight"] * 2).half())
     with pytest.raises(tc.CastError, match="kind= of a rule is for files"):
         tct.convert_module(Net(), [tc.Rule(kind="attention", to="float16")])
+
+
+def test_what_is_no_module_or_cannot_be_converted_yet():
+    rules = {"weight": "bfloat16"}
+    with pytest.raises(TypeError, match=r"must be a torch.nn.Module, not OrderedDict; tensorcast.cast\(\) takes mappings"):
+        tct.convert_module(nn.Linear(2, 2).state_dict(), rules)
+    with pytest.raises(TypeError, match=r"must be a torch.nn.Module, not Tensor; tensorcast.cast\(\) takes tensors"):
+        tct.convert_module(torch.ones(2), rules)
+    with pytest.raises(CastError, match=r"the regular expression '\(' is wrong: missing \)"):
+        tct.convert_module(nn.Linear(2, 2), {"(": "bfloat16"})
+    lazy = nn.Sequential(nn.LazyLinear(2))
+    with pytest.raises(CastError, match="module '0' has parameters without a shape yet; call the model once"):
+        tct.convert_module(lazy, rules)
+    lazy(torch.ones(1, 3))
+    assert tct.convert_module(lazy, rules)[0].weight.dtype == torch.bfloat16
+    scripted = torch.jit.trace(nn.Linear(2, 2), torch.ones(2))
+    with pytest.raises(CastError, match="is a ScriptModule, which cannot cast tensors that are read; leave compute_dtype out"):
+        tct.convert_module(scripted, rules, compute_dtype="float32")
+    assert scripted.weight.dtype == torch.float32
+    assert tct.convert_module(scripted, {"": "bfloat16"})(torch.ones(2).bfloat16()).dtype == torch.bfloat16
+    traced = torch.jit.trace(tct.convert_module(nn.Linear(2, 2), rules, compute_dtype="float32"), torch.ones(2))
+    assert traced(torch.ones(2)).dtype == torch.float32

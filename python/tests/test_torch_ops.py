@@ -334,17 +334,19 @@ def test_export_refuses_what_cast_lacks(dynamo, tmp_path):
     assert not (tmp_path / "m.onnx").exists(), caught
 
 
-def test_export_of_float8_needs_its_opset():
-    class Model(torch.nn.Module):
-        def forward(self, x):
-            return torch.ops.tensorcast.cast(x, "float8_e4m3fn").to(torch.float32)
-
+@pytest.mark.parametrize("source, to, message", [
+    (torch.float32, "float8_e4m3fn", "Cast to float8_e4m3fn needs opset 19, and this export has 18"),
+    (torch.float8_e4m3fn, "float32", "Cast from float8_e4m3fn needs opset 19, and this export has 18"),
+    (torch.float8_e5m2, "float8_e8m0fnu", "Cast to float8_e8m0fnu needs opset 24, and this export has 18"),
+])  # fmt: skip
+def test_export_of_float8_needs_its_opset(source, to, message):
+    module = Exported(lambda x: torch.ops.tensorcast.cast(x, to))
     with pytest.raises(Exception, match="ONNX") as refused:
-        torch.onnx.export(Model(), (torch.ones(3),), dynamo=True, opset_version=18, verbose=False)
+        torch.onnx.export(module, (torch.ones(3).to(source),), dynamo=True, opset_version=18, verbose=False)
     causes = []
     while (error := refused.value if not causes else causes[-1].__cause__) is not None:
         causes.append(error)
-    assert any("Cast to float8_e4m3fn needs opset 19, and this export has 18" in str(each) for each in causes)
+    assert any(message in str(each) for each in causes)
 
 
 @pytest.mark.parametrize("cast, opset", [(lambda x: torch.ops.tensorcast.cast(x, "float8_e4m3fn"), 19),

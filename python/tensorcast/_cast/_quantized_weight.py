@@ -89,7 +89,7 @@ def quantized(x: Any, scheme: str, given: dict[str, Any]) -> QuantizedWeight:
     given = {**given, "importance": numbers_of_importance(given.get("importance"))}
     weight = _tensors.to_core(x)
     core = _core.quantize(weight, scheme, False, given)
-    return QuantizedWeight(core, tuple(x.shape), _tensors.is_torch(x), given.get("compute_dtype") or weight.dtype)
+    return QuantizedWeight(core, tuple(weight.shape), _tensors.is_torch(x), given.get("compute_dtype") or weight.dtype)
 
 
 def numbers_of_importance(given: Any) -> list[float]:

@@ -52,6 +52,8 @@ def _of_pyarrow(x: Any) -> npt.NDArray[Any]:
     kind = type(x).__name__
     if x.null_count:
         raise TypeError(f"the {kind} has {x.null_count} missing values; pass x.fill_null(value)")
+    if str(x.type).startswith("struct"):
+        raise TypeError(f"a pyarrow {kind} of {x.type} has an array for each field; pass x.field(name)")
     if getattr(x.type, "num_fields", 0):
         raise TypeError(f"a pyarrow {kind} of {x.type} is not an array of numbers; pass numpy.stack(x.to_numpy(zero_copy_only=False)) "
                         "for rows of one length, or x.flatten()")  # fmt: skip

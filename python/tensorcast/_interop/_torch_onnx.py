@@ -19,12 +19,15 @@ def cast(x: Any, to: str, **options: Any) -> Any:
     """The node of the operator."""
     attributes = onnx_attributes(to, **options)
     opsets: Any = onnxscript.onnx_opset
-    since = next(int(row["since_opset"]) for row in _core.dtypes() if row["name"] == to)
+    source = getattr(getattr(x, "dtype", None), "value", None)  # ONNX's number
+    rows = {row["name"]: row for row in _core.dtypes() if row["name"] == to or row["onnx"] == source}
+    since = max(row["since_opset"] for row in rows.values())
     needed = max(since, 24 if "round_mode" in attributes else 19 if "saturate" in attributes else 13)
     evaluator: Any = importlib.import_module("onnxscript.evaluator")
     exported = getattr(getattr(evaluator.default(), "opset", None), "version", None)
     if exported is not None and exported < needed:
-        raise CastError(f"Cast to {to} needs opset {needed}, and this export has {exported}: pass opset_version={needed}")
+        which = f"to {to}" if rows[to]["since_opset"] == since else "from " + next(name for name in rows if name != to)
+        raise CastError(f"Cast {which} needs opset {needed}, and this export has {exported}: pass opset_version={needed}")
     version = opsets.opset24 if "round_mode" in attributes else opsets.opset19 if "saturate" in attributes else opsets.opset18
     return version.Cast(x, **attributes)
 

@@ -112,18 +112,19 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   quantized::Quantizing& quantizing = layer.quantizing.emplace(rule.quantizing);
   const Shape shape(quantized::shape_to_quantize(source.layer));
   quantizing.importance = {};  // which changes no layout
-  const Result<block::Quantizer> quantizer = quantized::quantizer_of(quantizing, shape);
-  if (!quantizer || !quantized::can_rotate(rule.rotation, quantizing, shape)) {
+  const Result<block::SharedLayout> layout = quantized::layout_of(quantizing, shape);
+  if (!layout || !quantized::can_rotate(rule.rotation, quantizing, shape)) {
     return does_not_fit("a weight has no such scheme");
   }
-  layer.passes = quantizer->needs_maximum() ? 2 : 1;
-  layer.recipe = quantizer->layout().recipe->recipe;
+  layer.passes = (*layout)->needs_maximum() ? 2 : 1;
+  const QuantizedTensor& made = (*layout)->tensor;
+  layer.recipe = made.recipe->recipe;
   layer.choice = rest_of(row).choice;
-  layer.becomes = quantized::content_of(quantizer->layout(), row.name, !quantizing.options.symmetric);
+  layer.becomes = quantized::content_of(made, row.name, !quantizing.options.symmetric);
   layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
   layer.becomes.dynamic_activations = rule.dynamic_activations;
   layer.becomes.rotation = rule.rotation;
-  layer.becomes.exact_scales = quantized::exact_scales_of(quantizer->layout(), quantizing.compute());
+  layer.becomes.exact_scales = quantized::exact_scales_of(made, quantizing.compute());
   layer.writer = rule.writer;
   if (const PlannedLayer::Rest& rest = rest_of(row); !rest.importance.empty()) {
     quantizing.importance = rule.quantizing.importance;

@@ -16,15 +16,11 @@ namespace {
 class Differences {
  public:
 #if TENSORCAST_TARGET_LEVEL >= 3
-  explicit Differences(const MantissaTable& table)
-      : first_(_mm512_loadu_si512(table.differences)), second_(_mm512_loadu_si512(table.differences + 64)) {}
-  // Ignores bit 7.
-  SIMD_INLINE U8 operator()(U8 mantissas) const {
-    return (U8)_mm512_permutex2var_epi8(first_, (__m512i)mantissas, second_);
-  }
+  explicit Differences(const MantissaTable& table) : all_(table.differences) {}
+  SIMD_INLINE U8 operator()(U8 mantissas) const { return all_(mantissas); }
 
  private:
-  __m512i first_, second_;
+  ByteTable128 all_;
 #elif TENSORCAST_HAS_BYTE_LOOKUP
   explicit Differences(const MantissaTable& table)
       : first_(reinterpret_cast<const std::byte*>(table.first)),

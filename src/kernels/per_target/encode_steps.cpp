@@ -21,7 +21,6 @@ static_assert(StepTables::cells == lanes16 && run_step % (2 * lanes16) == 0);
 template <unsigned run_shift>
 class StepEncoder {
   static constexpr bool has_two = run_shift == 4;
-  static constexpr __mmask32 second = 0xffff0000;
 
  public:
   StepEncoder(const StepTables& tables, Zeros zeros)
@@ -32,19 +31,13 @@ class StepEncoder {
   SIMD_INLINE U16 codes(const std::byte* numbers, const std::uint8_t* scales) const {
     const U16 x = load<U16>(numbers);
     const std::uint8_t* const steps = reinterpret_cast<const std::uint8_t*>(tables_.steps);
-    __m512i base = _mm512_set1_epi32(static_cast<int>(tables_.bases[scales[0]]));
-    if constexpr (has_two) {
-      base = _mm512_mask_set1_epi32(base, static_cast<__mmask16>(0xff00), static_cast<int>(tables_.bases[scales[1]]));
-    }
-    const U16 place = min(subtract_to_zero(x & magnitude_, (U16)base), last_place_);
-    const __m512i cell = (__m512i)(place >> StepTables::cell_bits);
-    __m512i step = _mm512_permutexvar_epi16(cell, _mm512_loadu_si512(steps + tables_.offsets[scales[0]]));
-    if constexpr (has_two) {
-      step = _mm512_mask_permutexvar_epi16(step, second, cell, _mm512_loadu_si512(steps + tables_.offsets[scales[1]]));
-    }
-    const __m512i code = (__m512i)((place + (U16)step) >> StepTables::cell_bits);
-    const __mmask32 is_negative = _mm512_cmpgt_epu16_mask((__m512i)x, (__m512i)largest_positive_);
-    return (U16)_mm512_mask_add_epi16(code, is_negative, code, (__m512i)sign_);
+    U16 base = pairs_of(tables_.bases[scales[0]]);
+    if constexpr (has_two) base = pairs_with_upper(base, tables_.bases[scales[1]]);
+    const U16 place = min(subtract_to_zero(x & magnitude_, base), last_place_);
+    const U16 cell = place >> StepTables::cell_bits;
+    U16 step = words_at(steps + tables_.offsets[scales[0]], cell);
+    if constexpr (has_two) step = words_with_upper(step, steps + tables_.offsets[scales[1]], cell);
+    return added_where_above((place + step) >> StepTables::cell_bits, x, largest_positive_, sign_);
   }
 
  private:
@@ -88,8 +81,7 @@ class IntegerStepEncoder {
   SIMD_INLINE U16 codes(U16 x) const {
     const U16 place = min(subtract_to_zero(x & magnitude_, base_), last_place_);
     const U16 size = (steps_(place >> Tables::cell_bits) + place) >> Tables::cell_bits;
-    const __mmask32 is_negative = _mm512_movepi16_mask((__m512i)x);
-    return (U16)_mm512_mask_sub_epi16((__m512i)(zero_ + size), is_negative, (__m512i)zero_, (__m512i)size);
+    return signed_from(zero_, size, x);
   }
 
  private:

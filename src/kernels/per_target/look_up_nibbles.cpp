@@ -5,6 +5,7 @@
 
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/powers.hpp"
+#include "kernels/simd/short_vectors.hpp"
 #include "kernels/simd/simd.hpp"
 #include "kernels/simd/store_line.hpp"
 
@@ -14,7 +15,6 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 namespace {
 
-typedef std::uint8_t Bytes16 __attribute__((vector_size(16)));
 typedef std::uint16_t Halves8 __attribute__((vector_size(16)));
 typedef std::uint64_t Words2 __attribute__((vector_size(16)));
 
@@ -23,14 +23,6 @@ constexpr std::size_t step = 16;
 template <Nibbles nibbles>
 constexpr std::size_t bytes_of_codes(std::size_t count) {
   return nibbles == Nibbles::low_halves || nibbles == Nibbles::high_halves ? count : (count + 1) / 2;
-}
-
-SIMD_INLINE Bytes16 look_up(Bytes16 entries, Bytes16 indices) {
-#if defined(__SSSE3__)
-  return (Bytes16)_mm_shuffle_epi8((__m128i)entries, (__m128i)indices);
-#else
-  return (Bytes16)vqtbl1q_u8((uint8x16_t)entries, (uint8x16_t)indices);
-#endif
 }
 
 // The first or the last eight bytes of both, in turns.

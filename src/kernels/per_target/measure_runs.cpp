@@ -85,7 +85,7 @@ SIMD_INLINE I16 largest_of_halves(const std::byte* numbers) {
     }
     return made;
   }();
-  return (I16)_mm512_permutexvar_epi16(_mm512_load_si512(order.at), (__m512i)found);
+  return in_order_of(order.at, found);
 }
 #endif
 

@@ -7,6 +7,7 @@
 #include "kernels/per_target/gguf_blocks.hpp"
 #include "kernels/runs.hpp"
 #include "kernels/simd/environment.hpp"
+#include "kernels/simd/short_vectors.hpp"
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -46,51 +47,22 @@ SIMD_INLINE void split_nibbles(Bytes bytes, std::int8_t* q) {
   write_vector(q + count / 2, (both >> 4) - zero);
 }
 
-// The numbers of 16 indices.
-SIMD_INLINE VectorOf<16> look_up(VectorOf<16> indices, const std::int8_t* numbers) {
-#if defined(__SSSE3__)
-  return (VectorOf<16>)_mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers)), (__m128i)indices);
-#elif defined(__aarch64__)
-  return (VectorOf<16>)vqtbl1q_s8(vld1q_s8(numbers), (uint8x16_t)indices);
-#else
-  for (int i = 0; i < 16; ++i) indices[i] = static_cast<std::uint8_t>(numbers[indices[i]]);
-  return indices;
-#endif
-}
-
 // 32 elements: low nibbles are indices of the first half, high ones of the second.
 template <GgufElements elements>
 SIMD_INLINE void look_up_nibbles(Bytes bytes, std::int8_t* q, const std::int8_t* numbers) {
   if constexpr (elements == GgufElements::codes) return split_nibbles<32>(bytes, q);
   const auto both = read_vector<16>(bytes);
-  write_vector(q, look_up(both & 15, numbers));
-  write_vector(q + 16, look_up(both >> 4, numbers));
+  const Bytes16 entries = read_vector<16>(numbers);
+  write_vector(q, look_up(entries, both & 15));
+  write_vector(q + 16, look_up(entries, both >> 4));
 }
 
 // Nibbles with a fifth bit each, bit i that of element i, less `zero`.
 template <std::uint8_t zero>
 SIMD_INLINE void split_fifth_bits(Bytes nibbles, Bytes bits, std::int8_t* q) {
-  using V16 = VectorOf<16>;
   const auto both = read_vector<16>(nibbles);
-#if TENSORCAST_REGISTER_BYTES == 64
-  const __m128i low = (__m128i)(both & 15), high = (__m128i)(both >> 4), fifths = _mm_set1_epi8(16);
-  const auto with_fifth = [&](__m128i four, Bytes of) SIMD_INLINE_LAMBDA {
-    std::uint16_t mask;
-    std::memcpy(&mask, of, sizeof(mask));
-    return (V16)_mm_mask_add_epi8(four, mask, four, fifths) - zero;
-  };
-  write_vector(q, with_fifth(low, bits));
-  write_vector(q + 16, with_fifth(high, bits + 2));
-#else
-  const V16 bit_of = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  const auto fifth = [&](int first) SIMD_INLINE_LAMBDA {
-    const auto each = [&](int i) SIMD_INLINE_LAMBDA { return bits[first + i] * 0x0101010101010101u; };
-    typedef std::uint64_t Halves __attribute__((vector_size(16)));
-    return (V16)(((V16)Halves{each(0), each(1)} & bit_of) != 0) & 16;
-  };
-  write_vector(q, ((both & 15) | fifth(0)) - zero);
-  write_vector(q + 16, ((both >> 4) | fifth(2)) - zero);
-#endif
+  write_vector(q, added_where_set(both & 15, bits, 16) - zero);
+  write_vector(q + 16, added_where_set(both >> 4, bits + 2, 16) - zero);
 }
 
 template <GgufBlock block, GgufElements form = GgufElements::numbers>
@@ -302,7 +274,7 @@ struct Format<GgufBlock::nvfp4, form> {
     for (int i = 0; i < 2; ++i) {
       const auto both = read_vector<16>(b + 4 + 16 * i);
       const auto numbers = [](VectorOf<16> nibbles) SIMD_INLINE_LAMBDA {
-        if constexpr (form == GgufElements::numbers) nibbles = look_up(nibbles, doubled_e2m1);
+        if constexpr (form == GgufElements::numbers) nibbles = look_up(read_vector<16>(doubled_e2m1), nibbles);
         return (Halves)nibbles;
       };
       const Halves low = numbers(both & 15), high = numbers(both >> 4);

@@ -53,6 +53,13 @@ SIMD_INLINE I16 max_of_word_pairs(I16 a, I16 b) {
 #endif
 }
 
+#if TENSORCAST_TARGET_LEVEL >= 2
+// Lane i is lane order[i]. `order`: as many as lanes, aligned.
+SIMD_INLINE I16 in_order_of(const std::uint16_t* order, I16 lanes) {
+  return (I16)_mm512_permutexvar_epi16(_mm512_load_si512(order), (__m512i)lanes);
+}
+#endif
+
 // Lane i is the largest lane of register(first + i): each step halves how many lanes a register has.
 template <int registers = kLanes, class Register>
 SIMD_INLINE auto max_of_each(std::size_t first, const Register& register_at) {

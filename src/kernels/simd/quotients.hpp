@@ -92,7 +92,44 @@ struct WordTable64 {
 SIMD_INLINE U16 added_where_negative(U16 sum, U16 x, U16 added) {
   return (U16)_mm512_mask_add_epi16((__m512i)sum, _mm512_movepi16_mask((__m512i)x), (__m512i)sum, (__m512i)added);
 }
+// The same where `x` is above `limit`.
+SIMD_INLINE U16 added_where_above(U16 sum, U16 x, U16 limit, U16 added) {
+  const __mmask32 is_above = _mm512_cmpgt_epu16_mask((__m512i)x, (__m512i)limit);
+  return (U16)_mm512_mask_add_epi16((__m512i)sum, is_above, (__m512i)sum, (__m512i)added);
+}
+// zero - size where `x` is negative, zero + size elsewhere.
+SIMD_INLINE U16 signed_from(U16 zero, U16 size, U16 x) {
+  const __mmask32 is_negative = _mm512_movepi16_mask((__m512i)x);
+  return (U16)_mm512_mask_sub_epi16((__m512i)(zero + size), is_negative, (__m512i)zero, (__m512i)size);
+}
 
+// --- Codes of four bits from steps: what a register's two halves have of their own, in 16-bit lanes.
+
+// The same 32 bits in all lanes of 32; others in those of the upper half.
+SIMD_INLINE U16 pairs_of(std::uint32_t both) { return (U16)_mm512_set1_epi32(static_cast<int>(both)); }
+SIMD_INLINE U16 pairs_with_upper(U16 pairs, std::uint32_t upper) {
+  return (U16)_mm512_mask_set1_epi32((__m512i)pairs, static_cast<__mmask16>(0xff00), static_cast<int>(upper));
+}
+// Entries of a table of 32 words, at any address; the same, in the lanes of the upper half alone.
+SIMD_INLINE U16 words_at(const void* table, U16 index) {
+  return (U16)_mm512_permutexvar_epi16((__m512i)index, _mm512_loadu_si512(table));
+}
+SIMD_INLINE U16 words_with_upper(U16 words, const void* table, U16 index) {
+  const auto upper = static_cast<__mmask32>(0xffff0000);
+  return (U16)_mm512_mask_permutexvar_epi16((__m512i)words, upper, (__m512i)index, _mm512_loadu_si512(table));
+}
+
+#endif
+
+#if TENSORCAST_TARGET_LEVEL >= 3
+// 128 entries of a byte; ignores bit 7 of an index.
+struct ByteTable128 {
+  __m512i lower, upper;
+
+  SIMD_INLINE explicit ByteTable128(const std::uint8_t* bytes)
+      : lower(_mm512_loadu_si512(bytes)), upper(_mm512_loadu_si512(bytes + 64)) {}
+  SIMD_INLINE U8 operator()(U8 index) const { return (U8)_mm512_permutex2var_epi8(lower, (__m512i)index, upper); }
+};
 #endif
 
 // --- Bytes from words, in groups of eight of the first register and the second in turns; in_order() undoes that. Packs

@@ -8,15 +8,16 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "block/quantizer.hpp"
-#include "block/saturation.hpp"
+#include "block/encode/quantizer.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
+#include "quantized/rewrite/loss_meter.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "tensorcast/block.hpp"
 
@@ -49,22 +50,21 @@ struct Counts {
 class Candidate {
  public:
   Candidate(SchemeFit& fit, FittedScheme scheme, DType weights)
-      : fit_(&fit), quantizer_(*std::move(scheme.quantizer)), weights_(weights) {
-    fit.recipe = layout().recipe->recipe;
+      : fit_(&fit), layout_(*std::move(scheme.layout)), weights_(weights) {
+    fit.recipe = layout_->tensor.recipe->recipe;
   }
 
-  [[nodiscard]] const QuantizedTensor& layout() const noexcept { return quantizer_.layout(); }
-  [[nodiscard]] std::uint64_t band_rows() const noexcept { return quantizer_.band_rows(); }
+  [[nodiscard]] std::uint64_t band_rows() const noexcept { return layout_->band_rows; }
 
   void begin(float largest, std::uint64_t count) {
-    quantizer_.set_maximum(largest);
-    std::uint64_t bytes = quantizer_.rows() * quantizer_.codes_row_bytes();
-    if (layout().scales_dtype != DType::undefined) {
-      fit_->scales = quantizer_.scale_count(0, quantizer_.rows());
+    quantizer_.emplace(layout_, largest);
+    std::uint64_t bytes = layout_->rows * layout_->codes_row_bytes;
+    if (layout_->tensor.scales_dtype != DType::undefined) {
+      fit_->scales = layout_->scale_count(0, layout_->rows);
       bytes += storage_bytes(stored_scales(), fit_->scales);
-      if (quantizer_.has_zero_points()) bytes += storage_bytes(DType::int4, fit_->scales);
+      if (layout_->has_zero_points()) bytes += storage_bytes(DType::int4, fit_->scales);
     }
-    if (layout().global_scale) bytes += sizeof(float);
+    if (quantizer_->global_scale()) bytes += sizeof(float);
     fit_->bits = count == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(count);
   }
 
@@ -75,20 +75,15 @@ class Candidate {
     const auto columns = static_cast<std::uint64_t>(shape.back());
     const std::uint64_t rows = floats.size() / columns;
     QuantizedTensor made;
-    const Result<bool> done = quantizer_.run(first, rows, numbers, made, {.threads = 1});
+    const Result<void> done = quantizer_->run(first, rows, numbers, made, {.threads = 1});
     if (!done) return failed(done.error());
     made.shape = shape;
-    std::vector<float> decoded(floats.size());
-    const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(decoded))};
-    if (const Result<void> read = dequantize(made.tensor(), 0, out, {}, nullptr, {.threads = 1}); !read) {
-      return failed(read.error());
-    }
+    const Result<quantized::RecoveredRows> recovered = quantized::recover(made.tensor(), 0, shape, floats);
+    if (!recovered) return failed(recovered.error());
+    counts.saturated = recovered->saturated;
     for (std::uint64_t row = 0; row < rows; ++row) {
-      compare(floats.subspan(row * columns, columns), {decoded.data() + row * columns, columns},
-              quantizer_.importance_of(first + row, 0), counts);
-    }
-    if (made.coding.gguf == GgufBlock::none) {
-      counts.saturated = block::count_saturated(made.coding, made.codes, columns, floats, decoded);
+      compare(floats.subspan(row * columns, columns), std::span(recovered->numbers).subspan(row * columns, columns),
+              layout_->importance_of(first + row, 0), counts);
     }
     count_scales(made, columns, floats, counts);
     return counts;
@@ -116,9 +111,9 @@ class Candidate {
 
   // The type of scales in the files of the recipe's own spelling.
   [[nodiscard]] DType stored_scales() const {
-    const DType narrow = quantized::exact_scales_of(layout(), weights_);
-    const bool keeps = narrow != DType::undefined && layout().recipe->spelling == "compressed-tensors";
-    return keeps ? narrow : layout().scales_dtype;
+    const DType narrow = quantized::exact_scales_of(layout_->tensor, weights_);
+    const bool keeps = narrow != DType::undefined && layout_->tensor.recipe->spelling == "compressed-tensors";
+    return keeps ? narrow : layout_->tensor.scales_dtype;
   }
 
   // `importance`: null: all 1.
@@ -141,7 +136,7 @@ class Candidate {
 
   void count_scales(const QuantizedTensor& made, std::uint64_t columns, std::span<const float> floats,
                     Counts& counts) const {
-    if (made.scales_dtype == DType::undefined || quantizer_.is_per_tensor()) return;
+    if (made.scales_dtype == DType::undefined || layout_->is_per_tensor()) return;
     const std::size_t item = storage_bytes(made.scales_dtype, 1);
     const auto width = made.block_columns == 0 ? columns : static_cast<std::uint64_t>(made.block_columns);
     const std::uint64_t grid = ceil_div(columns, width);
@@ -163,7 +158,8 @@ class Candidate {
   }
 
   SchemeFit* fit_;
-  block::Quantizer quantizer_;
+  block::SharedLayout layout_;
+  std::optional<block::Quantizer> quantizer_;  // after begin()
   DType weights_;
 };
 
@@ -176,8 +172,8 @@ class Measurement {
   void add(SchemeFit& fit, FittedScheme scheme) {
     if (stats_.nan + stats_.infinite != 0) {
       fit.problem = "the weight has NaN or infinity";
-    } else if (!scheme.quantizer) {
-      fit.problem = scheme.quantizer.error().message;
+    } else if (!scheme.layout) {
+      fit.problem = scheme.layout.error().message;
     } else {
       candidates_.emplace_back(fit, std::move(scheme), info_.dtype);
     }
@@ -271,15 +267,15 @@ Result<void> fit_schemes(formats::Reader& reader, std::size_t index, std::span<c
   for (const SchemeCandidate& scheme : schemes) {
     QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool, .importance = importance};
     if (!block::is_weights_type(info.dtype)) options.compute_dtype = DType::float32;
-    Result<block::Quantizer> made = block::Quantizer::make(info.dtype, Shape(info.shape), scheme.scheme, options);
+    Result<block::SharedLayout> made = block::WeightLayout::make(info.dtype, Shape(info.shape), scheme.scheme, options);
     if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
-    fitted.push_back({.candidate = scheme, .quantizer = std::move(made)});
+    fitted.push_back({.candidate = scheme, .layout = std::move(made)});
   }
-  return fit_quantizers(reader, index, std::move(fitted), execution, stats);
+  return fit_layouts(reader, index, std::move(fitted), execution, stats);
 }
 
-Result<void> fit_quantizers(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
-                            const Execution& execution, TensorStats& stats) {
+Result<void> fit_layouts(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
+                         const Execution& execution, TensorStats& stats) {
   Measurement measurement(reader, index, execution, stats);
   stats.schemes.reserve(schemes.size());
   for (FittedScheme& each : schemes) {

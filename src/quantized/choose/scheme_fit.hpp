@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "block/quantizer.hpp"
+#include "block/encode/weight_layout.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/execution.hpp"
 #include "tensorcast/file.hpp"
@@ -22,12 +22,12 @@ namespace tensorcast::file_conversion {
 
 struct FittedScheme {
   SchemeCandidate candidate;
-  Result<block::Quantizer> quantizer;  // an error: why the weight cannot be quantized so
+  Result<block::SharedLayout> layout;  // an error: why the weight cannot be quantized so
 };
 
-// The same with quantizers that are made already, for the type of the reader's tensor.
-[[nodiscard]] Result<void> fit_quantizers(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
-                                          const Execution& execution, TensorStats& stats);
+// The same with layouts that are made already, for the type of the reader's tensor.
+[[nodiscard]] Result<void> fit_layouts(formats::Reader& reader, std::size_t index, std::vector<FittedScheme> schemes,
+                                       const Execution& execution, TensorStats& stats);
 
 // Counts the numbers of a tensor: the fields of TensorStats but those of candidates. Errors: unsupported (texts,
 // foreign types), those of reading.

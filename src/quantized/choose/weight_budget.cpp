@@ -185,7 +185,7 @@ class BudgetChoice {
       if (!planned) {
         fitted.push_back({candidates_[c], std::move(planned).error()});
       } else {
-        fitted.push_back({candidates_[c], std::move(planned->quantizer)});
+        fitted.push_back({candidates_[c], std::move(planned->layout)});
       }
     }
     if (weight.scheme.empty()) {
@@ -193,7 +193,7 @@ class BudgetChoice {
     } else {
       for (const FittedScheme& each : fitted) {
         measured.candidates.push_back({.scheme = each.candidate.scheme});
-        if (!each.quantizer) measured.candidates.back().problem = each.quantizer.error().message;
+        if (!each.layout) measured.candidates.back().problem = each.layout.error().message;
       }
     }
     // What is written has the shape of the weight, too, and padding.
@@ -209,7 +209,7 @@ class BudgetChoice {
     const std::size_t index = layer.is_quantized() ? reader_.tensors().size() + weight.layer : layer.codes();
     formats::Reader& reader = layer.is_quantized() ? static_cast<formats::Reader&>(decoded_) : reader_;
     TensorStats stats = TRY(count_numbers(reader, index, run_.execution));
-    TRY(fit_quantizers(reader, index, std::move(fitted), run_.execution, stats));
+    TRY(fit_layouts(reader, index, std::move(fitted), run_.execution, stats));
     measured.candidates = std::move(stats.schemes);
     done_ += element_bytes(weight);
     return {};

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-#include "block/recipe.hpp"
+#include "block/recipe/recipe.hpp"
 #include "quantized/detect/recipe_trials.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/block.hpp"
@@ -154,13 +154,12 @@ class Evidence {
 
  private:
   void look(const Layer& layer, const std::string& scheme) {
-    LayerParts stored = parts_of(reader_, layer);
-    const Result<LayerContent> content = content_of(layer, stored.infos);
+    PartReader parts(reader_, layer);
+    const Result<LayerContent> content = content_of(layer, parts.infos());
     if (!content || content->columns() == 0) return;
     const std::uint64_t limit = std::min(most_layer_codes, most_codes - read_);
     const std::uint64_t rows = std::min(content->rows(), limit / content->columns());
     if (rows == 0) return;
-    PartReader parts(layer, std::move(stored.infos), std::move(stored.read));
     const Result<std::unique_ptr<RespelledCodes>> opened = RespelledCodes::create(std::move(parts), *content, {});
     if (!opened) return;
     std::vector<std::byte> codes(rows * content->columns()), scales(rows * content->grid_columns());

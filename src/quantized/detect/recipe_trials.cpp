@@ -9,13 +9,14 @@
 #include <memory>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/original_rows.hpp"
-#include "quantized/rewrite/column_words.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -59,21 +60,21 @@ bool same_number(float a, float b) noexcept { return std::memcmp(&a, &b, sizeof 
 // A recipe with its options, and buffers for what it makes of a band.
 class Trial {
  public:
-  Trial(block::Quantizer quantizer, RecipeTrial& outcome) : quantizer_(std::move(quantizer)), outcome_(&outcome) {}
+  Trial(block::SharedLayout layout, RecipeTrial& outcome) : layout_(std::move(layout)), outcome_(&outcome) {}
 
   [[nodiscard]] DType compute_dtype() const noexcept { return outcome_->compute_dtype; }
-  [[nodiscard]] const block::Quantizer& quantizer() const noexcept { return quantizer_; }
+  [[nodiscard]] const block::WeightLayout& layout() const noexcept { return *layout_; }
   [[nodiscard]] bool shares_maximum() const noexcept { return outcome_->shared_maximum; }
   [[nodiscard]] bool fits() const noexcept { return outcome_->fits(); }
 
   void begin(float largest, float stored_global, GlobalScale stored) {
-    quantizer_.set_maximum(largest);
-    if (stored == GlobalScale::none && !quantizer_.layout().global_scale) return;
+    quantizer_.emplace(layout_, largest);
+    const std::optional<float> global = quantizer_->global_scale();
+    if (stored == GlobalScale::none && !global) return;
     // Recipes without a tensor scale have scale 1 in spellings that store one.
-    float made = quantizer_.layout().global_scale.value_or(1.0f);
-    const bool is_divisor = quantizer_.layout().coding.global == GlobalScale::divisor;
-    const bool inverts = quantizer_.layout().global_scale && stored != GlobalScale::none &&
-                         (stored == GlobalScale::divisor) != is_divisor;
+    float made = global.value_or(1.0f);
+    const bool is_divisor = layout_->tensor.coding.global == GlobalScale::divisor;
+    const bool inverts = global && stored != GlobalScale::none && (stored == GlobalScale::divisor) != is_divisor;
     if (inverts) made = 1.0f / made;
     if (!same_number(made, stored_global)) outcome_->tensor_scale_differs = true;
   }
@@ -82,7 +83,7 @@ class Trial {
   Result<void> compare(const Geometry& geometry, const StoredRows& stored, DType scales_type,
                        std::span<const std::byte> numbers, const Execution& execution,
                        std::vector<std::uint8_t>& differs) {
-    if (Result<bool> made = quantizer_.run(stored.first, stored.count, numbers.data(), made_, execution); !made) {
+    if (Result<void> made = quantizer_->run(stored.first, stored.count, numbers.data(), made_, execution); !made) {
       if (!is_refusal(made.error())) return std::move(made).error();
       differs.assign(differs.size(), 1);
       outcome_->differing_blocks += differs.size();
@@ -96,7 +97,7 @@ class Trial {
 
  private:
   void compare_codes(const Geometry& geometry, const StoredRows& stored, std::vector<std::uint8_t>& differs) {
-    const std::size_t row_bytes = quantizer_.codes_row_bytes();
+    const std::size_t row_bytes = layout_->codes_row_bytes;
     const bool is_gguf = geometry.element_bytes != 0;
     const std::size_t width = is_gguf ? row_bytes : geometry.columns;  // bytes of a row, as compared
     const std::size_t step = is_gguf ? geometry.element_bytes : geometry.block_columns;
@@ -140,7 +141,8 @@ class Trial {
     return {};
   }
 
-  block::Quantizer quantizer_;
+  block::SharedLayout layout_;
+  std::optional<block::Quantizer> quantizer_;  // after begin()
   RecipeTrial* outcome_;
   QuantizedTensor made_;
   std::vector<std::byte> converted_, row_;
@@ -161,7 +163,7 @@ class Trials {
     is_raw_ = is_raw;
     const RecordedRecipes* const recorded = original_.recorded;
     if (recorded != nullptr && recorded->names(found_.scheme)) recorded_ = recorded;
-    if (recorded_ != nullptr) clip_ = recorded_->clip;
+    if (recorded_ != nullptr) clip_ = recorded_->options.clip;
     if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
     Result<void> done = run_parts();
     found_.trials = std::move(outcomes_);
@@ -181,7 +183,7 @@ class Trials {
 
  private:
   Result<void> prepare() {
-    if (!is_raw_) codes_ = TRY(stored_codes(reader_, content_, {}));
+    if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
     parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
       globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
@@ -191,8 +193,7 @@ class Trials {
       found_.problem = fmt::format("no recipe makes {} with such blocks", found_.scheme);
       return {};
     }
-    const block::Quantizer& quantizer = trials_.front().quantizer();
-    const QuantizedTensor& layout = quantizer.layout();
+    const QuantizedTensor& layout = trials_.front().layout().tensor;
     geometry_.columns = content_.columns();
     geometry_.rows = content_.rows() / parts_;
     geometry_.matrix_rows = content_.rows() / std::max<std::uint64_t>(content_.matrices(), 1);
@@ -237,7 +238,7 @@ class Trials {
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
     const bool has_powers = has_option(block::RecipeOption::power_of_two);
-    std::vector<block::Quantizer> quantizers;
+    std::vector<block::SharedLayout> layouts;
     trials_.clear();
     outcomes_.clear();
     for (const QuantizeRecipe& recipe : all) {
@@ -255,19 +256,19 @@ class Trials {
           if (!power && content_.scales == DType::float8_e8m0fnu && has_powers) continue;
           QuantizeOptions options = options_of(dtype, power);
           options.recipe = is_default ? std::string_view() : recipe.recipe;
-          std::optional<block::Quantizer> quantizer = make(options, weighs);
-          if (!quantizer) continue;
+          const block::SharedLayout layout = make(options, weighs);
+          if (layout == nullptr) continue;
           options.recipe = recipe.recipe;
           for (const bool shared : {false, true}) {
-            if (shared && (!quantizer->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
+            if (shared && (!layout->needs_maximum() || parts_ > 1 || !original_.joined_maximum)) continue;
             outcomes_.push_back({options, shared, weighs, 0, false});
-            quantizers.push_back(*quantizer);
+            layouts.push_back(layout);
           }
         }
       }
     }
-    for (std::size_t i = 0; i < quantizers.size(); ++i) {
-      trials_.emplace_back(std::move(quantizers[i]), outcomes_[i]);
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      trials_.emplace_back(std::move(layouts[i]), outcomes_[i]);
     }
   }
 
@@ -278,21 +279,23 @@ class Trials {
 
   // Whether the recipe, computed in this type, is the recorded one.
   [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
-    DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
+    DType wanted =
+        recorded_->options.compute_dtype == DType::undefined ? original_.dtype : recorded_->options.compute_dtype;
     if (wanted == DType::float32 && !recipe.uses_weights_dtype) wanted = original_.dtype;
     const std::string name = fmt::format("{}:{}", recipe.scheme, recipe.recipe);
     return dtype == wanted && std::ranges::find(recorded_->recipes, name) != recorded_->recipes.end();
   }
 
   [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
-    return power == (recorded_->power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
+    return power == (recorded_->options.power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
            weighs == (recorded_->weighs && can_weigh());
   }
 
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return clip_ != Clip::none || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
+    return clip_ != Clip::none ||
+           (is_raw_ && block::weighs_importance(find_block_format(found_.scheme, "gguf")->coding.gguf));
   }
 
   // Returns the options of a trial, but for its recipe.
@@ -305,22 +308,22 @@ class Trials {
             .clip = clip_};
   }
 
-  // None: the recipe does not have the layer's blocks.
-  [[nodiscard]] std::optional<block::Quantizer> make(QuantizeOptions options, bool weighs) const {
+  // Null: the recipe does not have the layer's blocks.
+  [[nodiscard]] block::SharedLayout make(QuantizeOptions options, bool weighs) const {
     if (weighs) options.importance = original_.importance;
     tensorcast::GgufBlock gguf = tensorcast::GgufBlock::none;
     if (is_raw_) gguf = find_block_format(found_.scheme, "gguf")->coding.gguf;
-    Result<block::Quantizer> made = block::Quantizer::make(original_.dtype, part_shape(), found_.scheme, options, gguf);
-    if (!made) return std::nullopt;
+    Result<block::SharedLayout> made =
+        block::WeightLayout::make(original_.dtype, part_shape(), found_.scheme, options, gguf);
+    if (!made) return nullptr;
     if (is_raw_) return *std::move(made);
-    const QuantizedTensor& layout = made->layout();
+    const QuantizedTensor& layout = (*made)->tensor;
     const auto columns = static_cast<std::int64_t>(content_.columns());
     const auto width = [&](std::int64_t block) { return block == 0 ? columns : block; };
     const bool same = layout.block_rows == content_.block_rows &&
                       (layout.block_rows == 0 || width(layout.block_columns) == width(content_.block_columns)) &&
                       layout.coding.bits == content_.bits;
-    if (!same) return std::nullopt;
-    return *std::move(made);
+    return same ? *std::move(made) : nullptr;
   }
 
   Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
@@ -342,7 +345,7 @@ class Trials {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
         if (same != largest.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-        Result<float> most = trials_[i].quantizer().maximum(numbers.data(), count * geometry_.columns, execution_);
+        Result<float> most = trials_[i].layout().numbers.maximum(numbers.data(), count * geometry_.columns, execution_);
         if (!most && !is_refusal(most.error())) return std::move(most).error();
         // NaN stays, as it does in the recipes.
         const float here = most ? *most : std::numeric_limits<float>::quiet_NaN();
@@ -462,11 +465,18 @@ bool RecordedRecipes::names(std::string_view scheme) const {
 }
 
 std::string scheme_of_recipes(const Layer& layer) {
-  std::string scheme = layer.scheme;
-  if (scheme == "mxfp8" && layer.coding.element == DType::float8_e5m2) scheme = "mxfp8-e5m2";
-  if (scheme == "mxfp6" && layer.coding.element == DType::float6_e3m2fn) scheme = "mxfp6-e3m2";
-  if (scheme == "int4-channel" || scheme == "gptq-4bit" || scheme == "awq-4bit") scheme = "int4-group";
-  return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
+  struct Row {
+    std::string_view scheme;
+    DType element;
+    std::string_view of_recipes;
+  };
+  constexpr Row rows[] = {{"mxfp8", DType::float8_e5m2, "mxfp8-e5m2"},  {"mxfp6", DType::float6_e3m2fn, "mxfp6-e3m2"},
+                          {"int4-channel", DType::uint8, "int4-group"}, {"int4-channel", DType::int8, "int4-group"},
+                          {"gptq-4bit", DType::uint8, "int4-group"},    {"awq-4bit", DType::uint8, "int4-group"}};
+  const auto* const row = std::ranges::find_if(
+      rows, [&](const Row& each) { return each.scheme == layer.scheme && each.element == layer.coding.element; });
+  const std::string_view scheme = row == std::ranges::end(rows) ? layer.scheme : row->of_recipes;
+  return std::string(find_quantize_recipe(scheme) == nullptr ? "" : scheme);
 }
 
 Result<void> try_recipes(PartReader reader, const OriginalWeight& original, const Execution& execution,
@@ -481,12 +491,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
   Result<LayerContent> content = stored_content(reader.layer(), infos);
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
-  if (content && content->zero_points && ColumnWords::has(reader.layer().coding.packing)) {
-    const std::unique_ptr<LayerCodes> codes = TRY(stored_codes(reader, *content, {}));
+  if (content && content->zero_points && is_in_columns(reader.layer().coding)) {
+    const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, *content, {}));
     content->zero_points = !TRY(is_symmetric(*codes, *content));
   }
   // GGUF's other blocks are compared as they are.
-  const bool is_raw = !content && reader.layer().coding.packing == Packing::gguf;
+  const bool is_raw = !content && reader.layer().coding.packing == BlockPacking::gguf;
   if (!content && !is_raw) {
     found.problem = content.error().message;
     return {};

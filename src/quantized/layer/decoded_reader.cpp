@@ -36,8 +36,7 @@ Result<void> DecodedReader::read(std::size_t index, std::uint64_t offset, std::s
     decoder_.reset();  // if the next one cannot be made, the last one is of another layer
     open_ = index;
     const Layer& layer = layers_[layer_of_[index - count]];
-    LayerParts parts = parts_of(inner_, layer);
-    decoder_ = TRY(LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read)));
+    decoder_ = TRY(LayerDecoder::create(layer, parts_of(inner_, layer)));
   }
   const DType type = tensors_[index].dtype;
   return decoder_->read(offset / static_cast<std::uint64_t>(bit_width(type) / 8), type, out);

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "block/format/code_table.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"
@@ -13,12 +15,37 @@
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::quantized {
+
+Result<void> PartReader::columns(std::size_t part, std::uint64_t row_bytes, std::uint64_t begin, std::uint64_t width,
+                                 std::span<std::byte> out, std::uint64_t first) const {
+  const std::uint64_t each = width == row_bytes ? out.size() : width;
+  for (std::uint64_t done = 0; done < out.size(); done += each) {
+    TRY(bytes(part, (first + done / width) * row_bytes + begin, out.subspan(done, each)));
+  }
+  return {};
+}
+
+Result<void> PartReader::tiles(std::size_t part, std::uint64_t columns, std::uint64_t first_row,
+                               std::span<std::byte> out) {
+  const std::uint64_t begin = first_row / block::tile_rows * block::tile_rows;  // a row of tiles
+  buffer_.resize(block::scales_in_tiles(first_row - begin + out.size() / columns, columns));
+  TRY(bytes(part, block::scales_in_tiles(begin, columns), buffer_));
+  for (std::uint64_t i = 0; i < out.size(); ++i) {
+    out[i] = buffer_[block::place_in_tiles(first_row - begin + i / columns, i % columns, columns)];
+  }
+  return {};
+}
+
+Result<void> to_float(DType type, std::span<const std::byte> bytes, std::span<float> out) {
+  const std::int64_t shape[] = {static_cast<std::int64_t>(out.size())};
+  return cast({type, shape, bytes}, {DType::float32, shape, std::as_writable_bytes(out)}, {}, {.threads = 1});
+}
+
 Result<void> PartReader::numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
   if (out.empty()) return {};
   buffer_.resize(storage_bytes(type, out.size()));
   TRY(bytes(part, storage_bytes(type, first), buffer_));
-  const std::int64_t shape[] = {static_cast<std::int64_t>(out.size())};
-  return cast({type, shape, buffer_}, {DType::float32, shape, std::as_writable_bytes(out)}, {}, {.threads = 1});
+  return to_float(type, buffer_, out);
 }
 
 Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64_t most) {
@@ -31,15 +58,17 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
 }
 
 DType PartReader::scale_type(std::size_t part) const noexcept {
-  return layer_.coding.scales == DType::undefined ? parts_[part].dtype : layer_.coding.scales;
+  return layer_.coding.scale == DType::undefined ? parts_.infos[part].dtype : layer_.coding.scale;
 }
 
-std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
+std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
+  std::span<const float> table = block::code_table(scheme);
+  if (table.empty()) table = nf4_table();
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
     if (coding.element == DType::undefined) {
-      numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
+      numbers[code] = table[code % table.size()];
     } else if (is_integer(coding.element)) {
       const int half = 1 << (coding.bits - 1);
       numbers[code] =
@@ -77,17 +106,20 @@ formats::TensorInfo decoded_info(const Layer& layer) {
   return info;
 }
 
-Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, std::vector<formats::TensorInfo> parts,
-                                                           ReadPart read) {
+Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, LayerParts parts) {
   const Result<std::size_t> count = element_count(layer.shape);
   constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
-  const bool fits = count && *count <= most_elements && layer.is_quantized();
-  if (!fits || parts.empty() || parts.size() != layer.parts.size() || layer.coding.bits < 1 || layer.coding.bits > 8) {
+  const BlockPacking packing = layer.coding.packing;
+  const bool is_known = layer.is_quantized() && packing != BlockPacking::row_pairs &&
+                        (packing == BlockPacking::stream || !layer.deviations.has_whole_codes);
+  const bool fits = count && *count <= most_elements && is_known;
+  if (!fits || parts.infos.empty() || parts.infos.size() != layer.parts.size() || layer.coding.bits < 1 ||
+      layer.coding.bits > 8) {
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }
-  const bool transposed = layer.coding.transposed;
-  const bool gguf = layer.coding.packing == Packing::gguf;
-  PartReader reader(std::move(layer), std::move(parts), std::move(read));
+  const bool transposed = layer.coding.transposed || is_in_columns(layer.coding);
+  const bool gguf = packing == BlockPacking::gguf;
+  PartReader reader(std::move(layer), std::move(parts));
   if (gguf) return create_gguf_decoder(std::move(reader));
   return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));
 }

@@ -18,14 +18,21 @@ namespace tensorcast::quantized {
 // Reads bytes of a part of a layer, by its place in Layer::parts.
 using ReadPart = std::function<Result<void>(std::size_t part, std::uint64_t offset, std::span<std::byte> out)>;
 
+// The tensors of a layer, in the order of Layer::parts, and how they are read.
+struct LayerParts {
+  std::vector<formats::TensorInfo> infos;
+  ReadPart read;
+};
+// `reader` outlives them.
+[[nodiscard]] LayerParts parts_of(formats::Reader& reader, const Layer& layer);
+
 // Every result is one float32 operation after the other, rounded to nearest even, then one rounding to the type that is
 // asked for. Memory: a few MiB, or the codes that 32 rows need of a weight that is transposed.
 class LayerDecoder {
  public:
-  // `parts` are the tensors of layer.parts, in order; what they are must fit the layer, which may come from a file that
-  // lies. Errors: parse, unsupported, naming a tensor.
-  [[nodiscard]] static Result<std::unique_ptr<LayerDecoder>> create(Layer layer, std::vector<formats::TensorInfo> parts,
-                                                                    ReadPart read);
+  // What the parts are must fit the layer, which may come from a file that lies.
+  // Errors: parse, unsupported, naming a tensor.
+  [[nodiscard]] static Result<std::unique_ptr<LayerDecoder>> create(Layer layer, LayerParts parts);
   virtual ~LayerDecoder() = default;
   // Decodes elements of the weight from `first` on, to a floating-point type of 8 to 32 bits. `out` has whole elements
   // and is aligned to them. Precondition: they are in the weight.

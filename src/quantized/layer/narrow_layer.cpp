@@ -6,8 +6,9 @@
 #include <numeric>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -28,15 +29,13 @@ class Narrowing {
   }
 
   NarrowLayer done() && {
-    const Packing packing = coding().packing;
+    const BlockPacking packing = coding().packing;
     if (made_.layer.shape.empty() || has_narrow_values()) return std::move(made_);
-    if (packing == Packing::gguf) {
+    if (packing == BlockPacking::gguf) {
       narrow_gguf();
-    } else if (coding().transposed && packing == Packing::low_nibble_first) {
-      narrow_experts();
-    } else if (coding().transposed) {
-      narrow_words();
-    } else if (packing != Packing::flat && !indexed_ && !find(PartRole::nested_table)) {
+    } else if (coding().transposed || is_in_columns(coding())) {
+      narrow_transposed();
+    } else if (packing != BlockPacking::flat && !indexed_ && !find(PartRole::nested_table)) {
       narrow_rows();
     }
     read_boxes();
@@ -44,7 +43,7 @@ class Narrowing {
   }
 
  private:
-  [[nodiscard]] const Coding& coding() const noexcept { return made_.layer.coding; }
+  [[nodiscard]] const BlockCoding& coding() const noexcept { return made_.layer.coding; }
   [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return made_.layer.place_of(role); }
   [[nodiscard]] std::uint64_t item(std::size_t part) const noexcept {
     return static_cast<std::uint64_t>(bit_width(made_.parts.infos[part].dtype)) / 8;
@@ -99,49 +98,40 @@ class Narrowing {
         {kept.begin / size.elements * size.bytes, kept.end / size.elements * size.bytes});
   }
 
-  // A weight [E, K, N] whose codes are [E, N, K / 32, 16].
-  void narrow_experts() {
-    constexpr std::uint64_t block = 32;
-    const std::size_t rank = made_.layer.shape.size();
-    const IndexRange inputs = narrow(rank - 2, block), outputs = narrow(rank - 1, 1);
-    box(0, columns_, rows_ / 2, outputs, {inputs.begin / 2, inputs.end / 2});
-    box(*find(PartRole::scales), columns_, rows_ / block, outputs, {inputs.begin / block, inputs.end / block});
-  }
-
-  // GPTQ and AWQ: a weight [N, K] whose parts have N as the last axis.
-  void narrow_words() {
-    constexpr std::uint64_t unit = 32;  // whole words of zero points of every width
-    const auto bits = static_cast<std::uint64_t>(coding().bits);
-    const auto group = static_cast<std::uint64_t>(made_.layer.block_columns);
+  // Codes of the transpose: parts have the rows of the weight as their last axis.
+  void narrow_transposed() {
+    constexpr std::uint64_t unit = 32;  // rows whose codes, zero points and scales are whole words or bytes
+    const bool has_words = is_in_columns(coding());
+    const std::size_t rank = made_.layer.shape.size(), scales = *find(PartRole::scales);
+    const auto group = has_words ? static_cast<std::uint64_t>(made_.layer.block_columns) : 1;
     const std::uint64_t groups = ceil_div(columns_, group);
-    const IndexRange rows = narrow(0, unit);
-    IndexRange inputs{0, columns_}, of_groups{0, groups};
-    if (!indexed_) inputs = narrow(1, groups == 1 ? unit : std::lcm(group, unit));
-    if (!indexed_ && groups != 1) of_groups = {inputs.begin / group, ceil_div(inputs.end, group)};
-    const auto bytes_of = [&](std::uint64_t bits_each) {
-      return IndexRange{rows.begin * bits_each / 8, rows.end * bits_each / 8};
+    const IndexRange rows = narrow(rank - 2, unit);
+    IndexRange columns{0, columns_}, of_groups{0, groups};
+    if (!indexed_) columns = narrow(rank - 1, groups == 1 ? unit : std::lcm(group, has_words ? unit : 1));
+    if (!indexed_ && groups != 1) of_groups = {columns.begin / group, ceil_div(columns.end, group)};
+    const auto narrow_part = [&](std::size_t part, std::uint64_t part_rows, std::uint64_t bits, IndexRange kept) {
+      box(part, part_rows, rows_ * bits / 8 / unit, kept, {rows.begin * bits / 8 / unit, rows.end * bits / 8 / unit});
     };
-    if (coding().packing == Packing::awq) {
-      box(0, columns_, rows_ * bits / 8, inputs, bytes_of(bits));
-    } else {
-      box(0, columns_ * bits / word_bits, rows_ * 4, {inputs.begin * bits / word_bits, inputs.end * bits / word_bits},
-          bytes_of(word_bits));
-    }
-    const std::size_t zeros = *find(PartRole::zero_points), scales = *find(PartRole::scales);
-    box(zeros, groups, rows_ * bits / 8, of_groups, bytes_of(bits));
-    box(scales, groups, rows_ * item(scales), of_groups, bytes_of(item(scales) * 8));
+    const auto layout = [&](std::uint64_t count) { return code_layout(coding(), word_bits, count, rows_); };
+    const std::uint64_t row_bytes = layout(columns_).row_bytes;
+    const auto rows_of = [&](std::uint64_t count) { return layout(count).matrix_bytes / row_bytes; };
+    const auto bits = static_cast<std::uint64_t>(coding().bits);
+    const bool is_down = coding().packing == BlockPacking::words_down;
+    narrow_part(0, rows_of(columns_), (is_down ? word_bits : bits) * unit,
+                {rows_of(columns.begin), rows_of(columns.end)});
+    narrow_part(scales, groups, has_words ? item(scales) * 8 * unit : 8, of_groups);
+    if (has_words) narrow_part(*find(PartRole::zero_points), groups, bits * unit, of_groups);
   }
 
   // Codes in the order of the weight.
   void narrow_rows() {
     const auto bits = static_cast<std::uint64_t>(coding().bits);
-    const std::uint64_t each = word_bits / bits;  // of Packing::words
-    const auto word = static_cast<std::uint64_t>(bit_width(made_.parts.infos[0].dtype));
-    std::uint64_t step = 2;  // of columns whose codes begin at a whole byte or word
-    if (coding().packing == Packing::bytes) step = 1;
-    if (coding().packing == Packing::words) step = each;
-    if (coding().packing == Packing::stream) step = word / std::gcd(word, bits);
-    if (coding().rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(coding().rotation));
+    const int width = bit_width(made_.parts.infos[0].dtype);
+    const std::uint64_t word = width == 32 ? 32 : 8;
+    const Deviations& deviations = made_.layer.deviations;
+    std::uint64_t step = word / std::gcd(word, bits);  // of columns whose codes begin at a whole byte or word
+    if (deviations.has_whole_codes) step = word_bits / bits;
+    if (deviations.rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(deviations.rotation));
     const auto block = static_cast<std::uint64_t>(made_.layer.block_columns);
     const bool has_grid = block != 0 && block < columns_;
     if (has_grid) step = std::lcm(step, coding().swizzled ? block * block::tile_columns : block);
@@ -150,8 +140,7 @@ class Narrowing {
     const IndexRange kept = narrow(made_.layer.shape.size() - 1, step);
     const bool to_end = kept.end == columns_;
     const auto byte_of = [&](std::uint64_t column) {
-      return coding().packing == Packing::words ? column / each * 4
-                                                : column * (coding().packing == Packing::bytes ? 8 : bits) / 8;
+      return code_layout(coding(), width, 1, column, deviations.has_whole_codes).row_bytes;
     };
     box(0, row_bytes, {byte_of(kept.begin), to_end ? row_bytes : byte_of(kept.end)});
     if (!has_grid) return;
@@ -164,7 +153,7 @@ class Narrowing {
         const std::uint64_t tile = block::tile_scales * item(part);
         box(part, ceil_div(grid, block::tile_columns) * tile,
             {scales.begin / block::tile_columns * tile, ceil_div(scales.end, block::tile_columns) * tile});
-      } else if (coding().scales_down) {
+      } else if (deviations.is_grid_transposed) {
         box(part, grid, rows_ * item(part), scales, {0, rows_ * item(part)});
       } else {
         box(part, grid * item(part), {scales.begin * item(part), scales.end * item(part)});

@@ -54,7 +54,7 @@ class PartDecoder {
   // `out` is that of these ranges.
   Result<void> decode(const std::vector<IndexRange>& ranges, std::span<std::byte> out) const {
     const NarrowLayer narrow = narrowed(layer_, parts_, ranges);
-    const auto decoder = TRY(LayerDecoder::create(narrow.layer, narrow.parts.infos, narrow.parts.read));
+    const auto decoder = TRY(LayerDecoder::create(narrow.layer, narrow.parts));
     const ArrayPart whole(layer_.shape, ranges);
     std::vector<float> numbers(read_directly_ ? 0 : std::min(piece_elements, whole.count()));
     const auto bytes = [&](std::uint64_t count) { return storage_bytes(to_, count); };
@@ -102,7 +102,7 @@ Result<void> decode_part(const Layer& layer, const LayerParts& parts, const form
                       return parts.read(index, offset, bytes);
                     }};
   // Checks all sizes, on which the narrow layers rely.
-  TRY(LayerDecoder::create(layer, locked.infos, locked.read));
+  TRY(LayerDecoder::create(layer, locked));
   if (part.count() == 0) return {};
   const PartDecoder decoder(layer, locked, to, options, execution);
   const Strips strips = strips_of(part, execution);

@@ -8,9 +8,11 @@
 #include <numeric>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/piece_decoder.hpp"
 #include "tensorcast/cast.hpp"
@@ -26,14 +28,15 @@ class RowDecoder final : public PieceDecoder {
  public:
   explicit RowDecoder(PartReader reader)
       : PieceDecoder(std::move(reader)),
-        coding_(stored(reader_.layer().coding)),
+        coding_(reader_.layer().coding),
+        deviations_(reader_.layer().deviations),
         numbers_(code_numbers(coding_, reader_.layer().scheme)) {}
 
   // Checks that all parts have the sizes that decoding reads.
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
     const std::vector<std::int64_t>& shape = layer.shape;
-    const bool flat = coding_.packing == Packing::flat;
+    const bool flat = coding_.packing == BlockPacking::flat;
     if (!flat && shape.empty()) return reader_.wrong(0, "a weight has at least one dimension");
     count_ = 1;
     for (const std::int64_t size : shape) count_ *= static_cast<std::uint64_t>(size);
@@ -50,12 +53,6 @@ class RowDecoder final : public PieceDecoder {
   }
 
  private:
-  // Integers that are whole bytes are decoded as such, whatever their range.
-  static Coding stored(Coding coding) {
-    if (coding.packing == Packing::bytes) coding.bits = 8;
-    return coding;
-  }
-
   // The smallest and the largest magnitude of an element that is not 0.
   void set_bounds() {
     double least = 1, most = 0;
@@ -66,9 +63,9 @@ class RowDecoder final : public PieceDecoder {
       most = std::max(most, magnitude);
     }
     if (zeros_) most = 512;  // differences of bytes
-    const auto size = static_cast<double>(std::max<std::int64_t>(coding_.rotation, 1));
+    const auto size = static_cast<double>(std::max<std::int64_t>(deviations_.rotation, 1));
     constexpr double times_127 = 128;
-    bounds_.set_elements(least / size / (coding_.times_inverse_127 ? times_127 : 1), most * size);
+    bounds_.set_elements(least / size / (coding_.factor == 1.0F ? 1 : times_127), most * size);
   }
 
   // Sets what is decoded together: rows, or parts of a row that is longer than a chunk.
@@ -85,39 +82,25 @@ class RowDecoder final : public PieceDecoder {
   }
 
   Result<void> check_codes() {
-    const std::uint64_t bits = static_cast<std::uint64_t>(coding_.bits);
     const formats::TensorInfo& codes = reader_.info(0);
-    const bool stream = coding_.packing == Packing::stream;
-    if (coding_.packing == Packing::bytes) {
-      if (bits != 8) return reader_.wrong(0, "its codes are not bytes");
-      row_bytes_ = columns_;
-    } else if (coding_.packing == Packing::flat) {
-      if (bits != 4) return reader_.wrong(0, "its codes are not pairs of 4 bits");
-      row_bytes_ = ceil_div(columns_, 2);
-    } else if (coding_.packing == Packing::words) {
-      row_bytes_ = ceil_div(columns_, word_bits / bits) * (word_bits / 8);
-    } else if (stream) {
-      const std::uint64_t word = static_cast<std::uint64_t>(bit_width(codes.dtype));
-      row_bytes_ = ceil_div(columns_ * bits, word) * (word / 8);
-    } else {
-      if (bits != 4 || columns_ % 2 != 0) return reader_.wrong(0, "its codes are not pairs of 4 bits");
-      row_bytes_ = columns_ / 2;
+    const bool is_stream = coding_.packing == BlockPacking::stream;
+    const bool are_pairs = coding_.bits == 4 && (flat() || columns_ % 2 == 0);
+    if (is_in_columns(coding_) || (!is_stream && !are_pairs)) {
+      return reader_.wrong(0, "its codes are not pairs of 4 bits");
     }
-    if (codes.bytes != row_bytes_ * rows_ * experts_) {
-      return reader_.wrong(
-          0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, row_bytes_ * rows_ * experts_));
-    }
-    return {};
+    layout_ = code_layout(coding_, bit_width(codes.dtype), rows_ * experts_, columns_, deviations_.has_whole_codes);
+    if (codes.bytes == layout_.matrix_bytes) return {};
+    return reader_.wrong(0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, layout_.matrix_bytes));
   }
 
   // Sums of a group's codes must be exact, so only integers with one scale a row are rotated back.
   Result<void> check_rotation() {
-    const auto size = static_cast<std::uint64_t>(coding_.rotation);
+    const auto size = static_cast<std::uint64_t>(deviations_.rotation);
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
-        one_scale && is_integer(coding_.element) && coding_.packing == Packing::bytes &&
+    if (is_rotation_size(deviations_.rotation) && deviations_.rotation <= largest_rotation_undone &&
+        columns_ % size == 0 && one_scale && is_integer(coding_.element) && coding_.bits == 8 &&
         !reader_.find(PartRole::zero_points)) {
       return {};
     }
@@ -165,7 +148,8 @@ class RowDecoder final : public PieceDecoder {
       const formats::TensorInfo& info = reader_.info(*zeros_);
       packed_zeros_ = info.dtype != DType::int8;
       const std::uint64_t wanted =
-          packed_zeros_ ? ceil_div(zero_bit(grid_rows_), word_bits) * grid_columns_ : reader_.info(scales_).count;
+          packed_zeros_ ? zero_layout(coding_, grid_rows_, grid_columns_, deviations_.has_whole_codes).matrix_bytes / 4
+                        : reader_.info(scales_).count;
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
       if (!fits) return reader_.wrong(*zeros_, "its elements are not one zero point for each scale");
@@ -175,7 +159,7 @@ class RowDecoder final : public PieceDecoder {
       return reader_.wrong(*biases_, "its elements are not one for each scale");
     }
     const bool has_more = zeros_ || biases_;
-    if (coding_.scales_down && (coding_.swizzled || zeros_ || flat())) {
+    if (deviations_.is_grid_transposed && (coding_.swizzled || zeros_ || flat())) {
       return reader_.wrong(scales_, "a transposed grid with tiles or zero points is not known");
     }
     if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
@@ -218,48 +202,40 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t count = piece.end - piece.begin;
     const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    if (coding_.packing == Packing::words) {
+    if (deviations_.has_whole_codes) {
       TRY(load_words(first, rows, column, width));
     } else {
-      codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * row_bytes_);
-      TRY(reader_.bytes(0, first * row_bytes_ + column * bits / 8, codes_));
+      codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * layout_.row_bytes);
+      TRY(reader_.bytes(0, first * layout_.row_bytes + column * bits / 8, codes_));
     }
     TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
-    if (coding_.rotation != 0) return decode_rotated(first, rows, width, to, out);
+    if (deviations_.rotation != 0) return decode_rotated(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
   }
 
   // Makes codes that are whole in their words dense.
   Result<void> load_words(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width) {
-    const auto bits = static_cast<std::uint64_t>(coding_.bits), each = word_bits / bits;
-    const std::uint64_t begin = column / each, end = ceil_div(column + width, each), dense = ceil_div(width * bits, 8);
-    words_.resize(end - begin);
-    codes_.assign(rows * dense, std::byte{});
+    const auto bits = static_cast<std::uint64_t>(coding_.bits);
+    const std::uint64_t skipped = column % (word_bits / bits), begin = layout_.words_of(column - skipped);
+    const std::uint64_t dense = ceil_div(width * bits, 8);
+    words_.resize((layout_.words_of(column + width) - begin) * 4);
+    codes_.resize(rows * dense);
+    std::vector<std::uint8_t> row_codes(skipped + width);
+    block::CodeMatrices row_words = layout_;
+    row_words.data = words_.data();
     for (std::uint64_t row = 0; row < rows; ++row) {
-      TRY(reader_.bytes(0, (first + row) * row_bytes_ + begin * 4, std::as_writable_bytes(std::span(words_))));
-      for (std::uint64_t k = 0; k < width; ++k) {
-        const std::uint64_t place = column + k, bit = k * bits;
-        const unsigned code =
-            words_[place / each - begin] >> (place % each * bits) & ((1u << static_cast<unsigned>(bits)) - 1);
-        const unsigned both = code << bit % 8;
-        codes_[row * dense + bit / 8] |= static_cast<std::byte>(both);
-        if (bit % 8 + bits > 8) codes_[row * dense + bit / 8 + 1] |= static_cast<std::byte>(both >> 8);
-      }
+      TRY(reader_.bytes(0, (first + row) * layout_.row_bytes + begin * 4, words_));
+      row_words.unpack(0, 0, 0, std::as_writable_bytes(std::span(row_codes)));
+      block::pack_stream(coding_.bits, std::span(row_codes).subspan(skipped), codes_.data() + row * dense);
     }
     return {};
-  }
-
-  // Where the packed zero point of a row of scales begins in the words of its column.
-  [[nodiscard]] std::uint64_t zero_bit(std::uint64_t row) const noexcept {
-    const auto bits = static_cast<std::uint64_t>(coding_.bits), each = word_bits / bits;
-    return coding_.packing == Packing::words ? row / each * word_bits + row % each * bits : row * bits;
   }
 
   // Numbers that rows of codes mean, without scales. `shape` outlives it.
   [[nodiscard]] BlockTensor tensor_of(const std::int64_t (&shape)[2], const std::int64_t (&bytes)[1]) const {
     BlockTensor tensor;
     tensor.coding = {.element = coding_.element, .bits = coding_.bits};
-    if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
+    if (coding_.packing == BlockPacking::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
     if (flat()) tensor.coding.packing = BlockPacking::flat;
     if (coding_.element == DType::uint8 && !zeros_) tensor.coding.offset = coding_.offset;
     tensor.coding.positive_zero = coding_.positive_zero;
@@ -286,7 +262,7 @@ class RowDecoder final : public PieceDecoder {
     const std::int64_t shape[] = {static_cast<std::int64_t>(skipped + rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size() / rows * (skipped + rows))};
     BlockTensor tensor = tensor_of(shape, bytes);
-    if (coding_.times_inverse_127) tensor.coding.factor = 7.874015718698502e-3F;
+    tensor.coding.factor = coding_.factor;
     tensor.block_rows = indexed ? 1 : static_cast<std::int64_t>(std::min(block_rows_, skipped + rows));
     tensor.block_columns = indexed ? 1 : static_cast<std::int64_t>(std::min(block_columns_, width));
     const std::int64_t grid[] = {static_cast<std::int64_t>(values.scales.size())};
@@ -330,8 +306,8 @@ class RowDecoder final : public PieceDecoder {
     rotated_.resize(rows * width);
     const auto rotated = std::as_writable_bytes(std::span(rotated_));
     TRY(decode_blocks(tensor, 0, rows, DType::float32, rotated));
-    sum_groups(std::span(rotated_), static_cast<std::size_t>(coding_.rotation));
-    const auto norm = static_cast<float>(group_norm(coding_.rotation));
+    sum_groups(std::span(rotated_), static_cast<std::size_t>(deviations_.rotation));
+    const auto norm = static_cast<float>(group_norm(deviations_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const float scale = scale_values_[grid_row(first + row) - loaded_first_];
       for (float& number : std::span(rotated_).subspan(row * width, width)) number = number * norm * scale;
@@ -344,10 +320,13 @@ class RowDecoder final : public PieceDecoder {
     return row / rows_of_expert_ * grid_rows_ + row % rows_of_expert_ / block_rows_;
   }
 
-  // Loads the rows [first, last] of scales, unless they are there.
+  // Loads the rows [first, last] of scales, unless they are there; whole rows of tiles.
   Result<void> load_scales(std::uint64_t first, std::uint64_t last) {
     if (first >= loaded_first_ && last < loaded_end_) return {};
-    if (coding_.swizzled) return load_tiles(first, last);
+    if (coding_.swizzled) {
+      first = first / block::tile_rows * block::tile_rows;
+      last = std::min<std::uint64_t>(last / block::tile_rows * block::tile_rows + block::tile_rows, grid_rows_) - 1;
+    }
     loaded_first_ = first;
     loaded_end_ = last + 1;
     scale_values_.resize((last + 1 - first) * grid_columns_);
@@ -364,7 +343,12 @@ class RowDecoder final : public PieceDecoder {
 
   // Loads the numbers of a grid from its row `first` on, which are rows of one expert where the grid is transposed.
   Result<void> load_grid(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
-    if (!coding_.scales_down) return reader_.numbers(part, type, first * grid_columns_, out);
+    if (coding_.swizzled) {
+      tiles_.resize(out.size());
+      TRY(reader_.tiles(part, grid_columns_, first, tiles_));
+      return to_float(type, tiles_, out);
+    }
+    if (!deviations_.is_grid_transposed) return reader_.numbers(part, type, first * grid_columns_, out);
     const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
     column_values_.resize(rows);
     for (std::uint64_t column = 0; column < grid_columns_; ++column) {
@@ -375,11 +359,9 @@ class RowDecoder final : public PieceDecoder {
   }
 
   void apply_global(std::uint64_t first_row) {
-    if (coding_.times_inverse_127 || globals_.empty()) return;
+    if (globals_.empty()) return;
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
-      const std::uint64_t expert = (first_row + i / grid_columns_) / grid_rows_;
-      // Tiles have rows after the last.
-      const float global = globals_[std::min<std::uint64_t>(expert, globals_.size() - 1)];
+      const float global = globals_.size() == 1 ? globals_[0] : globals_[(first_row + i / grid_columns_) / grid_rows_];
       scale_values_[i] = coding_.global == GlobalScale::divisor ? scale_values_[i] / global : scale_values_[i] * global;
     }
   }
@@ -393,42 +375,19 @@ class RowDecoder final : public PieceDecoder {
       return {};
     }
     // Words go down the rows.
-    const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    const std::uint64_t begin = zero_bit(first) / word_bits, end = ceil_div(zero_bit(last) + bits, word_bits);
-    words_.resize((end - begin) * grid_columns_);
-    auto bytes = std::as_writable_bytes(std::span(words_));
-    TRY(reader_.bytes(*zeros_, begin * grid_columns_ * 4, bytes));
-    for (std::uint64_t row = first; row <= last; ++row) {
-      const std::uint64_t bit = zero_bit(row) - begin * word_bits, word = bit / word_bits, shift = bit % word_bits;
-      for (std::uint64_t column = 0; column < grid_columns_; ++column) {
-        std::uint64_t value = words_[word * grid_columns_ + column];
-        if (shift + bits > word_bits) value |= std::uint64_t{words_[(word + 1) * grid_columns_ + column]} << word_bits;
-        zero_values_[(row - first) * grid_columns_ + column] =
-            static_cast<float>(value >> shift & ((std::uint64_t{1} << bits) - 1));
-      }
+    block::CodeMatrices zeros = zero_layout(coding_, grid_rows_, grid_columns_, deviations_.has_whole_codes);
+    const std::uint64_t skipped = first % (zeros.has_gaps ? word_bits / static_cast<std::uint64_t>(coding_.bits) : 32);
+    const std::uint64_t begin = zeros.words_of(first - skipped), end = zeros.words_of(last + 1);
+    words_.resize((end - begin) * zeros.row_bytes);
+    TRY(reader_.bytes(*zeros_, begin * zeros.row_bytes, words_));
+    zeros.data = words_.data();
+    for (std::uint64_t row = 0; row <= last - first; ++row) {
+      zeros.read(0, skipped + row, 0, std::span(zero_values_).subspan(row * grid_columns_, grid_columns_));
     }
     return {};
   }
 
-  // Scales in tiles of 128 x 4.
-  Result<void> load_tiles(std::uint64_t first, std::uint64_t last) {
-    loaded_first_ = first / block::tile_rows * block::tile_rows;
-    loaded_end_ = ceil_div(last + 1, block::tile_rows) * block::tile_rows;
-    tile_values_.resize(block::scales_in_tiles(loaded_end_ - loaded_first_, grid_columns_));
-    TRY(reader_.numbers(scales_, reader_.scale_type(scales_), block::scales_in_tiles(loaded_first_, grid_columns_),
-                        tile_values_));
-    scale_values_.resize((loaded_end_ - loaded_first_) * grid_columns_);
-    for (std::uint64_t row = 0; row < loaded_end_ - loaded_first_; ++row) {
-      for (std::uint64_t column = 0; column < grid_columns_; ++column) {
-        scale_values_[row * grid_columns_ + column] = tile_values_[block::place_in_tiles(row, column, grid_columns_)];
-      }
-    }
-    apply_global(0);
-    bounds_.add_scales(scale_values_);
-    return {};
-  }
-
-  [[nodiscard]] bool flat() const noexcept { return coding_.packing == Packing::flat; }
+  [[nodiscard]] bool flat() const noexcept { return coding_.packing == BlockPacking::flat; }
 
   // Loads the scales of elements [first, first + count), in blocks that run over the whole tensor.
   Result<void> load_flat(std::uint64_t first, std::uint64_t count) {
@@ -453,9 +412,11 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  const Coding coding_;
+  const BlockCoding coding_;
+  const Deviations deviations_;
   std::vector<float> numbers_;  // of codes
-  std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0, row_bytes_ = 0;
+  std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0;
+  block::CodeMatrices layout_;  // of the codes
   std::uint64_t block_rows_ = 1, block_columns_ = 1, grid_rows_ = 0, grid_columns_ = 0, rows_of_expert_ = 1;
   bool cuts_rows_ = false;  // pieces are parts of a row, of part_columns_
   bool one_scale_ = false;  // all parts of a row have one scale
@@ -466,10 +427,8 @@ class RowDecoder final : public PieceDecoder {
   std::vector<float> globals_, nested_table_;
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
   std::vector<float> rotated_;
-  std::vector<float> scale_values_, zero_values_, bias_values_, tile_values_, column_values_, nested_values_,
-      each_scale_, each_zero_;
-  std::vector<std::uint32_t> words_;
-  std::vector<std::byte> codes_, nested_codes_;
+  std::vector<float> scale_values_, zero_values_, bias_values_, column_values_, nested_values_, each_scale_, each_zero_;
+  std::vector<std::byte> codes_, words_, tiles_, nested_codes_;
 };
 
 }  // namespace

@@ -6,8 +6,9 @@
 #include <array>
 #include <cstring>
 
+#include "block/format/code_packing.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
-#include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/gptq_writer.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -147,12 +148,15 @@ void check_symmetric(const ModelTensors& tensors, std::optional<std::size_t> zer
   if (!builder.ok() || !zeros) return;
   const Result<std::vector<std::byte>> words = tensors.read(*zeros, most);
   if (!words) return builder.fail(words.error().message, zeros);
-  for (std::uint64_t bit = 0; bit + static_cast<std::uint64_t>(bits) <= words->size() * 8;
-       bit += static_cast<std::uint64_t>(bits)) {
-    const unsigned zero = code_at(words->data(), bit, bits);
-    if (zero == middle) continue;
+  const std::size_t width = static_cast<std::size_t>(bits), piece = 1024 * width;  // bytes of whole codes
+  for (std::size_t begin = 0; begin < words->size(); begin += piece) {
+    const auto packed = std::span(*words).subspan(begin, std::min(piece, words->size() - begin));
+    std::vector<std::uint8_t> codes(packed.size() * 8 / width);
+    block::unpack_stream(bits, packed.data(), codes);
+    const auto other = std::ranges::find_if(codes, [=](std::uint8_t zero) { return zero != middle; });
+    if (other == codes.end()) continue;
     return builder.fail(fmt::format("{} says {}, which stores zero points of {}, and here is one of {}",
-                                    description.source, said, middle, zero),
+                                    description.source, said, middle, *other),
                         zeros);
   }
 }
@@ -192,7 +196,7 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
                  std::int64_t inputs, const Description& description, LayerBuilder& builder) {
   const bool several = builder.layer().block_columns < inputs;
   // auto-round has no act order.
-  const bool in_order = description.method != "gptq" || !section.is("desc_act", true);
+  const bool in_order = description.method != layouts::gptq.name || !section.is("desc_act", true);
   if (!index && several && !in_order) {
     return builder.fail(fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
                                     section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
@@ -211,6 +215,8 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
   }
 }
 
+constexpr std::array<std::string_view, 2> gptq_versions = {"gptq", "gptq_v2"};
+
 void complete_gptq(const ModelTensors& tensors, const std::string& module, const ModuleSection& section,
                    const Description& description, LayerBuilder& builder) {
   const std::int64_t bits = section.size("bits").value_or(not_a_size);
@@ -226,7 +232,7 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   }
   const std::string type = section.text("data_type"), words = section.text("pack_dtype");
   const bool marlin = section.is("is_marlin_format");
-  if (marlin || (!version.empty() && version != "gptq" && version != "gptq_v2")) {
+  if (marlin || (!version.empty() && !contains(gptq_versions, version))) {
     builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", marlin ? "marlin" : version));
   }
   if ((!type.empty() && type != "int") || (!words.empty() && words != "int32")) {
@@ -240,14 +246,13 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   if (__builtin_mul_overflow(builder.codes().shape[0], gptq_word_bits, &inputs)) builder.fail("its shape is too large");
   inputs /= bits;
   if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
-  const bool second = version == "gptq_v2";
-  if (second && layer.spelling == "gptq") layer.spelling = "gptq-v2";
+  const bool second = version == gptq_versions.back();
+  if (second && layer.spelling == layouts::gptq.name) layer.spelling = layouts::gptq_v2.name;
   layer.shape = {outputs, inputs};
   layer.coding = {.element = DType::uint8,
                   .bits = static_cast<int>(bits),
-                  .packing = Packing::words_down,
-                  .zero_added = second ? 0 : 1,
-                  .transposed = true};
+                  .packing = BlockPacking::words_down,
+                  .zero_added = second ? 0 : 1};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (outputs * bits % gptq_word_bits != 0) builder.fail("zero points of its columns are not whole words");
   if (builder.ok()) {
@@ -285,7 +290,7 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   std::int64_t outputs = 0;
   if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
   layer.shape = {outputs, inputs};
-  layer.coding = {.element = DType::uint8, .bits = bits, .packing = Packing::awq, .transposed = true};
+  layer.coding = {.element = DType::uint8, .bits = bits, .packing = BlockPacking::awq};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (!builder.ok()) return;
   check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "block/code_packing.hpp"
-#include "block/gguf_block.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/gguf_block.hpp"
+#include "block/format/scale_tiles.hpp"
+#include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
-#include "quantized/rewrite/column_words.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -21,19 +21,21 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;        // of codes that are packed at a time
 constexpr std::uint64_t most_band_bytes = std::uint64_t{64} << 20;  // of packed codes in columns
 
-unsigned added_to_codes(const Coding& coding) noexcept {
-  return coding.element == DType::uint8 ? static_cast<unsigned>(coding.offset) : 0;
-}
-
-void swap_nibbles(std::span<const std::byte> from, std::byte* to) {
-  std::ranges::transform(from, to, [](std::byte pair) { return pair >> 4 | pair << 4; });
-}
-
 // Copies the part of `whole`, which begins at `begin`, that is in `out`, which begins at `offset`.
 void copy_part(std::span<const std::byte> whole, std::uint64_t begin, std::uint64_t offset, std::span<std::byte> out) {
   const std::uint64_t from = std::max(begin, offset);
   const std::uint64_t to = std::min(begin + whole.size(), offset + out.size());
   if (from < to) std::memcpy(out.data() + (from - offset), whole.data() + (from - begin), to - from);
+}
+
+// The transpose of rows of columns of so many bytes.
+std::vector<std::byte> transposed(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns,
+                                  std::uint64_t bytes) {
+  std::vector<std::byte> to(from.size());
+  for (std::uint64_t i = 0; i < rows * columns; ++i) {
+    std::memcpy(to.data() + (i % columns * rows + i / columns) * bytes, from.data() + i * bytes, bytes);
+  }
+  return to;
 }
 
 }  // namespace
@@ -42,51 +44,18 @@ Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std:
   return Error{.code = ErrorCode::internal, .message = "the layer has no zero points"};
 }
 
-std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns) {
-  const auto bits = static_cast<std::uint64_t>(coding.packing == Packing::bytes ? 8 : coding.bits);
-  const auto word = static_cast<std::uint64_t>(coding.packing == Packing::stream ? word_bits : 8);
-  return ceil_div(columns * bits, word) * (word / 8);
-}
-
-void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
+void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
                std::span<std::byte> out) {
-  if (coding.packing == Packing::bytes) {
+  const block::CodeMatrices packed = code_layout(coding, word_bits, codes.size() / columns, columns);
+  const int added = coding.element == DType::uint8 ? coding.offset : 0;
+  if (coding.bits == 8 && added == 0 && word_bits == 8) {
     std::ranges::copy(codes, out.begin());
     return;
   }
-  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
-  const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
-  std::vector<std::uint8_t> row(columns);
-  for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
-    std::ranges::transform(codes.subspan(i * columns, columns), row.begin(), [=](std::byte code) {
-      return static_cast<std::uint8_t>((std::to_integer<unsigned>(code) + added) & mask);
-    });
-    const auto to = out.subspan(i * row_bytes, row_bytes);
-    std::fill_n(to.rbegin(), std::min<std::size_t>(to.size(), 4), std::byte{0});  // the end of a word may have no code
-    block::pack_stream(coding.bits, row, to.data());
-    if (coding.packing == Packing::high_nibble_first) swap_nibbles(to, to.data());
-  }
-}
-
-void unpack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
-                 std::span<std::byte> codes) {
-  if (coding.packing == Packing::bytes) {
-    std::ranges::copy(packed, codes.begin());
-    return;
-  }
-  const unsigned added = added_to_codes(coding), mask = (1u << coding.bits) - 1;
-  const std::uint64_t row_bytes = packed_row_bytes(coding, word_bits, columns);
-  std::vector<std::byte> swapped(coding.packing == Packing::high_nibble_first ? row_bytes : 0);
-  for (std::uint64_t i = 0; i * columns < codes.size(); ++i) {
-    auto from = packed.subspan(i * row_bytes, row_bytes);
-    if (!swapped.empty()) {
-      swap_nibbles(from, swapped.data());
-      from = swapped;
-    }
-    const std::span<std::uint8_t> row(reinterpret_cast<std::uint8_t*>(codes.data() + i * columns), columns);
-    block::unpack_stream(coding.bits, from.data(), row);
-    if (added == 0) continue;
-    for (std::uint8_t& code : row) code = static_cast<std::uint8_t>((code - added) & mask);
+  add_to_codes(coding.bits, added, codes);
+  std::ranges::fill(out, std::byte{0});
+  for (std::uint64_t row = 0; row < packed.rows; ++row) {
+    packed.pack(codes.subspan(row * columns, columns), row, 0, out.data());
   }
 }
 
@@ -97,18 +66,15 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     std::memcpy(out.data(), written.constant.data() + offset, out.size());
     return {};
   }
-  if (ColumnWords::has(written_.layer.coding.packing)) {
-    if (written.role == PartRole::codes) return read_column_codes(offset, out);
-    if (written.role == PartRole::scales) return read_column_scales(written.info.dtype, offset, out);
-    if (written.role == PartRole::zero_points) return read_column_zeros(offset, out);
-  }
+  const bool in_columns = is_in_columns(written_.layer.coding);
   switch (written.role) {
     case PartRole::codes:
-      return written_.layer.coding.packing == Packing::gguf ? read_gguf(offset, out) : read_codes(offset, out);
+      return in_columns ? read_column_codes(offset, out) : read_codes(offset, out);
     case PartRole::scales:
+      if (in_columns) return read_column_scales(written.info.dtype, offset, out);
       return written_.layer.coding.swizzled ? read_tiles(offset, out) : read_scales(written.info.dtype, offset, out);
     case PartRole::zero_points:
-      return read_zero_points(offset, out);
+      return read_zero_points(written.info.dtype, offset, out);
     case PartRole::global_scale: {
       std::vector<float> numbers = TRY(codes_.global_scales());
       if (written_.layer.coding.global != content_.global) {  // one has factors, the other divisors
@@ -123,11 +89,16 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
 }
 
 Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> out) {
-  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
+  const BlockCoding& coding = written_.layer.coding;
+  const bool done = TRY(codes_.packed(coding, offset, out));
   if (done) return {};
+  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf
+                                         ? &block::row(find_block_format(content_.scheme, "gguf")->coding.gguf)
+                                         : nullptr;
   const int word_bits = bit_width(written_.tensors[0].info.dtype);
   const std::uint64_t columns = content_.columns();
-  const std::uint64_t row_bytes = packed_row_bytes(written_.layer.coding, word_bits, columns);
+  const std::uint64_t row_bytes = gguf != nullptr ? columns / gguf->size.elements * gguf->size.bytes
+                                                  : code_layout(coding, word_bits, 1, columns).row_bytes;
   const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
   const std::uint64_t end_row = ceil_div(offset + out.size(), row_bytes);
   for (std::uint64_t row = offset / row_bytes; row < end_row;) {
@@ -135,7 +106,14 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
     rows_.resize(count * columns);
     packed_.resize(count * row_bytes);
     TRY(codes_.codes(row, rows_));
-    pack_rows(written_.layer.coding, word_bits, columns, rows_, packed_);
+    if (gguf != nullptr) {
+      scales_.resize(rows_.size() / gguf->run);
+      TRY(codes_.scales(row, scales_));
+      block::join_float4_blocks(*gguf, rows_.data(), scales_.data(), rows_.size() / gguf->size.elements,
+                                packed_.data());
+    } else {
+      pack_rows(coding, word_bits, columns, rows_, packed_);
+    }
     copy_part(packed_, row * row_bytes, offset, out);
     row += count;
   }
@@ -184,91 +162,73 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
   return {};
 }
 
-Result<void> LayerPacker::read_gguf(std::uint64_t offset, std::span<std::byte> out) {
-  const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
-  if (done) return {};
-  const block::GgufRow& format = block::row(find_block_format(content_.scheme, "gguf")->coding.gguf);
-  const std::uint64_t columns = content_.columns(), blocks = columns / format.size.elements;
-  const std::uint64_t row_bytes = blocks * format.size.bytes, end_row = ceil_div(offset + out.size(), row_bytes);
-  const std::uint64_t most_rows = std::max<std::uint64_t>(most_bytes / columns, 1);
-  for (std::uint64_t row = offset / row_bytes; row < end_row;) {
-    const std::uint64_t count = std::min(most_rows, end_row - row);
-    rows_.resize(count * columns);
-    scales_.resize(count * (columns / format.run));
-    packed_.resize(count * row_bytes);
-    TRY(codes_.codes(row, rows_));
-    TRY(codes_.scales(row, scales_));
-    block::join_float4_blocks(format, rows_.data(), scales_.data(), count * blocks, packed_.data());
-    copy_part(packed_, row * row_bytes, offset, out);
-    row += count;
-  }
-  return {};
-}
-
-// Bytes beside scales; or words down the rows, in which the offset is added.
-Result<void> LayerPacker::read_zero_points(std::uint64_t offset, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), rows = content_.grid_rows();
-  const auto bits = static_cast<std::uint64_t>(content_.bits);
-  tiles_.resize(columns * rows);
-  TRY(codes_.zero_points(0, tiles_));
-  const bool are_bytes = std::ranges::any_of(written_.tensors, [](const WrittenTensor& tensor) {
-    return tensor.role == PartRole::zero_points && tensor.info.dtype == DType::int8;
-  });
-  if (are_bytes) {
-    std::memcpy(out.data(), tiles_.data() + offset, out.size());
-    return {};
-  }
-  packed_.assign(ceil_div(rows * bits, 32) * columns * 4, std::byte{0});
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    for (std::uint64_t column = 0; column < columns; ++column) {
-      const unsigned added = std::to_integer<unsigned>(tiles_[row * columns + column]) +
-                             static_cast<unsigned>(written_.layer.coding.offset);
-      const unsigned code = added & ((1u << bits) - 1);
-      for (std::uint64_t bit = 0; bit < bits; ++bit) {
-        const std::uint64_t place = row * bits + bit;
-        const std::uint64_t byte = (place / 32 * columns + column) * 4 + place % 32 / 8;
-        packed_[byte] |= static_cast<std::byte>((code >> bit & 1u) << place % 8);
+// Bytes beside scales; or words, to whose codes the middle is added.
+Result<void> LayerPacker::read_zero_points(DType stored, std::uint64_t offset, std::span<std::byte> out) {
+  if (zero_points_.empty()) {
+    const BlockCoding& coding = written_.layer.coding;
+    const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
+    std::vector<std::byte> zeros(rows * columns);  // 0: the middle, of symmetric codes
+    if (content_.zero_points) TRY(codes_.zero_points(0, zeros));
+    const bool in_columns = is_in_columns(coding);
+    if (in_columns) zeros = transposed(zeros, rows, columns, 1);
+    if (stored != DType::int8) {
+      const block::CodeMatrices packed =
+          in_columns ? zero_layout(coding, columns, rows) : zero_layout(coding, rows, columns);
+      add_to_codes(coding.bits, in_columns ? (1 << (coding.bits - 1)) - coding.zero_added : coding.offset, zeros);
+      std::vector<std::byte> words(packed.matrix_bytes);
+      for (std::uint64_t row = 0; row < packed.rows; ++row) {
+        packed.pack(std::span(zeros).subspan(row * packed.columns, packed.columns), row, 0, words.data());
       }
+      zeros = std::move(words);
     }
+    zero_points_ = std::move(zeros);
   }
-  copy_part(packed_, 0, offset, out);
+  copy_part(zero_points_, 0, offset, out);
   return {};
 }
 
-// Bands of whole rows of words, so that codes are asked for once, or a few times for the largest weights.
+// Bands of whole words of the codes of 32 inputs, so that codes are asked for once, or a few times for the largest
+// weights.
 Result<void> LayerPacker::read_column_codes(std::uint64_t offset, std::span<std::byte> out) {
   const bool done = TRY(codes_.packed(written_.layer.coding, offset, out));
   if (done) return {};
-  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
-  const std::uint64_t row_bytes = columns.code_words() * sizeof(std::uint32_t), unit = columns.row_unit();
-  const std::uint64_t most_rows = std::max(most_band_bytes / row_bytes / unit * unit, unit);
   while (!out.empty()) {
-    const std::uint64_t begin = band_begin_ * row_bytes, end = begin + band_.size() * sizeof(std::uint32_t);
-    if (offset < begin || offset >= end) {
-      const std::uint64_t row = offset / row_bytes / unit * unit;
-      TRY(make_column_codes(row, std::min(most_rows, columns.code_rows() - row)));
+    if (offset < band_begin_ || offset >= band_begin_ + band_.size()) {
+      TRY(make_column_codes(offset));
       continue;
     }
-    const std::uint64_t count = std::min<std::uint64_t>(out.size(), end - offset);
-    copy_part(std::as_bytes(std::span(band_)), begin, offset, out.first(count));
+    const std::uint64_t count = std::min<std::uint64_t>(out.size(), band_begin_ + band_.size() - offset);
+    copy_part(band_, band_begin_, offset, out.first(count));
     out = out.subspan(count);
     offset += count;
   }
   return {};
 }
 
-Result<void> LayerPacker::make_column_codes(std::uint64_t begin, std::uint64_t count) {
-  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
-  const std::uint64_t inputs = content_.columns(), unit = columns.outputs_of_word();
+Result<void> LayerPacker::make_column_codes(std::uint64_t offset) {
+  constexpr std::uint64_t unit = 32;  // inputs, and outputs: whole words of every width
+  const BlockCoding& coding = written_.layer.coding;
+  const std::uint64_t outputs = content_.rows(), inputs = content_.columns();
+  const std::uint64_t unit_bytes = code_layout(coding, 32, unit, outputs).matrix_bytes, first = offset / unit_bytes;
+  const std::uint64_t count =
+      std::min(std::max<std::uint64_t>(most_band_bytes / unit_bytes, 1) * unit, inputs - first * unit);
   const std::uint64_t most_rows = std::max(most_bytes / inputs / unit * unit, unit);
-  std::vector<std::uint32_t> band(count * columns.code_words());
-  for (std::uint64_t row = 0; row < content_.rows(); row += most_rows) {
-    rows_.resize(std::min(most_rows, content_.rows() - row) * inputs);
+  const block::CodeMatrices codes = code_layout(coding, 32, count, outputs);
+  std::vector<std::byte> band(codes.matrix_bytes), columns;
+  for (std::uint64_t row = 0; row < outputs; row += most_rows) {
+    const std::uint64_t rows = std::min(most_rows, outputs - row);
+    rows_.resize(rows * inputs);
     TRY(codes_.codes(row, rows_));
-    columns.pack(row, rows_, begin, count, band);
+    columns.resize(count * rows);
+    Transposer<std::uint8_t>::run(rows_.data() + first * unit, inputs, rows, count, columns.data(),
+                                  static_cast<std::int64_t>(rows));
+    add_to_codes(coding.bits, 1 << (coding.bits - 1), columns);
+    for (std::uint64_t input = 0; input < count; ++input) {
+      codes.pack(std::span(columns).subspan(input * rows, rows), input, row, band.data());
+    }
   }
   band_ = std::move(band);
-  band_begin_ = begin;
+  band_begin_ = first * unit_bytes;
   return {};
 }
 
@@ -276,36 +236,15 @@ Result<void> LayerPacker::read_column_scales(DType stored, std::uint64_t offset,
   if (column_scales_.empty()) {
     const std::uint64_t groups = content_.grid_columns(), outputs = content_.rows();
     const auto item = static_cast<std::uint64_t>(bit_width(stored) / 8);
-    std::vector<std::byte> in_rows(outputs * groups * item), in_columns(in_rows.size());
+    std::vector<std::byte> in_rows(outputs * groups * item);
     if (content_.scales == stored) {
       TRY(codes_.scales(0, in_rows));
     } else {
       TRY(read_narrow_scales(stored, 0, in_rows));
     }
-    for (std::uint64_t i = 0; i < outputs * groups; ++i) {
-      const std::uint64_t to = i % groups * outputs + i / groups;
-      std::memcpy(in_columns.data() + to * item, in_rows.data() + i * item, item);
-    }
-    column_scales_ = std::move(in_columns);
+    column_scales_ = transposed(in_rows, outputs, groups, item);
   }
   copy_part(column_scales_, 0, offset, out);
-  return {};
-}
-
-Result<void> LayerPacker::read_column_zeros(std::uint64_t offset, std::span<std::byte> out) {
-  const ColumnWords columns(written_.layer.coding, content_.rows(), content_.columns());
-  if (zero_words_.empty()) {
-    const std::uint64_t groups = content_.grid_columns(), outputs = content_.rows(), words = columns.zero_words();
-    std::vector<std::byte> zeros(outputs * groups), of_group(outputs);  // 0: the middle, of symmetric codes
-    if (content_.zero_points) TRY(codes_.zero_points(0, zeros));
-    std::vector<std::uint32_t> all(groups * words);
-    for (std::uint64_t group = 0; group < groups; ++group) {
-      for (std::uint64_t output = 0; output < outputs; ++output) of_group[output] = zeros[output * groups + group];
-      columns.pack_zeros(of_group, std::span(all).subspan(group * words, words));
-    }
-    zero_words_ = std::move(all);
-  }
-  copy_part(std::as_bytes(std::span(zero_words_)), 0, offset, out);
   return {};
 }
 

@@ -23,7 +23,7 @@ class LayerCodes {
   // Zero points of whole rows of blocks, as two's complement in bytes.
   [[nodiscard]] virtual Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out);
   // Reads bytes of packed codes if they are at hand in this packing; false: they are not.
-  [[nodiscard]] virtual Result<bool> packed(const Coding& /*coding*/, std::uint64_t /*offset*/,
+  [[nodiscard]] virtual Result<bool> packed(const BlockCoding& /*coding*/, std::uint64_t /*offset*/,
                                             std::span<std::byte> /*out*/) {
     return false;
   }
@@ -44,30 +44,24 @@ class LayerPacker {
   // Of float32 scales that a spelling stores in 16 bits.
   [[nodiscard]] Result<void> read_narrow_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_gguf(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_zero_points(std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> read_zero_points(DType stored, std::uint64_t offset, std::span<std::byte> out);
   // Of spellings that have the transpose.
   [[nodiscard]] Result<void> read_column_codes(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> make_column_codes(std::uint64_t begin, std::uint64_t count);
+  [[nodiscard]] Result<void> make_column_codes(std::uint64_t offset);
   [[nodiscard]] Result<void> read_column_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_column_zeros(std::uint64_t offset, std::span<std::byte> out);
 
   const LayerContent& content_;
   const WrittenLayer& written_;
   LayerCodes& codes_;
   std::vector<std::byte> rows_, packed_, scales_, tiles_;
-  std::vector<std::uint32_t> band_, zero_words_;  // codes in columns, and all of their zero points
-  std::uint64_t band_begin_ = 0;                  // in rows of words
-  std::vector<std::byte> column_scales_;          // all of them
+  std::vector<std::byte> zero_points_, column_scales_;  // all of them
+  std::vector<std::byte> band_;                         // codes in columns
+  std::uint64_t band_begin_ = 0;
 };
 
-// Packs whole rows of codes, of `columns` codes each, as `coding` has them: bytes, low_nibble_first, high_nibble_first,
-// and stream in rows of whole words of `word_bits`. Integers that are not signed get coding.offset added.
-void unpack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> packed,
-                 std::span<std::byte> codes);
-void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<const std::byte> codes,
+// Packs whole rows of codes, of `columns` codes each, as `coding` has them: a stream or high_nibble_first, in rows of
+// whole words of `word_bits`, which are 8 or 32. Integers that are not signed get coding.offset added, in place.
+void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
                std::span<std::byte> out);
-// Bytes of a packed row.
-[[nodiscard]] std::uint64_t packed_row_bytes(const Coding& coding, int word_bits, std::uint64_t columns);
 
 }  // namespace tensorcast::quantized

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "block/code_packing.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -23,6 +23,16 @@ GgufBlock gguf_block_of(const Quantizing& quantizing) {
   return format == nullptr ? GgufBlock::none : format->coding.gguf;
 }
 
+// The largest magnitude of some elements, which are read into `buffer`.
+Result<float> part_maximum(const block::WeightLayout& layout, std::uint64_t first, std::uint64_t count,
+                           const ReadNumbers& read, std::vector<std::byte>& buffer, const Execution& execution) {
+  buffer.resize(layout.numbers.bytes(count));
+  TRY(read(first, buffer));
+  Result<float> largest = layout.numbers.maximum(buffer.data(), count, execution);
+  if (!largest && largest.error().element) *largest.error().element += first;
+  return largest;
+}
+
 // Empty without an entry.
 Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
   if (entry.file.empty()) return std::vector<float>();
@@ -32,18 +42,20 @@ Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const Imp
 
 }  // namespace
 
-Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+Result<block::SharedLayout> layout_of(const Quantizing& quantizing, const Shape& shape,
                                       const ImportanceFile* importance) {
   QuantizeOptions options = quantizing.options;
   const std::vector<float> weights = TRY(importance_of(quantizing.importance, importance));
   options.importance = weights;
-  return block::Quantizer::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
+  return block::WeightLayout::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
+
+bool is_rotated(std::string_view scheme) noexcept { return scheme == "int8-channel"; }
 
 bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
   const bool holds = quantizing.numbers == DType::float32 || quantizing.compute() == quantizing.numbers;
-  return holds && quantizing.scheme == "int8-channel" && is_rotation_size(size) && size <= max_rotated_columns &&
+  return holds && is_rotated(quantizing.scheme) && is_rotation_size(size) && size <= max_rotated_columns &&
          shape.size() != 0 && shape.back() % size == 0;
 }
 
@@ -63,7 +75,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   }
   if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
   content.scales = layout.scales_dtype;
-  if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
+  if (content.scales == DType::float8_e4m3fn) {  // recipes without a scale of the tensor have 1
     content.global = layout.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
   }
   content.zero_points = zero_points;
@@ -75,15 +87,9 @@ DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
   return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
-bool is_stored_transposed(const Layer& layer) noexcept {
-  const Packing packing = layer.coding.packing;
-  return layer.coding.transposed && layer.shape.size() > 1 &&
-         (packing == Packing::numbers || packing == Packing::low_nibble_first);
-}
-
 std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
   std::vector<std::int64_t> shape = layer.shape;
-  if (is_stored_transposed(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  if (layer.is_transposed()) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
 
@@ -123,27 +129,21 @@ std::uint64_t transposed_element(const Layer& layer, std::uint64_t element) noex
   return matrix * size + element % size % inputs * outputs + element % size / inputs;
 }
 
-Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
-                                const ReadNumbers& read, const Execution& execution) {
+Result<float> largest_magnitude(const block::WeightLayout& layout, const ReadNumbers& read,
+                                const Execution& execution) {
   std::vector<std::byte> buffer;
   float largest = 0.0F;
+  const std::uint64_t count = layout.rows * layout.columns;
   for (std::uint64_t first = 0; first < count; first += window_elements) {
-    const std::uint64_t elements = std::min(window_elements, count - first);
-    buffer.resize(storage_bytes(numbers, elements));
-    TRY(read(first, buffer));
-    Result<float> part = quantizer.maximum(buffer.data(), elements, execution);
-    if (!part) {
-      if (part.error().element) *part.error().element += first;
-      return part;
-    }
-    largest = std::max(largest, *part);
+    largest = std::max(
+        largest, TRY(part_maximum(layout, first, std::min(window_elements, count - first), read, buffer, execution)));
   }
   return largest;
 }
 
-NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content,
+NumberCodes::NumberCodes(block::SharedLayout layout, const Quantizing& quantizing, const LayerContent& content,
                          ReadNumbers read, std::function<Result<float>()> maximum, const Execution& execution)
-    : quantizer_(std::move(quantizer)),
+    : layout_(std::move(layout)),
       numbers_(quantizing.numbers),
       compute_(quantizing.compute()),
       content_(content),
@@ -152,21 +152,21 @@ NumberCodes::NumberCodes(block::Quantizer quantizer, const Quantizing& quantizin
       execution_(execution),
       rows_(content_.rows()),
       matrix_rows_(std::max<std::uint64_t>(rows_ / std::max<std::uint64_t>(content_.matrices(), 1), 1)),
-      band_(quantizer_.band_rows()),
+      band_(layout_->band_rows),
       scale_bytes_(static_cast<std::uint64_t>(bit_width(content_.scales)) / 8) {
   const std::uint64_t scales = content_.grid_rows() * content_.grid_columns();
-  if (quantizer_.layout().scales_dtype == DType::undefined) return;
+  if (layout_->tensor.scales_dtype == DType::undefined) return;
   if (scales > most_kept_bytes / (scale_bytes_ + 1)) return;
   all_scales_.resize(scales * scale_bytes_);
-  if (quantizer_.has_zero_points()) all_zeros_.resize(scales);
+  if (layout_->has_zero_points()) all_zeros_.resize(scales);
 }
 
 Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quantizing, const LayerContent& content,
                                                          ReadNumbers read, std::function<Result<float>()> maximum,
                                                          const Execution& execution) {
-  block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(content.shape)));
+  block::SharedLayout layout = TRY(layout_of(quantizing, Shape(content.shape)));
   // A plan may lie about what is made.
-  const LayerContent made = content_of(quantizer.layout(), content.name, !quantizing.options.symmetric);
+  const LayerContent made = content_of(layout->tensor, content.name, !quantizing.options.symmetric);
   if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
       made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
       made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
@@ -174,54 +174,38 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
     return of_tensor(content.name, parse_error("its plan does not fit what the scheme makes"));
   }
   return std::unique_ptr<NumberCodes>(
-      new NumberCodes(std::move(quantizer), quantizing, content, std::move(read), std::move(maximum), execution));
+      new NumberCodes(std::move(layout), quantizing, content, std::move(read), std::move(maximum), execution));
 }
 
 Result<bool> NumberCodes::all_zero() const {
   std::vector<std::byte> buffer;
   const std::uint64_t count = rows_ * content_.columns();
   std::uint64_t step = std::uint64_t{1} << 12;  // nearly always, the first numbers tell
-  for (std::uint64_t first = 0; first < count; first += buffer.size() / storage_bytes(numbers_, 1)) {
+  for (std::uint64_t first = 0; first < count; first += std::exchange(step, window_elements)) {
     const std::uint64_t elements = std::min(step, count - first);
-    buffer.resize(storage_bytes(numbers_, elements));
-    TRY(read_(first, buffer));
-    Result<float> part = quantizer_.maximum(buffer.data(), elements, execution_);
-    if (!part) {
-      if (part.error().element) *part.error().element += first;
-      return std::move(part).error();
-    }
-    if (*part != 0.0F) return false;
-    step = window_elements;
+    if (TRY(part_maximum(*layout_, first, elements, read_, buffer, execution_)) != 0.0F) return false;
   }
   return true;
 }
 
-Result<void> NumberCodes::prepare() {
-  if (prepared_) return {};
-  if (quantizer_.needs_maximum()) {
-    quantizer_.set_maximum(TRY(maximum_()));
-  } else if (quantizer_.marks_zeros() && TRY(all_zero())) {
-    quantizer_.set_maximum(0.0F);
+Result<const block::Quantizer*> NumberCodes::quantizer() {
+  if (!quantizer_) {
+    quantizer_ = TRY(block::Quantizer::make(layout_, {.maximum = maximum_, .is_zero = [this] { return all_zero(); }}));
   }
-  prepared_ = true;
-  return {};
+  return &*quantizer_;
 }
 
 Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
   const std::uint64_t before = first * content_.columns(), elements = count * content_.columns();
-  source_.resize(storage_bytes(numbers_, elements));
-  if (Result<void> got = read_(before, source_); !got || content_.rotation == 0) return got;
-  Result<float> largest = quantizer_.maximum(source_.data(), elements, execution_);  // NaN, before groups share it
-  if (!largest) {
-    if (largest.error().element) *largest.error().element += before;
-    return std::move(largest).error();
-  }
+  source_.resize(layout_->numbers.bytes(elements));
+  if (content_.rotation == 0) return read_(before, source_);
+  TRY(part_maximum(*layout_, before, elements, read_, source_, execution_));  // NaN, before groups share it
   return rotate_groups(numbers_, compute_, content_.rotation, source_);
 }
 
 Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   if (row >= window_begin_ && row < window_end_) return {};
-  TRY(prepare());
+  const block::Quantizer& quantizer = *TRY(this->quantizer());
   const std::uint64_t columns = content_.columns();
   const std::uint64_t matrix = row / matrix_rows_ * matrix_rows_;
   const std::uint64_t begin = matrix + (row - matrix) / band_ * band_;
@@ -230,11 +214,11 @@ Result<void> NumberCodes::quantize_around(std::uint64_t row) {
   const std::uint64_t last = matrix_rows_ % band_ == 0 ? rows_ : matrix + matrix_rows_;
   const std::uint64_t count = std::min(most, last - begin);
   TRY(read_rows(begin, count));
-  TRY(quantizer_.run(begin, count, source_.data(), window_, execution_));
+  TRY(quantizer.run(begin, count, source_.data(), window_, execution_));
   window_begin_ = begin;
   window_end_ = begin + count;
   if (begin == kept_rows_ && content_.block_rows != 0 && !all_scales_.empty()) {
-    const auto at = static_cast<std::ptrdiff_t>(quantizer_.scales_before(begin));
+    const auto at = static_cast<std::ptrdiff_t>(layout_->scales_before(begin));
     std::ranges::copy(window_.scales, all_scales_.begin() + at * static_cast<std::ptrdiff_t>(scale_bytes_));
     if (!all_zeros_.empty()) std::ranges::copy(window_.zero_points, all_zeros_.begin() + at);
     kept_rows_ = window_end_;
@@ -247,7 +231,7 @@ std::optional<QuantizedLoss> NumberCodes::loss() const {
 }
 
 Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.columns(), row_bytes = quantizer_.codes_row_bytes();
+  const std::uint64_t columns = content_.columns(), row_bytes = layout_->codes_row_bytes;
   for (std::uint64_t done = 0; done < out.size(); done += columns) {
     const std::uint64_t row = first_row + done / columns;
     TRY(quantize_around(row));
@@ -257,12 +241,12 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
   return {};
 }
 
-Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
   const bool is_float = !is_integer(content_.element);
-  const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
-  const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
-  if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
-  const std::uint64_t row_bytes = quantizer_.codes_row_bytes();
+  const bool is_in_bytes = coding.packing == BlockPacking::stream &&
+                           (content_.bits == 8 || (content_.bits == 4 && content_.columns() % 2 == 0));
+  if (coding.packing != BlockPacking::gguf && !(is_float && is_in_bytes)) return false;
+  const std::uint64_t row_bytes = layout_->codes_row_bytes;
   while (!out.empty()) {
     TRY(quantize_around(offset / row_bytes));
     const std::uint64_t at = offset - window_begin_ * row_bytes;
@@ -292,7 +276,7 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
     TRY(quantize_around(row));
     const std::byte* const window =
         are_zero_points ? std::as_bytes(std::span(window_.zero_points)).data() : window_.scales.data();
-    std::memcpy(out.data() + done, window + (grid_row * bytes - quantizer_.scales_before(window_begin_) * item), bytes);
+    std::memcpy(out.data() + done, window + (grid_row * bytes - layout_->scales_before(window_begin_) * item), bytes);
   }
   return {};
 }
@@ -300,13 +284,11 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
 Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
   // A row without columns has a scale in files, and the quantizer makes none.
   if (content_.block_rows != 0 && content_.columns() == 0) {
-    quantizer_.set_unit_scales(out);
+    block::set_unit_scales(content_.scales, out);
     return {};
   }
   if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, false, out);
-  TRY(prepare());
-  TRY(quantizer_.run(0, 0, nullptr, block::QuantizedRows{.scales = out.data()}, execution_));
-  return {};
+  return TRY(quantizer())->run(0, 0, nullptr, block::QuantizedRows{.scales = out.data()}, execution_);
 }
 
 Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
@@ -316,8 +298,7 @@ Result<void> NumberCodes::zero_points(std::uint64_t first_row, std::span<std::by
 }
 
 Result<std::vector<float>> NumberCodes::global_scales() {
-  TRY(prepare());
-  return std::vector<float>{quantizer_.layout().global_scale.value_or(1.0F)};
+  return std::vector<float>{TRY(quantizer())->global_scale().value_or(1.0F)};
 }
 
 }  // namespace tensorcast::quantized

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 #include "quantized/rewrite/loss_meter.hpp"
@@ -38,21 +38,21 @@ struct Quantizing {
 
 // Reads the importance, from `importance` if it is that file and open. Errors: as quantize(), except of elements; those
 // of the importance's file.
-[[nodiscard]] Result<block::Quantizer> quantizer_of(const Quantizing& quantizing, const Shape& shape,
+[[nodiscard]] Result<block::SharedLayout> layout_of(const Quantizing& quantizing, const Shape& shape,
                                                     const ImportanceFile* importance = nullptr);
 
 inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that ConvRot rotates
 
-// Whether groups of `size` columns, as Coding::rotation, can be rotated before a weight is quantized; true for 0.
+// Whether weights of the scheme may be rotated first.
+[[nodiscard]] bool is_rotated(std::string_view scheme) noexcept;
+// Whether groups of `size` columns, as Deviations::rotation, can be rotated before a weight is quantized; true for 0.
 [[nodiscard]] bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
 
-// True for weights of experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run
-// along the middle axis. The shape of what is quantized, whose last size is that of the inputs; that of its transpose
-// gives the weight's again.
-[[nodiscard]] bool is_stored_transposed(const Layer& layer) noexcept;
+// The shape of what is quantized, whose last size is that of the inputs; that of a transposed layer gives the weight's
+// again.
 [[nodiscard]] std::vector<std::int64_t> shape_to_quantize(const Layer& layer);
 
 // LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
@@ -66,9 +66,9 @@ using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<st
 // The element of a transposed layer that is `element` of its transpose.
 [[nodiscard]] std::uint64_t transposed_element(const Layer& layer, std::uint64_t element) noexcept;
 
-// The largest magnitude of a weight of `count` elements. Errors: out_of_range (NaN, infinity), those of reading.
-[[nodiscard]] Result<float> largest_magnitude(const block::Quantizer& quantizer, DType numbers, std::uint64_t count,
-                                              const ReadNumbers& read, const Execution& execution);
+// The largest magnitude of a weight. Errors: out_of_range (NaN, infinity), those of reading.
+[[nodiscard]] Result<float> largest_magnitude(const block::WeightLayout& layout, const ReadNumbers& read,
+                                              const Execution& execution);
 
 class NumberCodes final : public LayerCodes {
  public:
@@ -82,7 +82,7 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<std::vector<float>> global_scales() override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
   // Measures all rows when they are first quantized. To be called before them.
   void measure_loss() { meter_.emplace(numbers_, rows_); }
@@ -90,10 +90,10 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] std::optional<QuantizedLoss> loss() const;
 
  private:
-  NumberCodes(block::Quantizer quantizer, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
+  NumberCodes(block::SharedLayout layout, const Quantizing& quantizing, const LayerContent& content, ReadNumbers read,
               std::function<Result<float>()> maximum, const Execution& execution);
-  // Sets the tensor's scale, or finds out whether all numbers are zero, once.
-  [[nodiscard]] Result<void> prepare();
+  // Made once: it reads all numbers if a scale of the tensor, or whether all are zero, depends on them.
+  [[nodiscard]] Result<const block::Quantizer*> quantizer();
   [[nodiscard]] Result<bool> all_zero() const;
   // Reads whole rows, and rotates their groups.
   [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
@@ -104,14 +104,14 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                        std::span<std::byte> out);
 
-  block::Quantizer quantizer_;
+  block::SharedLayout layout_;
+  std::optional<block::Quantizer> quantizer_;
   DType numbers_, compute_;
   LayerContent content_;
   ReadNumbers read_;
   std::function<Result<float>()> maximum_;
   Execution execution_;
   std::uint64_t rows_, matrix_rows_, band_, scale_bytes_;
-  bool prepared_ = false;
   std::uint64_t window_begin_ = 0, window_end_ = 0;  // rows at hand
   std::vector<std::byte> source_;
   QuantizedTensor window_;

@@ -48,7 +48,7 @@ struct QuantizeRequest {
 // A weight as a scheme of a spelling, before any number is read.
 struct PlannedWeight {
   Quantizing quantizing;
-  block::Quantizer quantizer;
+  block::SharedLayout layout;
   LayerContent becomes;
   WrittenLayer written;
 

@@ -4,16 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_grid.hpp"
+#include "block/format/scale_tiles.hpp"
+#include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/model_tensors.hpp"
-#include "quantized/rewrite/column_codes.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
@@ -27,12 +30,12 @@ const block::GgufRow* float4_block(const std::string& scheme) {
   return format != nullptr && block::is_float4(format->coding.gguf) ? &block::row(format->coding.gguf) : nullptr;
 }
 
-std::string_view order_of(Packing packing) {
+std::string_view order_of(BlockPacking packing) {
   switch (packing) {
-    case Packing::words_down:
-    case Packing::awq:
+    case BlockPacking::words_down:
+    case BlockPacking::awq:
       return "those of the transpose";
-    case Packing::flat:
+    case BlockPacking::flat:
       return "in blocks over the whole tensor";
     default:
       return "those of a block format that has no other spelling";
@@ -55,21 +58,21 @@ std::byte e4m3_of_exponent(int exponent) noexcept {
 }
 
 Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  const Coding& coding = layer.coding;
+  const BlockCoding& coding = layer.coding;
   LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
   content.element = coding.element == DType::uint8 ? DType::int8 : coding.element;
-  content.bits = coding.bits;
-  content.rotation = coding.rotation;
+  content.bits = layer.bits();
+  content.rotation = layer.deviations.rotation;
   content.block_rows = layer.block_rows;
   content.block_columns = layer.block_columns;
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
-  const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
-  const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
-                       coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
+  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf ? float4_block(layer.scheme) : nullptr;
+  const bool in_rows = !layer.deviations.has_whole_codes &&
+                       (coding.packing == BlockPacking::stream || coding.packing == BlockPacking::high_nibble_first);
   const bool other = layer.find(PartRole::biases) || layer.find(PartRole::group_index) ||
-                     layer.find(PartRole::nested_scales) || coding.element == DType::undefined;
-  if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
+                     layer.find(PartRole::nested_scales) || (in_rows && coding.element == DType::undefined);
+  if ((!in_rows && gguf == nullptr) || other || coding.factor != 1.0F) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                              in_rows ? "decoded with more than scales" : order_of(coding.packing))));
@@ -82,12 +85,12 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     content.element = DType::float4_e2m1fn;
     content.bits = 4;
     content.block_columns = gguf->run;
-    content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+    content.scales = coding.gguf == GgufBlock::nvfp4 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
       case PartRole::scales:
-        content.scales = coding.scales == DType::undefined ? parts[i].dtype : coding.scales;
+        content.scales = coding.scale == DType::undefined ? parts[i].dtype : coding.scale;
         break;
       case PartRole::global_scale:
         content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
@@ -104,7 +107,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
 }
 
 Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  if (ColumnWords::has(layer.coding.packing)) {
+  if (is_in_columns(layer.coding)) {
     const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
     LayerContent content{.name = layer.name,
                          .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
@@ -154,13 +157,6 @@ Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content) {
   return std::ranges::all_of(zeros, [](std::byte zero) { return zero == std::byte{0}; });
 }
 
-Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content, ScaleChange change) {
-  if (ColumnWords::has(reader.layer().coding.packing))
-    return ColumnCodes::create(std::move(reader), std::move(content));
-  return std::unique_ptr<LayerCodes>(
-      TRY(RespelledCodes::create(std::move(reader), std::move(content), std::move(change))));
-}
-
 LayerContent rescaled(LayerContent content, ScaleChange::Kind change) {
   switch (change) {
     case ScaleChange::Kind::none:
@@ -191,16 +187,17 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
 }
 
 Result<void> RespelledCodes::check() {
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
+  if (is_in_columns(coding)) return check_columns();
   const formats::TensorInfo& codes = reader_.info(0);
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     gguf_ = float4_block(content_.scheme);
     if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
       return reader_.wrong(0, "its blocks are not whole");
     }
     row_bytes_ = content_.columns() / gguf_->size.elements * gguf_->size.bytes;
   } else {
-    row_bytes_ = packed_row_bytes(coding, bit_width(codes.dtype), content_.columns());
+    row_bytes_ = code_layout(coding, bit_width(codes.dtype), 1, content_.columns()).row_bytes;
     const std::optional<std::size_t> part = reader_.find(PartRole::scales);
     if (!part) return reader_.wrong(0, "it has no scales");
     scales_ = *part;
@@ -221,14 +218,74 @@ Result<void> RespelledCodes::check() {
   return {};
 }
 
-Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
-  const Coding& own = reader_.layer().coding;
-  const auto nibbles = [](Packing packing) {
-    return packing == Packing::low_nibble_first || packing == Packing::high_nibble_first;
+Result<void> RespelledCodes::check_columns() {
+  constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20, unit = 32;
+  const BlockCoding& coding = reader_.layer().coding;
+  const bool is_known = content_.shape.size() == 2 && content_.block_rows == 1 && content_.bits == coding.bits &&
+                        coding.bits >= 2 && coding.bits <= 8 &&
+                        (coding.packing != BlockPacking::awq || coding.bits == 4);
+  if (!is_known) return reader_.wrong(0, "its codes do not lie in columns");
+  const std::uint64_t outputs = content_.rows(), inputs = content_.columns(), groups = content_.grid_columns();
+  const auto bits = static_cast<std::uint64_t>(content_.bits);
+  const std::optional<std::size_t> scales = reader_.find(PartRole::scales), zeros = reader_.find(PartRole::zero_points);
+  if (!scales || !zeros) return reader_.wrong(0, "it has no scales or no zero points");
+  scales_ = *scales;
+  const block::CodeMatrices all = code_layout(coding, 32, inputs, outputs);
+  row_bytes_ = all.row_bytes;
+  const std::uint64_t scale_bytes = outputs * groups * static_cast<std::uint64_t>(bit_width(content_.scales)) / 8;
+  if (outputs * bits % unit != 0 || inputs * bits % unit != 0 || reader_.info(0).bytes != all.matrix_bytes ||
+      reader_.info(*zeros).bytes != zero_layout(coding, groups, outputs).matrix_bytes ||
+      reader_.info(*scales).bytes != scale_bytes) {
+    return reader_.wrong(0, "codes, zero points and scales do not have the sizes of their weight");
+  }
+  if (all.matrix_bytes == 0) return {};
+  width_ = std::clamp(window_bytes / code_layout(coding, 32, inputs, unit).matrix_bytes * unit, unit,
+                      ceil_div(outputs, unit) * unit);
+  return {};
+}
+
+Result<void> RespelledCodes::load_columns(std::uint64_t row) {
+  const std::uint64_t outputs = content_.rows(), begin = row / width_ * width_, end = std::min(begin + width_, outputs);
+  end_ = begin_;  // until it is loaded
+  window_ = code_layout(reader_.layer().coding, 32, content_.columns(), end - begin);
+  window_bytes_.resize(window_.matrix_bytes);
+  window_.data = window_bytes_.data();
+  TRY(reader_.columns(0, row_bytes_, row_bytes_ * begin / outputs, window_.row_bytes, window_bytes_));
+  begin_ = begin;
+  end_ = end;
+  return {};
+}
+
+Result<void> RespelledCodes::codes_of_columns(std::uint64_t first_row, std::span<std::byte> out) {
+  constexpr std::uint64_t together = 256, unit = 8;
+  const std::uint64_t inputs = content_.columns();
+  const int middle = 1 << (content_.bits - 1);
+  for (std::uint64_t row = first_row; !out.empty();) {
+    if (row < begin_ || row >= end_) TRY(load_columns(row));
+    const std::uint64_t column = row - begin_, skipped = column % unit;  // AWQ has eight columns a word
+    const std::uint64_t count = std::min({end_ - row, out.size() / inputs, together - skipped});
+    buffer_.resize(inputs * (skipped + count));
+    for (std::uint64_t input = 0; input < inputs; ++input) {
+      const auto to = std::span(buffer_).subspan(input * (skipped + count), skipped + count);
+      window_.unpack(0, input, column - skipped, to);
+    }
+    Transposer<std::uint8_t>::run(buffer_.data() + skipped, skipped + count, inputs, count, out.data(),
+                                  static_cast<std::int64_t>(inputs));
+    add_to_codes(content_.bits, -middle, out.first(count * inputs));
+    out = out.subspan(count * inputs);
+    row += count;
+  }
+  return {};
+}
+
+Result<bool> RespelledCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const BlockCoding& own = reader_.layer().coding;
+  const auto is_in_rows = [](const BlockCoding& one) {
+    return one.packing == BlockPacking::stream || one.packing == BlockPacking::high_nibble_first;
   };
-  const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
-  const bool same = own.packing == coding.packing && !words && own.element == coding.element;
-  if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
+  const bool words = own.packing == BlockPacking::stream && bit_width(reader_.info(0).dtype) != 8;
+  const bool same = own.element == coding.element && own.bits == coding.bits && own.gguf == coding.gguf && !words;
+  if (!same || !(own.packing == coding.packing || (is_in_rows(own) && is_in_rows(coding)))) return false;
   TRY(reader_.bytes(0, offset, out));
   if (own.packing == coding.packing) return true;
   for (std::byte& pair : out) pair = pair >> 4 | pair << 4;
@@ -242,13 +299,17 @@ Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t 
 
 Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
   if (out.empty()) return {};
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
+  if (is_in_columns(coding)) return codes_of_columns(first_row, out);
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
   TRY(read_blocks(first_row, rows));
   if (gguf_ != nullptr) {
     block::split_float4_blocks(*gguf_, buffer_, out.data(), nullptr);
   } else {
-    unpack_rows(coding, bit_width(reader_.info(0).dtype), columns, buffer_, out);
+    block::CodeMatrices packed = code_layout(coding, bit_width(reader_.info(0).dtype), rows, columns);
+    packed.data = buffer_.data();
+    for (std::uint64_t row = 0; row < rows; ++row) packed.unpack(0, row, 0, out.subspan(row * columns, columns));
+    if (coding.element == DType::uint8) add_to_codes(coding.bits, -coding.offset, out);
   }
   return check_range(0, first_row * columns, out);
 }
@@ -268,34 +329,47 @@ Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std:
   return check_range(part, first, out);
 }
 
-// Words down the rows, in which the offset is added.
+// Words, to whose codes the middle was added.
 Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
-  constexpr std::uint64_t word_bits = 32;
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
+  const bool in_columns = is_in_columns(coding);
   const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
-  const auto bits = static_cast<std::uint64_t>(content_.bits);
-  std::vector<std::uint32_t> words(ceil_div(rows * bits, word_bits) * columns);
-  if (reader_.info(part).bytes != words.size() * sizeof(std::uint32_t)) {
+  block::CodeMatrices packed = in_columns ? zero_layout(coding, columns, rows) : zero_layout(coding, rows, columns);
+  if (reader_.info(part).bytes != packed.matrix_bytes) {
     return reader_.wrong(part, "it has other zero points than its weight needs");
   }
-  TRY(reader_.bytes(part, 0, std::as_writable_bytes(std::span(words))));
-  zeros_.resize(rows * columns);
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const std::uint64_t shift = row * bits % word_bits, above = row * bits / word_bits * columns;
-    for (std::uint64_t column = 0; column < columns; ++column) {
-      std::uint32_t zero = words[above + column] >> shift;
-      if (shift + bits > word_bits) zero |= words[above + columns + column] << (word_bits - shift);
-      zero = (zero & ((1u << bits) - 1)) - static_cast<std::uint32_t>(coding.offset);
-      zeros_[row * columns + column] = static_cast<std::byte>(zero);
+  std::vector<std::byte> words(packed.matrix_bytes), zeros(rows * columns);
+  TRY(reader_.bytes(part, 0, words));
+  packed.data = words.data();
+  if (in_columns) {
+    const block::ScaleGrid grid = TRY(block::zero_grid({DType::int32, {}, words}, {1, columns, rows},
+                                                       {.element = DType::uint8,
+                                                        .bits = coding.bits,
+                                                        .packing = coding.packing,
+                                                        .zero_added = coding.zero_added,
+                                                        .zeros = packed.packing}));
+    std::vector<float> of_group(rows);
+    for (std::uint64_t group = 0; group < columns; ++group) {
+      grid.read(0, group, 0, of_group);
+      for (std::uint64_t row = 0; row < rows; ++row) {
+        const int zero = static_cast<int>(of_group[row]) - (1 << (coding.bits - 1));
+        zeros[row * columns + group] = static_cast<std::byte>(zero);
+      }
     }
+  } else {
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      packed.unpack(0, row, 0, std::span(zeros).subspan(row * columns, columns));
+    }
+    for (std::byte& zero : zeros) zero = static_cast<std::byte>(std::to_integer<int>(zero) - coding.offset);
   }
+  zeros_ = std::move(zeros);
   return {};
 }
 
 // Integers under 8 bits may be stored in whole bytes, which could be more.
 Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const {
-  if (!is_integer(content_.element) || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
+  if (!is_integer(content_.element) || reader_.layer().deviations.integer_bits == 0) {
     return {};
   }
   const int end = 1 << (content_.bits - 1);
@@ -312,9 +386,9 @@ Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
 
 // Scales as the layer has them, in rows.
 Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<std::byte> out) {
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.grid_columns();
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     TRY(read_blocks(first_row, out.size() / columns));
     block::split_float4_blocks(*gguf_, buffer_, nullptr, out.data());
     if (content_.scales != DType::float8_e4m3fn) return {};
@@ -322,18 +396,17 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
     for (std::byte& scale : out) scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
     return {};
   }
-  if (coding.swizzled) return scales_of_tiles(first_row, out);
-  const auto bytes = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
-  return reader_.bytes(scales_, first_row * columns * bytes, out);
-}
-
-Result<void> RespelledCodes::scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out) {
-  const std::uint64_t columns = content_.grid_columns(), rows = out.size() / columns;
-  const std::uint64_t begin = first_row / block::tile_rows * block::tile_rows;  // a row of tiles
-  buffer_.resize(block::scales_in_tiles(first_row + rows - begin, columns));
-  TRY(reader_.bytes(scales_, block::scales_in_tiles(begin, columns), buffer_));
-  for (std::uint64_t i = 0; i < out.size(); ++i) {
-    out[i] = buffer_[block::place_in_tiles(first_row - begin + i / columns, i % columns, columns)];
+  if (coding.swizzled) return reader_.tiles(scales_, columns, first_row, out);
+  const auto item = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
+  if (!is_in_columns(coding)) return reader_.bytes(scales_, first_row * columns * item, out);
+  if (column_scales_.empty()) {
+    std::vector<std::byte> all(reader_.info(scales_).bytes);
+    TRY(reader_.bytes(scales_, 0, all));
+    column_scales_ = std::move(all);
+  }
+  for (std::uint64_t i = 0; i < out.size() / item; ++i) {
+    const std::uint64_t from = i % columns * content_.rows() + first_row + i / columns;
+    std::memcpy(out.data() + i * item, column_scales_.data() + from * item, item);
   }
   return {};
 }

@@ -5,7 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "block/gguf_block.hpp"
+#include "block/format/code_matrix.hpp"
+#include "block/format/gguf_block.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 
@@ -32,24 +33,30 @@ struct ScaleChange {
 // What such a layer is when its scales have changed.
 [[nodiscard]] LayerContent rescaled(LayerContent content, ScaleChange::Kind change);
 
+// Memory: zero points in words; of codes in columns all scales, and windows of at most 16 MiB of codes, or of 32
+// outputs if those take more.
 class RespelledCodes final : public LayerCodes {
  public:
-  // `content` is that of the layer before the change of scales. Errors: parse (sizes that do not fit; a plan may lie).
+  // `content` is stored_content() of the layer, before the change of scales. Errors: parse (sizes that do not fit; a
+  // plan may lie).
   [[nodiscard]] static Result<std::unique_ptr<RespelledCodes>> create(PartReader reader, LayerContent content,
                                                                       ScaleChange change);
   [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
   RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)
       : reader_(std::move(reader)), content_(std::move(content)), change_(std::move(change)) {}
   [[nodiscard]] Result<void> check();
+  [[nodiscard]] Result<void> check_columns();
+  // Reads the columns of words that have the output `row`.
+  [[nodiscard]] Result<void> load_columns(std::uint64_t row);
+  [[nodiscard]] Result<void> codes_of_columns(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const;
   [[nodiscard]] Result<void> stored_scales(std::uint64_t first_row, std::span<std::byte> out);
-  [[nodiscard]] Result<void> scales_of_tiles(std::uint64_t first_row, std::span<std::byte> out);
   [[nodiscard]] Result<void> unpack_zeros(std::size_t part);
   [[nodiscard]] Result<void> read_blocks(std::uint64_t first_row, std::uint64_t rows);
 
@@ -60,7 +67,11 @@ class RespelledCodes final : public LayerCodes {
   const block::GgufRow* gguf_ = nullptr;  // of the codes; null: they are no blocks of ggml
   std::uint64_t row_bytes_ = 0;           // of codes
   std::vector<std::byte> buffer_, stored_;
-  std::vector<std::byte> zeros_;  // that were packed, in rows of groups
+  std::vector<std::byte> zeros_;          // that were packed, in rows of groups
+  std::vector<std::byte> column_scales_;  // as they are stored
+  block::CodeMatrices window_;            // codes in columns: [inputs, outputs], of outputs [begin_, end_)
+  std::vector<std::byte> window_bytes_;
+  std::uint64_t width_ = 32, begin_ = 0, end_ = 0;
 };
 
 // Checks that an index of groups, if there is one, says what is so without it. Errors: unsupported, naming the input;
@@ -69,10 +80,6 @@ class RespelledCodes final : public LayerCodes {
 // Whether all zero points of the layer are the middle of the codes, as those of symmetric codes. Errors: those of
 // reading.
 [[nodiscard]] Result<bool> is_symmetric(LayerCodes& codes, const LayerContent& content);
-
-// The codes of a layer whose content is stored_content(). Errors: as RespelledCodes::create.
-[[nodiscard]] Result<std::unique_ptr<LayerCodes>> stored_codes(PartReader reader, LayerContent content,
-                                                               ScaleChange change);
 
 inline constexpr int not_a_power = -10000;
 // The exponent of a scale of NVFP4 that is a power of two; not_a_power: it is none.

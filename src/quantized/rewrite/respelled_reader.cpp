@@ -40,7 +40,7 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
-  if (!done && done.error().element && layer.quantizing && is_stored_transposed(source->layer)) {
+  if (!done && done.error().element && layer.quantizing && source->layer.is_transposed()) {
     done.error().element = transposed_element(source->layer, *done.error().element);
   }
   return layer.quantizing ? at_tensor(layer.becomes.name, std::move(done)) : done;
@@ -57,9 +57,7 @@ Result<void> RespelledReader::open(std::size_t index) {
     quantized_ = index;
     return {};
   }
-  LayerParts parts = parts_of(inner_, source->layer);
-  codes_ = TRY(stored_codes(PartReader(source->layer, std::move(parts.infos), std::move(parts.read)), *layer.content,
-                            layer.change));
+  codes_ = TRY(RespelledCodes::create(PartReader(inner_, source->layer), *layer.content, layer.change));
   return {};
 }
 
@@ -71,8 +69,7 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
       return inner_.read(tensor, storage_bytes(type, first), out);
     });
   }
-  LayerParts parts = parts_of(inner_, layer);
-  auto decoder = TRY(LayerDecoder::create(layer, std::move(parts.infos), std::move(parts.read)));
+  auto decoder = TRY(LayerDecoder::create(layer, parts_of(inner_, layer)));
   type = DType::float32;
   return ReadNumbers(
       [shared = std::shared_ptr<LayerDecoder>(std::move(decoder))](std::uint64_t first, std::span<std::byte> out) {
@@ -90,10 +87,8 @@ Result<float> RespelledReader::maximum_of(const RespelledSource& source) {
     if (known == magnitudes_.end()) {
       Quantizing quantizing = *source.becomes->quantizing;
       const ReadNumbers read = TRY(numbers_of(*weight, quantizing.numbers));
-      const block::Quantizer quantizer = TRY(quantizer_of(quantizing, Shape(weight->shape)));
-      const std::uint64_t count = decoded_info(*weight).count;
-      const float found =
-          TRY(of_tensor(weight->name, largest_magnitude(quantizer, quantizing.numbers, count, read, execution_)));
+      const block::SharedLayout layout = TRY(layout_of(quantizing, Shape(weight->shape)));
+      const float found = TRY(of_tensor(weight->name, largest_magnitude(*layout, read, execution_)));
       known = magnitudes_.emplace(weight->name, found).first;
     }
     largest = std::max(largest, known->second);
@@ -110,7 +105,7 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
       (plain && inner_.tensors()[source.layer.codes()].shape != source.layer.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  if (is_stored_transposed(source.layer)) read = transposed_numbers(type, source.layer, std::move(read));
+  if (source.layer.is_transposed()) read = transposed_numbers(type, source.layer, std::move(read));
   const auto maximum = [this, index]() -> Result<float> { return maximum_of(*TRY(source_of(index))); };
   auto codes = TRY(NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read), maximum, execution_));
   if (measures_ && !losses_.contains(index)) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -21,9 +22,7 @@ constexpr int widest_span = most_e4m3_exponent - least_e4m3_exponent;
 constexpr int least_global_exponent = -127;  // the reciprocal of a smaller one is infinite
 
 Result<std::unique_ptr<RespelledCodes>> open(const ScaleSource& source) {
-  LayerParts stored = parts_of(source.reader, source.layer);
-  PartReader parts(source.layer, std::move(stored.infos), std::move(stored.read));
-  return RespelledCodes::create(std::move(parts), source.content, {});
+  return RespelledCodes::create(PartReader(source.reader, source.layer), source.content, {});
 }
 
 // Calls take(first_row, scales) for all scales, some rows at a time; until it returns an error.
@@ -31,8 +30,8 @@ template <class Take>
 Result<void> each_rows(const ScaleSource& source, RespelledCodes& codes, const Take& take) {
   const std::uint64_t columns = source.content.grid_columns(), rows = source.content.grid_rows();
   if (columns == 0) return {};
-  // A multiple of the rows of a tile.
-  const std::uint64_t most = std::max<std::uint64_t>(most_bytes / columns / 128 * 128, 128);
+  const std::uint64_t most =
+      std::max<std::uint64_t>(most_bytes / columns / block::tile_rows * block::tile_rows, block::tile_rows);
   std::vector<std::byte> scales;
   for (std::uint64_t row = 0; row < rows; row += most) {
     scales.resize(std::min(most, rows - row) * columns);

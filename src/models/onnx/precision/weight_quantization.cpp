@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/weight_layout.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
@@ -136,10 +136,10 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t gr
   constexpr std::uint64_t largest_group = std::uint64_t{1} << 30;
   made.group_size = static_cast<std::int64_t>(std::min(group_size, largest_group));
   made.symmetric = symmetric;
-  const block::Quantizer quantizer =
-      TRY(block::Quantizer::make(DType::float32, {1, 1}, scheme->scheme,
-                                 {.recipe = made.recipe, .group_size = made.group_size, .symmetric = made.symmetric}));
-  const QuantizedTensor& layout = quantizer.layout();
+  const block::SharedLayout quantized = TRY(
+      block::WeightLayout::make(DType::float32, {1, 1}, scheme->scheme,
+                                {.recipe = made.recipe, .group_size = made.group_size, .symmetric = made.symmetric}));
+  const QuantizedTensor& layout = quantized->tensor;
   if (layout.coding.global == GlobalScale::divisor) {
     return invalid(fmt::format("{} of {} divides by the tensor's scale, and DequantizeLinear multiplies",
                                layout.recipe->recipe, word));
