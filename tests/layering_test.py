@@ -6,13 +6,14 @@ import pathlib
 import re
 import subprocess
 
+import name_literals
 import pytest
 import source_lengths
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 CODE = {".cpp", ".hpp", ".c", ".h"}
-LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/(convert_options|model_options|result_fields)\.hpp")
+LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/\w+_(options|fields|results)\.hpp")
 ALONE = re.compile(r"dtype/(error_places|errors|text_parts|try)\.hpp")  # which need no other code of the library
 TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
 
@@ -70,6 +71,11 @@ def wrong_public_includes(paths, component):
             if name.startswith("tensorcast/") and pathlib.Path(name).stem not in allowed]
 
 
+def test_names_in_conditions_are_columns_of_tables():
+    found = name_literals.comparisons()
+    assert len(found) <= name_literals.LIMIT, "\n".join(found)
+
+
 def test_every_folder_is_a_layer_and_src_readme_describes_it():
     folders = {path.relative_to(ROOT).parts[1] for path in FILES if path.is_relative_to(ROOT / "src")}
     assert set(LAYERS) == folders - {"README.md", "CMakeLists.txt"}
@@ -86,7 +92,7 @@ def test_src_readme_describes_every_room():
     assert set(ROOMS) == rooms - formats | {"formats/NAME"}
 
 
-@pytest.mark.parametrize("layer", ["quantized", "convert", "checkpoint"])
+@pytest.mark.parametrize("layer", ["block", "quantized", "convert", "checkpoint"])
 def test_a_room_includes_only_rooms_above_it(layer):
     order = [room for room in ROOMS if room.startswith(f"{layer}/")]
     wrong = [

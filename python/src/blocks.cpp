@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "block/format/code_table.hpp"
 #include "bound_arguments.hpp"
 #include "dtype/lower_case.hpp"
 #include "result_pool.hpp"
@@ -64,11 +65,7 @@ Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::st
                      .group_index = view_of(group_index)};
   tensor.shape =
       shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape(), tensor.scales.shape));
-  if (numbers) {
-    tensor.table = checked(numbers->as<float>());
-  } else if (format.scheme == "nf4" || format.scheme == "fp4") {
-    tensor.table = format.scheme == "nf4" ? nf4_table() : fp4_table();
-  }
+  tensor.table = numbers ? checked(numbers->as<float>()) : block::code_table(format.scheme);
   return dequantized(tensor, dtype);
 }
 

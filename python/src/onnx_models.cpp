@@ -13,7 +13,7 @@
 
 #include "convert_request.hpp"
 #include "models/onnx/model_options.hpp"
-#include "models/onnx/result_fields.hpp"
+#include "models/onnx/model_results.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/onnx.hpp"
 

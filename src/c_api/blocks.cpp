@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/format/code_table.hpp"
 #include "c_api/c_call.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
@@ -98,11 +99,7 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
     field.to = TRY(view_of(field.from));
   }
   read.table = TRY(read_table(given.table));
-  if (!read.table.empty()) {
-    tensor.table = read.table;
-  } else if (format->coding.element == DType::undefined) {
-    tensor.table = format->scheme == "fp4" ? tensorcast::fp4_table() : tensorcast::nf4_table();
-  }
+  tensor.table = read.table.empty() ? tensorcast::block::code_table(format->scheme) : read.table;
   return read;
 }
 

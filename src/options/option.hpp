@@ -87,10 +87,8 @@ struct Facts {
   int c_flag = 0;             // its tc_convert_flag; 0: none
   bool c_is_truth = false;    // the field of C only says whether the option is not at its default
   OneScheme only_with = {};
-  const char* plan_key = "";      // in a plan.json, if it is not the name
-  bool planned_if_given = false;  // a plan.json has it only if it is not at its default
-  const char* help = "";          // one sentence; {} is the default
-  const char* more = "";          // a second sentence, for pages that have room
+  const char* help = "";  // one sentence; {} is the default
+  const char* more = "";  // a second sentence, for pages that have room
   // The sentence in `tcast convert` and `tcast plan`, if their default is another, or what they convert.
   const char* convert_help = "";
   const char* flag = "";  // of the command, if it is not the name; null: the command has none, or one of its own
@@ -118,7 +116,6 @@ struct Option : Facts {
   [[nodiscard]] constexpr Value usual() const { return Struct{}.*member; }
   // Reports whether the option is not at its default.
   [[nodiscard]] constexpr bool is_given(const Struct& owner) const { return owner.*member != usual(); }
-  [[nodiscard]] constexpr const char* in_plan() const { return *plan_key != '\0' ? plan_key : name; }
   [[nodiscard]] constexpr bool allows(Value value) const {
     if constexpr (is_choice) {
       return value >= Value{} && value <= static_cast<Value>(words.size() - 1);

@@ -29,13 +29,10 @@ inline constexpr std::tuple quantize_options{
             .convert_help = "int4-group: no zero points"}),
     option("power_of_two_scales", &QuantizeOptions::power_of_two_scales, &tc_quantize_options::power_of_two_scales,
            {.only_with = {"fp8-block", "scales of MX schemes are powers of two"},
-            .planned_if_given = true,
             .help = "``fp8-block``: scales are rounded up to powers of two",
             .convert_help = "fp8-block: scales are powers of two, as float32 (DeepSeek's ue8m0)"}),
     option("compute_dtype", &QuantizeOptions::compute_dtype, &tc_quantize_options::compute_dtype,
-           {.plan_key = "compute",
-            .planned_if_given = true,
-            .help = "the weight is rounded to this type first",
+           {.help = "the weight is rounded to this type first",
             .more = "Default: its own",
             .convert_help = "with a scheme: round weights to float32, bfloat16 or float16 first (default: their own "
                             "type; of quantized layers bfloat16)",
@@ -52,7 +49,6 @@ inline constexpr std::tuple quantize_options{
                     "scale"}),
     option("clip", &QuantizeOptions::clip, &tc_quantize_options::clip,
            {.words = {"none", "mse"},
-            .planned_if_given = true,
             .help = "``\"mse\"`` searches the scale of each block, from the recipe's down to half, for the smallest "
                     "sum of squared errors",
             .more = "Not with one scale for the whole tensor",

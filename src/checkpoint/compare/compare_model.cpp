@@ -14,9 +14,9 @@
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
+#include "quantized/layer/code_layout.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
-#include "quantized/layer/code_layout.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::checkpoint {
@@ -25,9 +25,8 @@ namespace {
 // GPTQ and AWQ have names of their own for the schemes of integers.
 bool is_same_scheme(const quantized::Layer& a, const quantized::Layer& b) {
   const auto is_integer = [](const quantized::Layer& layer) { return quantized::is_integer(layer.coding.element); };
-  const bool in_columns =
-      quantized::is_in_columns(a.coding.packing) || quantized::is_in_columns(b.coding.packing);
-  return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.coding.bits == b.coding.bits);
+  const bool in_columns = quantized::is_in_columns(a.coding) || quantized::is_in_columns(b.coding);
+  return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.bits() == b.bits());
 }
 
 Error differs(std::string message, std::string tensor) {

@@ -17,7 +17,6 @@
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/plan/conversion_record.hpp"
-#include "convert/plan/scale_record.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -346,12 +345,6 @@ class Planning {
       if (layer->tensors.size() == all.size()) layer->tensors.clear();
     }
     const std::vector<formats::TensorInfo> targets = TRY(checkpoint::lay_out(plan_.table, shard));
-    if (shard.is_scaled) {
-      const std::vector<ShardTensor> tensors = plan_.tensors_of(shard);
-      std::vector<const file_conversion::PlannedTensor*> written;
-      for (const ShardTensor& tensor : tensors) written.push_back(&tensor.planned);
-      file_conversion::record_scale(written, shard.metadata);
-    }
     file_conversion::ConversionRecorder recorder(request_);
     TRY(for_each_tensor(plan_.table, shard.items, [&](const ShardTensor& tensor) { recorder.add(tensor.planned); }));
     recorder.write(shard.metadata, formats::safetensors_format);
@@ -516,7 +509,6 @@ Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, Planne
     shard.bytes_in += planned.bytes_in;
     shard.source_bytes += planned.new_weight() == nullptr ? planned.bytes_in : planned.new_weight()->bytes;
     shard.tensor_bytes += planned.target.bytes;
-    shard.is_scaled = shard.is_scaled || planned.scale() != 1.0;
     targets.push_back(std::move(planned.target));
   }));
   shard.tensors = targets.size();

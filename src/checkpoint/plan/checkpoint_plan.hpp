@@ -34,7 +34,6 @@ struct PlannedShard {
   // What follows from these: the places of its tensors in the order of its data, as for_each_tensor() counts them, and
   // sums.
   std::vector<std::uint32_t> order = {};
-  bool is_scaled = false;  // some tensor has a scale
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;      // that a conversion copies or converts
   std::uint64_t source_bytes = 0;  // of tensors of the input

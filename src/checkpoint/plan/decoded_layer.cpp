@@ -7,31 +7,37 @@
 
 #include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
+#include "kernels/gguf_low_bits.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::checkpoint {
 
-using quantized::Coding;
 using quantized::PartRole;
 
 namespace {
 
 // Calls `visit` for each member of a coding, with its key.
-template <class AnyCoding, class Visit>
-void visit_members(AnyCoding& coding, const Visit& visit) {
+template <class Layer, class Visit>
+void visit_members(Layer& layer, const Visit& visit) {
+  auto& coding = layer.coding;
+  auto& deviations = layer.deviations;
   visit("element", coding.element);
   visit("bits", coding.bits);
   visit("packing", coding.packing);
   visit("offset", coding.offset);
   visit("zero_added", coding.zero_added);
-  visit("scales", coding.scales);
+  visit("scales", coding.scale);
   visit("global", coding.global);
   visit("positive_zero", coding.positive_zero);
   visit("swizzled", coding.swizzled);
-  visit("scales_down", coding.scales_down);
-  visit("times_inverse_127", coding.times_inverse_127);
+  visit("factor", coding.factor);
   visit("transposed", coding.transposed);
-  visit("rotation", coding.rotation);
+  visit("gguf", coding.gguf);
+  visit("is_plain", deviations.is_plain);
+  visit("has_whole_codes", deviations.has_whole_codes);
+  visit("integer_bits", deviations.integer_bits);
+  visit("is_grid_transposed", deviations.is_grid_transposed);
+  visit("rotation", deviations.rotation);
 }
 
 template <class Value>
@@ -56,8 +62,11 @@ bool read_value(const nlohmann::json& json, DType& type) {
   if (parsed) type = *parsed;
   return parsed.ok();
 }
-bool read_value(const nlohmann::json& json, quantized::Packing& packing) {
-  return read_choice(json, quantized::Packing::numbers, packing);
+bool read_value(const nlohmann::json& json, BlockPacking& packing) {
+  return read_choice(json, BlockPacking::gguf, packing);
+}
+bool read_value(const nlohmann::json& json, GgufBlock& block) {
+  return read_choice(json, kernels::last_gguf_block, block);
 }
 bool read_value(const nlohmann::json& json, GlobalScale& global) {
   return read_choice(json, GlobalScale::divisor, global);
@@ -77,7 +86,7 @@ std::uint64_t DecodedLayer::bytes() const noexcept {
 
 nlohmann::ordered_json layer_json(const quantized::Layer& layer) {
   nlohmann::ordered_json json = {{"scheme", layer.scheme}};
-  visit_members(layer.coding, [&](const char* key, const auto& value) { json[key] = value_json(value); });
+  visit_members(layer, [&](const char* key, const auto& value) { json[key] = value_json(value); });
   json["block"] = {layer.block_rows, layer.block_columns};
   json["nested"] = layer.nested_block;
   return json;
@@ -89,16 +98,18 @@ bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
                                      DType::float8_e4m3fn, DType::float8_e5m2,  DType::float6_e2m3fn,
                                      DType::float6_e3m2fn, DType::float4_e2m1fn};
   constexpr DType scale_types[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
-  Coding& coding = layer.coding;
+  const BlockCoding& coding = layer.coding;
   bool known = true;
-  visit_members(coding, [&](const char* key, auto& value) { known = read_value(json.at(key), value) && known; });
+  visit_members(layer, [&](const char* key, auto& value) { known = read_value(json.at(key), value) && known; });
   layer.scheme = json.at("scheme").get<std::string>();
   layer.block_rows = json.at("block").at(0).get<std::int64_t>();
   layer.block_columns = json.at("block").at(1).get<std::int64_t>();
   layer.nested_block = json.at("nested").get<std::int64_t>();
-  return known && contains(element_types, coding.element) && contains(scale_types, coding.scales) && coding.bits >= 1 &&
-         coding.bits <= 8 && coding.offset >= 0 && coding.offset <= most_offset && coding.zero_added >= 0 &&
-         coding.zero_added <= 1 && layer.block_rows >= 0 && layer.block_columns >= 0 && coding.rotation >= 0;
+  return known && contains(element_types, coding.element) && contains(scale_types, coding.scale) && coding.bits >= 1 &&
+         coding.bits <= 8 && (coding.factor == 1.0F || coding.factor == quantized::inverse_127) && coding.offset >= 0 &&
+         coding.offset <= most_offset && coding.zero_added >= 0 && coding.zero_added <= 1 && layer.block_rows >= 0 &&
+         layer.block_columns >= 0 && layer.deviations.rotation >= 0 && layer.deviations.integer_bits >= 0 &&
+         layer.deviations.integer_bits <= 8;
 }
 
 }  // namespace tensorcast::checkpoint

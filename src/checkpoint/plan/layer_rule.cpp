@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "checkpoint/plan/decoded_layer.hpp"
-#include "checkpoint/plan/option_json.hpp"
+#include "convert/plan/conversion_json.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
-#include "options/quantize_options.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -33,12 +32,7 @@ TensorName name_of(const nlohmann::json& json) {
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
   nlohmann::ordered_json json = {
       {"scheme", quantizing.scheme}, {"recipe", quantizing.options.recipe}, {"numbers", name(quantizing.numbers)}};
-  // Those that each plan has, then those that were asked for.
-  for (const bool if_given : {false, true}) {
-    options::for_each(options::quantize_options, [&](const auto& option) {
-      if (option.planned_if_given == if_given) append_json(json, option, quantizing.options.*option.member);
-    });
-  }
+  json.update(file_conversion::quantize_options_json(quantizing.options));
   if (!quantizing.importance.file.empty()) {
     const quantized::ImportanceEntry& entry = quantizing.importance;
     json["importance"] = {{"file", entry.file}, {"version", entry.version}};
@@ -59,9 +53,7 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
     quantizing.importance = {.file = json.at("importance").at("file").get<std::string>(),
                              .version = json.at("importance").at("version").get<std::string>()};
   }
-  return options::all_of(options::quantize_options, [&](const auto& option) {
-    return read_json(json, option, quantizing.options.*option.member);
-  });
+  return file_conversion::read_quantize_options(json, quantizing.options);
 }
 
 bool read_writer(const nlohmann::json& json, const quantized::Spelling*& writer) {

@@ -56,7 +56,7 @@ struct RewritingRule {
 struct QuantizingRule {
   const quantized::Spelling* writer = nullptr;
   quantized::Quantizing quantizing;  // of its importance the file alone
-  std::int64_t rotation = 0;         // as Coding::rotation
+  std::int64_t rotation = 0;         // as Deviations::rotation
   bool beside_mxfp4 = false;         // as in LayerContent
   bool dynamic_activations = false;  // as in LayerContent
 };

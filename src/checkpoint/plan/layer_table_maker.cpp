@@ -28,6 +28,7 @@ PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule
   rule.layer.block_columns = layer.block_columns;
   rule.layer.nested_block = layer.nested_block;
   rule.layer.coding = layer.coding;
+  rule.layer.deviations = layer.deviations;
   for (const quantized::Part& part : layer.parts) {
     if (!is_read(part.role)) continue;
     const formats::TensorInfo& info = tensors_[part.tensor];

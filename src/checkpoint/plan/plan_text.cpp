@@ -5,19 +5,16 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <type_traits>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
-#include "checkpoint/plan/option_json.hpp"
 #include "checkpoint/source/json_text.hpp"
 #include "checkpoint/store/file_name.hpp"
-#include "convert/convert_options.hpp"
+#include "convert/plan/conversion_json.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "io/sha256.hpp"
-#include "options/cast_options.hpp"
 #include "tensorcast/version.hpp"
 
 namespace tensorcast::checkpoint {
@@ -26,18 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 4;
-
-OrderedJson settings_json(const ConversionSettings& settings) {
-  OrderedJson json;
-  options::for_each(options::cast_options,
-                    [&](const auto& option) { append_json(json, option, settings.options.*option.member); });
-  options::for_each(options::request_options, [&](const auto& option) {
-    if constexpr (options::is_setting<std::decay_t<decltype(option)>>)
-      append_json(json, option, settings.*option.member);
-  });
-  return json;
-}
+constexpr int plan_version = 5;
 
 OrderedJson input_json(const PlannedInput& input) {
   return {{"file", input.name},
@@ -49,11 +35,8 @@ OrderedJson input_json(const PlannedInput& input) {
 
 OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& settings) {
   const file_conversion::PlannedTensor& planned = tensor.planned;
-  OrderedJson json = {{"name", planned.target.name},
-                      {"input", tensor.input},
-                      {"begin", tensor.begin},
-                      {"bytes", planned.bytes_in},
-                      {"shape", planned.target.shape}};
+  OrderedJson json = {
+      {"name", planned.target.name}, {"input", tensor.input}, {"begin", tensor.begin}, {"shape", planned.target.shape}};
   if (!planned.source_name.empty()) json["source_name"] = planned.source_name;
   if (planned.target.foreign_dtype.empty()) {
     json["from"] = name(planned.from);
@@ -120,22 +103,6 @@ std::uint64_t number(const Json& json) {
   return json.get<std::uint64_t>();
 }
 
-template <class Option>
-void parse_option(const Json& json, const Option& option, typename Option::Type& value) {
-  require(read_json(json, option, value), "an option has no such value");
-}
-
-ConversionSettings parse_settings(const Json& json) {
-  ConversionSettings settings;
-  options::for_each(options::cast_options,
-                    [&](const auto& option) { parse_option(json, option, settings.options.*option.member); });
-  options::for_each(options::request_options, [&](const auto& option) {
-    if constexpr (options::is_setting<std::decay_t<decltype(option)>>)
-      parse_option(json, option, settings.*option.member);
-  });
-  return settings;
-}
-
 PlannedInput parse_input(const Json& json) {
   return {.name = file_name(json.at("file")),
           .bytes = number(json.at("bytes")),
@@ -190,7 +157,6 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
   target.name = json.at("name").get<std::string>();
   tensor.input = number(json.at("input"));
   tensor.begin = number(json.at("begin"));
-  planned.bytes_in = number(json.at("bytes"));
   for (const Json& size : json.at("shape")) target.shape.push_back(static_cast<std::int64_t>(number(size)));
   const Result<std::size_t> count = element_count(target.shape);
   require(count.ok(), "a shape is too large");
@@ -199,16 +165,14 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
     const auto* entry = formats::safetensors::find_dtype(json.at("type").get<std::string>());
     require(entry != nullptr && entry->dtype == DType::undefined, "a type is unknown");
     target.foreign_dtype = entry->spelling;
-    target.bytes = planned.bytes_in;
-    require(target.count <= planned.bytes_in && planned.bytes_in == target.count * (entry->bits / 8),
-            "the size of a tensor does not fit its shape");
+    require(target.count <= SIZE_MAX / entry->bits, "a shape is too large");
+    target.bytes = planned.bytes_in = target.count * (entry->bits / 8);
   } else {
     planned.from = parse_type(json.at("from"));
     target.dtype = parse_type(json.at("to"));
-    require(storage_bytes(planned.from, target.count) == planned.bytes_in,
-            "the size of a tensor does not fit its shape");
+    planned.bytes_in = storage_bytes(planned.from, target.count);
     target.bytes = storage_bytes(target.dtype, target.count);
-    require(target.bytes != SIZE_MAX, "a shape is too large");
+    require(planned.bytes_in != SIZE_MAX && target.bytes != SIZE_MAX, "a shape is too large");
     const double scale = json.value("scale", plan.settings.options.scale);
     require(std::isfinite(scale), "a scale is not finite");
     // With a scale, a tensor that keeps its type may be copied or converted.
@@ -283,7 +247,7 @@ CheckpointPlan parse_document(const Json& json) {
   require(!is_local(plan.source) || plan.source.starts_with('/'), "its source is not an absolute path");
   require(plan.source.find('\0') == std::string::npos, "its source contains a zero byte");
   plan.overwrite = json.at("overwrite").get<bool>();
-  plan.settings = parse_settings(json.at("settings"));
+  require(file_conversion::read_settings(json.at("settings"), plan.settings), "an option has no such value");
   for (const Json& input : json.at("inputs")) plan.inputs.push_back(parse_input(input));
   parse_table(json, plan);
   std::set<std::string> names;
@@ -336,8 +300,9 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   ConversionSettings settings = plan.settings;
   settings.report_casts_only = false;  // changes no byte of the shard
   io::Sha256 hash;
-  hash.update(fmt::format("{} {}\n{}\n{} {}\n{}\n", plan_version, version(), settings_json(settings).dump(),
-                          json_quoted(shard.name), shard.bytes, metadata_text(shard.metadata)));
+  hash.update(fmt::format("{} {}\n{}\n{} {}\n{}\n", plan_version, version(),
+                          file_conversion::settings_json(settings).dump(), json_quoted(shard.name), shard.bytes,
+                          metadata_text(shard.metadata)));
   std::set<std::size_t> inputs;
   std::map<std::size_t, std::size_t> rules;  // in the order in which the shard needs them
   // Other shards of the plan change nothing of a row, and nor do the places of rules and layers.
@@ -369,7 +334,7 @@ std::string plan_text(const CheckpointPlan& plan) {
   std::string text = fmt::format(
       "{{\n \"format\": \"tensorcast plan\",\n \"version\": {},\n \"source\": {},\n \"overwrite\": {},\n \"settings\": "
       "{}",
-      plan_version, json_quoted(plan.source), plan.overwrite, settings_json(plan.settings).dump());
+      plan_version, json_quoted(plan.source), plan.overwrite, file_conversion::settings_json(plan.settings).dump());
   append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_text(input); });
   append_list(text, "rules", plan.table.rules, [&](const LayerRule& rule) { text += rule_json(rule).dump(); });
   append_list(text, "layers", plan.table.layers,

@@ -25,8 +25,8 @@ bool lists(const quantized::FoundLayers& found, const quantized::Layer& layer) {
 
 bool same_numbers(const quantized::Layer& a, const quantized::Layer& b) {
   return a.scheme == b.scheme && a.spelling == b.spelling && a.shape == b.shape && a.block_rows == b.block_rows &&
-         a.block_columns == b.block_columns && a.coding == b.coding && a.parts.size() == b.parts.size() &&
-         a.problem.empty() == b.problem.empty();
+         a.block_columns == b.block_columns && a.coding == b.coding && a.deviations == b.deviations &&
+         a.parts.size() == b.parts.size() && a.problem.empty() == b.problem.empty();
 }
 
 }  // namespace

@@ -3,17 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "checkpoint/source/source.hpp"
 #include "checkpoint/source/tensor_set.hpp"
-#include "convert/plan/file_plan.hpp"
 #include "convert/run/convert_reader.hpp"
+#include "convert/select/output_names.hpp"
+#include "convert/select/pattern_list.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
 #include "quantized/detect/layer_summary.hpp"
@@ -35,7 +36,8 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
     return in_file(request.output, unsupported(std::move(message), std::move(hint)));
   };
   if (request.max_shard_bytes != 0) return fail("a file has no shards", "a name that ends in / is a folder's");
-  const bool gguf = is_same_name(request.respell, "gguf") && format.name == std::string_view("gguf");
+  const quantized::Spelling* const layout = quantized::find_writer(request.respell);
+  const bool gguf = layout != nullptr && layout->is_of_gguf && format.name == std::string_view("gguf");
   if (format.many_tensors && &format != &safetensors_format && !gguf) {
     return fail(fmt::format("a checkpoint is written as safetensors, not as {}", format.name),
                 file_conversion::quantizes(request)
@@ -54,29 +56,25 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
   return check_apart({.path = request.output, .noun = "output"}, input);
 }
 
-// Returns the models that have a tensor to write.
+// Returns the models that have a tensor or a layer to write, by their names.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
                                                       Claims& claims, const Format& format) {
-  ConvertRequest named = request;
-  if (request.budget != 0.0) {  // the names of tensors are the same without measuring weights
-    static_cast<QuantizeTargets&>(named) = {};
-    named.to = DType::bfloat16;
-    named.preset = Preset::weights_only;
-  }
-  const auto planner = TRY(file_conversion::TensorPlanner::create(named, safetensors_format, format));
+  auto written = TRY(file_conversion::OutputNames::compile(request.filter));
+  using Patterns = std::vector<std::string>;
+  auto included = TRY(file_conversion::PatternList::compile(format.many_tensors ? Patterns() : request.include));
+  const auto is_chosen = [&](const auto& named) {
+    return written.writes(named.name) && (included.size() == 0 || included.first_match(named.name) < included.size());
+  };
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
     ShardReader reader;
     add_model(source, model, reader);
-    quantized::FoundLayers layers = layers_of(claims, model, reader);
-    const Result<quantized::Respelling> respelling = planner->new_spelling(layers, claims.texts_of(model), reader);
-    if (!respelling) return in_file(request.input, respelling.error());
-    const Result<std::vector<file_conversion::PlannedTensor>> planned =
-        planner->plan(reader.tensors(), claims.of(model), layers, *respelling);
-    if (!planned) return in_file(request.input, planned.error());
-    if (!planned->empty()) chosen.push_back(&model);
+    const bool has_tensor = std::ranges::any_of(reader.tensors(), is_chosen);
+    if (has_tensor || std::ranges::any_of(layers_of(claims, model, reader).layers, is_chosen)) chosen.push_back(&model);
   }
-  TRY(planner->check_all_matched());
+  if (!chosen.empty()) return chosen;
+  TRY(included.check_all_matched("include"));
+  TRY(written.check_all_matched());
   return chosen;
 }
 

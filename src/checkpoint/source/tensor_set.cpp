@@ -87,7 +87,7 @@ void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::Tenso
   std::ranges::fill(layers.layer_of, std::nullopt);
   for (quantized::Layer& layer : layers.layers) {
     const auto scales = std::ranges::find(layer.parts, quantized::PartRole::scales, &quantized::Part::role);
-    const bool inside = layer.coding.packing == quantized::Packing::gguf;  // its scales are
+    const bool inside = layer.coding.packing == BlockPacking::gguf;  // its scales are
     if (!layer.problem.empty() || !is_there(layer.name)) continue;
     if (!inside && (scales == layer.parts.end() || is_there(tensors[scales->tensor].name))) continue;
     for (const quantized::Part& part : layer.parts) layers.layer_of[part.tensor] = decoded.size();

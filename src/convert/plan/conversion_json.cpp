@@ -13,6 +13,7 @@
 #include "convert/convert_options.hpp"
 #include "dtype/errors.hpp"
 #include "options/cast_options.hpp"
+#include "options/quantize_options.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {
@@ -176,6 +177,39 @@ void read_option(const Json& json, const Option& option, typename Option::Type& 
   }
 }
 
+// Sets an option that `json` has.
+template <class Option>
+void read_given(const Json& json, const Option& option, typename Option::Type& value) {
+  if (const auto given = json.find(option.name); given != json.end()) read_option(*given, option, value);
+}
+
+template <class Visit>
+bool has_values(Visit visit) {
+  try {
+    visit();
+  } catch (const NoSuchValue&) {
+    return false;
+  }
+  return true;
+}
+
+// Calls `visit` with each setting, and its value.
+template <class Settings, class Visit>
+void for_each_setting(Settings& settings, Visit visit) {
+  options::for_each(options::cast_options, [&](const auto& option) { visit(option, settings.options.*option.member); });
+  options::for_each(options::request_options, [&](const auto& option) {
+    if constexpr (options::is_setting<std::decay_t<decltype(option)>>) visit(option, settings.*option.member);
+  });
+}
+
+template <class Quantizing, class Visit>
+void for_each_number(Quantizing& quantizing, Visit visit) {
+  options::for_each(options::quantize_options, [&](const auto& option) {
+    using Value = typename std::decay_t<decltype(option)>::Type;
+    if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>) visit(option, quantizing.*option.member);
+  });
+}
+
 // Whether an option changes bytes of the output that is no ConversionSettings; else it decides what is refused, or what
 // is replaced.
 bool changes_bytes(std::string_view option) {
@@ -209,6 +243,28 @@ OrderedJson tensor_options_json(const ConvertRequest& request) {
   options::for_each(options::quantize_targets,
                     [&](const auto& option) { append_given(json, option, request.*option.member); });
   return json;
+}
+
+OrderedJson settings_json(const ConversionSettings& settings) {
+  OrderedJson json = OrderedJson::object();
+  for_each_setting(settings, [&](const auto& option, const auto& value) { append_given(json, option, value); });
+  return json;
+}
+
+bool read_settings(const Json& json, ConversionSettings& settings) {
+  return has_values(
+      [&] { for_each_setting(settings, [&](const auto& option, auto& value) { read_given(json, option, value); }); });
+}
+
+OrderedJson quantize_options_json(const QuantizeOptions& quantizing) {
+  OrderedJson json = OrderedJson::object();
+  for_each_number(quantizing, [&](const auto& option, const auto& value) { append_given(json, option, value); });
+  return json;
+}
+
+bool read_quantize_options(const Json& json, QuantizeOptions& quantizing) {
+  return has_values(
+      [&] { for_each_number(quantizing, [&](const auto& option, auto& value) { read_given(json, option, value); }); });
 }
 
 Result<void> read_conversion(const Json& json, ConvertRequest& request) {

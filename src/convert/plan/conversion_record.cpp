@@ -38,6 +38,7 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
 
 void ConversionRecorder::add(const PlannedTensor& tensor) {
   casts_ = casts_ || tensor.casts();
+  scales_.add(tensor);
   const NewWeight* const weight = tensor.new_weight();
   if (weight == nullptr || weight->recipe.empty()) return;
   recipes_.insert(fmt::format("{}:{}", weight->scheme, weight->recipe));
@@ -46,6 +47,7 @@ void ConversionRecorder::add(const PlannedTensor& tensor) {
 
 void ConversionRecorder::write(formats::Metadata& metadata, const formats::Format& output,
                                const std::string& program) const {
+  scales_.write(metadata);
   if (!casts_ && recipes_.empty()) return;
   std::erase_if(metadata, [](const auto& entry) { return entry.first == conversion_key; });
   if (recipes_.empty() && request_.options == CastOptions{}) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record in an output's metadata of how its weights were quantized and with which options its numbers were cast.
+// The records in an output's metadata of how its weights were quantized, with which options its numbers were cast, and
+// what they were multiplied by.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "convert/plan/file_plan.hpp"
+#include "convert/plan/scale_record.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::file_conversion {
@@ -23,15 +25,16 @@ class ConversionRecorder {
   explicit ConversionRecorder(const ConvertRequest& request) : request_(request) {}
 
   void add(const PlannedTensor& tensor);
-  // Replaces the input's record if the file's tensors were made anew: by the new record, or by none if casts had their
-  // default options and nothing was quantized. The record of an input whose tensors are copied stays.
-  // `program`: the version of tensorcast that it names; empty: this one's.
+  // Adds the record of scales. Replaces the input's record if the file's tensors were made anew: by the new record, or
+  // by none if casts had their default options and nothing was quantized. The record of an input whose tensors are
+  // copied stays. `program`: the version of tensorcast that it names; empty: this one's.
   void write(formats::Metadata& metadata, const formats::Format& output, const std::string& program = {}) const;
 
  private:
   const ConvertRequest& request_;
   bool casts_ = false;
   std::set<std::string> recipes_, layouts_;
+  ScaleRecorder scales_;
 };
 
 // What a record says.

@@ -190,11 +190,11 @@ class Planner final : public TensorPlanner {
     TRY(wanted.open_importance(layers, *chosen));
     if (request_.budget != 0.0) {
       wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
-        return limits.why_not(loaded_weight(layer, scheme));
+        return limits.why_not(quantized::loaded_weight(layer, scheme));
       };
       TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
       for (const quantized::ChosenWeight& weight : *chosen) {
-        if (!weight.choice.empty()) limits.warn(loaded_weight(layers.layers[weight.layer], weight.scheme));
+        if (!weight.choice.empty()) limits.warn(quantized::loaded_weight(layers.layers[weight.layer], weight.scheme));
       }
     }
     quantized::Respelling plan = TRY(quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted));
@@ -269,7 +269,7 @@ class Planner final : public TensorPlanner {
     for (std::size_t i = 0; i < decisions.layers.size(); ++i) {
       if (!decisions.layers[i] || !written_.writes(layers.layers[i].name)) continue;
       const quantized::Layer& layer = layers.layers[i];
-      TRY(limits.apply(quantized::decoded_info(layer), {.is_transposed = is_stored_transposed(layer)}, true,
+      TRY(limits.apply(quantized::decoded_info(layer), {.is_transposed = layer.is_transposed()}, true,
                        *decisions.layers[i]));
     }
     const auto is_fused = [&](const TensorInfo& tensor) { return quantized::are_transposed_experts(tensor, tensors); };

@@ -20,13 +20,6 @@ bool is_float8_weight(std::string_view name, DType dtype) noexcept {
   return is_castable(dtype) && family(dtype) == Family::floating && bit_width(dtype) == 8 && name.ends_with(".weight");
 }
 
-quantized::LoadedWeight loaded_weight(const quantized::Layer& layer, std::string_view scheme) {
-  return {.name = layer.name,
-          .scheme = scheme,
-          .shape = layer.shape,
-          .is_transposed = quantized::is_stored_transposed(layer)};
-}
-
 Result<void> LoaderLimits::apply(const formats::TensorInfo& tensor, quantized::LoadedWeight weight, bool from_layer,
                                  Decision& decision) {
   const bool is_float8 = is_float8_weight(tensor.name, decision.to);

@@ -18,8 +18,6 @@ namespace tensorcast::file_conversion {
 // Loaders of a quantized model would take its numbers for codes.
 [[nodiscard]] bool is_float8_weight(std::string_view name, DType dtype) noexcept;
 
-[[nodiscard]] quantized::LoadedWeight loaded_weight(const quantized::Layer& layer, std::string_view scheme);
-
 class LoaderLimits {
  public:
   // `layout`: that of all weights that are quantized. All outlive it. With `force_layout`, only warnings remain.

@@ -140,7 +140,7 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
     if (!held || !output.many_tensors) {
       return Error{.code = ErrorCode::unsupported,
                    .message = fmt::format("{} cannot hold the tensors of \"{}\"", output.name, respelling.spelling),
-                   .hint = respelling.spelling == "gguf" ? "name a .gguf file as the output" : "safetensors can",
+                   .hint = respelled.writer->is_of_gguf ? "name a .gguf file as the output" : "safetensors can",
                    .tensor = target.name};
     }
     plan.push_back(planned_written(respelled, written, {.layer = place, .place = i}, tensors[respelled.sources[i]].name,

@@ -3,28 +3,27 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 namespace tensorcast::file_conversion {
 
-void record_scale(std::span<const PlannedTensor* const> tensors, formats::Metadata& metadata) {
-  std::vector<std::pair<double, nlohmann::json>> named;  // in the order of the tensors
-  for (const PlannedTensor* tensor : tensors) {
-    if (tensor->scale() == 1.0) continue;
-    auto entry = std::ranges::find(named, tensor->scale(), [](const auto& pair) { return pair.first; });
-    if (entry == named.end()) entry = named.insert(named.end(), {tensor->scale(), nlohmann::json::array()});
-    entry->second.push_back(tensor->target.name);
-  }
-  if (named.empty()) return;
+void ScaleRecorder::add(const PlannedTensor& tensor) {
+  ++count_;
+  if (tensor.scale() == 1.0) return;
+  auto entry = std::ranges::find(names_, tensor.scale(), [](const auto& pair) { return pair.first; });
+  if (entry == names_.end()) entry = names_.insert(names_.end(), {tensor.scale(), {}});
+  entry->second.push_back(tensor.target.name);
+}
+
+void ScaleRecorder::write(formats::Metadata& metadata) const {
+  if (names_.empty()) return;
   std::string record;
-  for (const auto& [scale, names] : named) {
+  for (const auto& [scale, names] : names_) {
     record += fmt::format("{}{{\"scale\": {}", record.empty() ? "" : ", ", scale);
-    if (names.size() != tensors.size()) {
-      record += ", \"tensors\": " + names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (names.size() != count_) {
+      record +=
+          ", \"tensors\": " + nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     }
     record += "}";
   }

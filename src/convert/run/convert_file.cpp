@@ -14,7 +14,6 @@
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/mix_rules.hpp"
 #include "convert/plan/respelled_plan.hpp"
-#include "convert/plan/scale_record.hpp"
 #include "convert/run/config_beside.hpp"
 #include "convert/run/convert_reader.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -191,14 +190,9 @@ class FileConversion final : public file_conversion::ShardOutput {
   }
 
   [[nodiscard]] formats::Metadata metadata() const {
-    std::vector<const PlannedTensor*> written;
     file_conversion::ConversionRecorder recorder(request_);
-    for (const PlannedTensor& tensor : plan_.tensors) {
-      written.push_back(&tensor);
-      recorder.add(tensor);
-    }
+    for (const PlannedTensor& tensor : plan_.tensors) recorder.add(tensor);
     formats::Metadata metadata = plan_.metadata;
-    file_conversion::record_scale(written, metadata);
     recorder.write(metadata, format_, derivation_ == nullptr ? std::string() : derivation_->version);
     return metadata;
   }

@@ -51,6 +51,7 @@ struct GgufMix {
   std::string_view name;
   std::uint32_t file_type;
   std::string_view type;                       // of tensors that no rule is for
+  std::string_view output = "q6_k";            // of the output, where its blocks fit
   std::array<MixRule, most_rules> rules = {};  // the first that holds; the last ones have no type and no case
   std::size_t rule_count = 0;
 };
@@ -74,7 +75,7 @@ constexpr auto mixes = [] {
   return std::to_array<GgufMix>({
       {"q4_0", 2, "q4_0"},
       {"q4_1", 3, "q4_1"},
-      {"q8_0", 7, "q8_0"},
+      {"q8_0", 7, "q8_0", "q8_0"},
       {"q5_0", 8, "q5_0"},
       {"q5_1", 9, "q5_1"},
       mix_of("q2_k", 10, "q2_k",
@@ -233,6 +234,8 @@ struct MixPlace {
   }
 };
 
+constexpr std::string_view raised_to_q5_k[] = {"q3_k", "q4_k"};
+
 class MixTypes {
  public:
   MixTypes(const GgufMix& mix, const MixModel& model, bool has_importance)
@@ -263,7 +266,7 @@ class MixTypes {
     const MixPart part = mix_part_of(tensor.name);
     if (part == output || (part == embedding && is_tied_)) {
       if (model_.architecture == "falcon" || tensor.shape.back() % mix_block_columns(mix_.type) != 0) return "q8_0";
-      return mix_.type == "q8_0" ? mix_.type : "q6_k";
+      return mix_.output;
     }
     MixPlace place;
     if (part == values) place = {values_++, all_values_};
@@ -279,7 +282,7 @@ class MixTypes {
         mix_.rules.begin(), end, [&](const MixRule& each) { return each.part == part && holds(each.holds, place); });
     if (rule != end && !rule->type.empty()) type = rule->type;
     // Of models of 70 billion weights, in which eight heads share values.
-    if (part == values && is_70b() && (type == "q3_k" || type == "q4_k")) return "q5_k";
+    if (part == values && is_70b() && contains(raised_to_q5_k, type)) return "q5_k";
     return type;
   }
 

@@ -75,7 +75,7 @@ class Remarks {
     DType type = info.dtype;
     if (!global && type == DType::uint8) {
       if (layer.coding.element == DType::undefined) return;  // codes of scales
-      type = layer.coding.scales == DType::float8_e4m3fn ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+      type = layer.coding.scale == DType::float8_e4m3fn ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
     }
     if (info.bytes > most_scale_bytes - read_) {
       ++unread_;

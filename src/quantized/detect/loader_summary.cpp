@@ -8,7 +8,6 @@
 
 #include "quantized/layout/loaders.hpp"
 #include "quantized/names/first_of.hpp"
-#include "quantized/rewrite/quantizing.hpp"
 #include "tensorcast/quantized_file.hpp"
 
 namespace tensorcast::quantized {
@@ -33,9 +32,7 @@ std::vector<std::string> loader_warnings(const FoundLayers& found) {
   std::map<const LoaderLimit*, std::vector<std::string>> beyond;
   for (const Layer& layer : found.layers) {
     if (!layer.problem.empty()) continue;
-    const LoadedWeight weight{
-        .name = layer.name, .scheme = layer.scheme, .shape = layer.shape, .is_transposed = is_stored_transposed(layer)};
-    for (const LoaderLimit* limit : limits_of(layer.spelling, weight, found.architecture)) {
+    for (const LoaderLimit* limit : limits_of(layer.spelling, loaded_weight(layer, layer.scheme), found.architecture)) {
       if (is_fault(limit->trait)) beyond[limit].push_back(layer.name);
     }
   }

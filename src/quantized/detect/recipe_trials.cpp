@@ -9,8 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
@@ -162,7 +163,7 @@ class Trials {
     is_raw_ = is_raw;
     const RecordedRecipes* const recorded = original_.recorded;
     if (recorded != nullptr && recorded->names(found_.scheme)) recorded_ = recorded;
-    if (recorded_ != nullptr) clip_ = recorded_->clip;
+    if (recorded_ != nullptr) clip_ = recorded_->options.clip;
     if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
     Result<void> done = run_parts();
     found_.trials = std::move(outcomes_);
@@ -278,21 +279,23 @@ class Trials {
 
   // Whether the recipe, computed in this type, is the recorded one.
   [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
-    DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
+    DType wanted =
+        recorded_->options.compute_dtype == DType::undefined ? original_.dtype : recorded_->options.compute_dtype;
     if (wanted == DType::float32 && !recipe.uses_weights_dtype) wanted = original_.dtype;
     const std::string name = fmt::format("{}:{}", recipe.scheme, recipe.recipe);
     return dtype == wanted && std::ranges::find(recorded_->recipes, name) != recorded_->recipes.end();
   }
 
   [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
-    return power == (recorded_->power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
+    return power == (recorded_->options.power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
            weighs == (recorded_->weighs && can_weigh());
   }
 
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return clip_ != Clip::none || (is_raw_ && (found_.scheme.ends_with("_k") || found_.scheme.starts_with("iq4_")));
+    return clip_ != Clip::none ||
+           (is_raw_ && block::weighs_importance(find_block_format(found_.scheme, "gguf")->coding.gguf));
   }
 
   // Returns the options of a trial, but for its recipe.
@@ -462,11 +465,18 @@ bool RecordedRecipes::names(std::string_view scheme) const {
 }
 
 std::string scheme_of_recipes(const Layer& layer) {
-  std::string scheme = layer.scheme;
-  if (scheme == "mxfp8" && layer.coding.element == DType::float8_e5m2) scheme = "mxfp8-e5m2";
-  if (scheme == "mxfp6" && layer.coding.element == DType::float6_e3m2fn) scheme = "mxfp6-e3m2";
-  if (scheme == "int4-channel" || scheme == "gptq-4bit" || scheme == "awq-4bit") scheme = "int4-group";
-  return find_quantize_recipe(scheme) == nullptr ? "" : scheme;
+  struct Row {
+    std::string_view scheme;
+    DType element;
+    std::string_view of_recipes;
+  };
+  constexpr Row rows[] = {{"mxfp8", DType::float8_e5m2, "mxfp8-e5m2"},  {"mxfp6", DType::float6_e3m2fn, "mxfp6-e3m2"},
+                          {"int4-channel", DType::uint8, "int4-group"}, {"int4-channel", DType::int8, "int4-group"},
+                          {"gptq-4bit", DType::uint8, "int4-group"},    {"awq-4bit", DType::uint8, "int4-group"}};
+  const auto* const row = std::ranges::find_if(
+      rows, [&](const Row& each) { return each.scheme == layer.scheme && each.element == layer.coding.element; });
+  const std::string_view scheme = row == std::ranges::end(rows) ? layer.scheme : row->of_recipes;
+  return std::string(find_quantize_recipe(scheme) == nullptr ? "" : scheme);
 }
 
 Result<void> try_recipes(PartReader reader, const OriginalWeight& original, const Execution& execution,
@@ -481,12 +491,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
   for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
   Result<LayerContent> content = stored_content(reader.layer(), infos);
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
-  if (content && content->zero_points && is_in_columns(reader.layer().coding.packing)) {
+  if (content && content->zero_points && is_in_columns(reader.layer().coding)) {
     const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, *content, {}));
     content->zero_points = !TRY(is_symmetric(*codes, *content));
   }
   // GGUF's other blocks are compared as they are.
-  const bool is_raw = !content && reader.layer().coding.packing == Packing::gguf;
+  const bool is_raw = !content && reader.layer().coding.packing == BlockPacking::gguf;
   if (!content && !is_raw) {
     found.problem = content.error().message;
     return {};

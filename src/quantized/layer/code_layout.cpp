@@ -21,33 +21,19 @@ block::CodeMatrices layout_in(BlockPacking packing, int bits, std::uint64_t unit
 
 }  // namespace
 
-block::CodeMatrices code_layout(const Coding& coding, int word_bits, std::uint64_t rows,
-                                std::uint64_t columns) noexcept {
-  const auto layout = [&](BlockPacking packing, int unit_bits = 8) {
-    return layout_in(packing, coding.packing == Packing::bytes ? 8 : coding.bits, static_cast<std::uint64_t>(unit_bits),
-                     rows, columns, coding.packing == Packing::words);
-  };
-  switch (coding.packing) {
-    case Packing::high_nibble_first:
-      return layout(BlockPacking::high_nibble_first);
-    case Packing::flat:
-      return layout(BlockPacking::flat);
-    case Packing::words_down:
-      return layout(BlockPacking::words_down);
-    case Packing::awq:
-      return layout(BlockPacking::awq, 32);
-    case Packing::stream:
-      return layout(BlockPacking::stream, word_bits);
-    default:
-      return layout(BlockPacking::stream);
-  }
+block::CodeMatrices code_layout(const BlockCoding& coding, int word_bits, std::uint64_t rows, std::uint64_t columns,
+                                bool has_gaps) noexcept {
+  const bool has_words =
+      coding.packing == BlockPacking::awq || (coding.packing == BlockPacking::stream && word_bits == 32);
+  return layout_in(coding.packing, coding.bits, has_words ? 32 : 8, rows, columns, has_gaps);
 }
 
-block::CodeMatrices zero_layout(const Coding& coding, std::uint64_t rows, std::uint64_t columns) noexcept {
-  const BlockPacking packing = coding.packing == Packing::awq          ? BlockPacking::awq
-                               : coding.packing == Packing::words_down ? BlockPacking::stream
-                                                                       : BlockPacking::words_down;
-  return layout_in(packing, coding.bits, 32, rows, columns, coding.packing == Packing::words);
+block::CodeMatrices zero_layout(const BlockCoding& coding, std::uint64_t rows, std::uint64_t columns,
+                                bool has_gaps) noexcept {
+  const BlockPacking packing = coding.packing == BlockPacking::awq          ? BlockPacking::awq
+                               : coding.packing == BlockPacking::words_down ? BlockPacking::stream
+                                                                            : BlockPacking::words_down;
+  return layout_in(packing, coding.bits, 32, rows, columns, has_gaps);
 }
 
 void add_to_codes(int bits, int added, std::span<std::byte> codes) noexcept {

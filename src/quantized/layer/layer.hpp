@@ -32,42 +32,27 @@ struct Part {
   std::size_t tensor = 0;  // its index in the list of tensors
 };
 
-// Where codes lie. In words and in six bits, codes are a dense stream of bits, lowest first.
-enum class Packing : std::uint8_t {
-  bytes,             // one code a byte; of integers under 8 bits the byte is the integer, too
-  low_nibble_first,  // two codes a byte, along the last axis
-  high_nibble_first,
-  stream,      // dense along the last axis, each row in whole words or bytes
-  words,       // 32 / bits whole codes in each word of 32 bits, the other bits unused
-  words_down,  // GPTQ: dense down the first axis, which is that of the inputs: the transpose is the weight
-  awq,         // AWQ: eight columns a word, in the order 0 2 4 6 1 3 5 7; the transpose is the weight
-  gguf,        // ggml's blocks, with their scales inside; the scheme names the kind
-  flat,        // bitsandbytes: two codes a byte, high first, blocks over the whole tensor
-  numbers,     // no codes: a weight as it is, which is to be quantized
-};
-
-// How the numbers come from codes: element * scale, each step one float32 operation. docs/checkpoints.md.
-struct Coding {
-  // As BlockCoding::element: int8 is two's complement in the low bits; undefined: an index into a table.
-  DType element = DType::float8_e4m3fn;
-  int bits = 8;
-  Packing packing = Packing::bytes;
-  int offset = 0;                   // integers without zero points: what stands for 0
-  int zero_added = 0;               // added to stored zero points: GPTQ v1 stores one less
-  DType scales = DType::undefined;  // float8_e8m0fnu or float8_e4m3fn, also as uint8; undefined: wider numbers
-  GlobalScale global = GlobalScale::none;
-  bool positive_zero = false;      // ModelOpt's NVFP4: the code of -0 means +0
-  bool swizzled = false;           // scales in tiles of 128 x 4
-  bool scales_down = false;        // scales and biases are [..., inputs / group, outputs]: the grid's transpose
-  bool times_inverse_127 = false;  // bitsandbytes: of scales that are the largest magnitudes
-  bool transposed = false;         // the weight is the transpose of [..., N, K] codes
+// What tools do to codes beside what a BlockCoding says.
+struct Deviations {
+  bool is_plain = false;            // no codes: a weight as it is, which is to be quantized
+  bool has_whole_codes = false;     // each word of 32 bits has 32 / bits whole codes, its other bits are unused
+  int integer_bits = 0;             // integers of so few bits, one a byte; 0: as coding.bits says
+  bool is_grid_transposed = false;  // scales and biases are [..., inputs / group, outputs]
   // ComfyUI's ConvRot: groups of so many inputs were rotated by a Hadamard matrix, which is undone; a power of 4.
   std::int64_t rotation = 0;
 
-  friend bool operator==(const Coding&, const Coding&) = default;
+  friend bool operator==(const Deviations&, const Deviations&) = default;
 };
 
-// Of Coding::element.
+// Whether the codes, and the words of zero points, are those of a weight's columns: GPTQ and AWQ.
+[[nodiscard]] constexpr bool is_in_columns(const BlockCoding& coding) noexcept {
+  return coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
+}
+
+// BlockCoding::factor of bitsandbytes, whose scales are the largest magnitudes of rows.
+inline constexpr float inverse_127 = 7.874015718698502e-3F;
+
+// Of BlockCoding::element.
 [[nodiscard]] constexpr bool is_integer(DType element) noexcept {
   return element == DType::int8 || element == DType::uint8;
 }
@@ -79,7 +64,8 @@ struct Layer {
   std::vector<std::int64_t> shape;  // of the weight
   std::int64_t block_rows = 0;      // 0: one scale for all
   std::int64_t block_columns = 0;   // along the inputs
-  Coding coding;
+  BlockCoding coding = {.element = DType::float8_e4m3fn};
+  Deviations deviations;
   std::int64_t nested_block = 0;  // bitsandbytes: scales that share a scale
   float nested_offset = 0.0F;     // added to such scales
   std::vector<Part> parts;        // the codes are first
@@ -90,7 +76,14 @@ struct Layer {
   bool symmetric = false;            // of a layer to write: zero points that it has are the middle of the codes
   bool dynamic_activations = false;  // of a layer to write: loaders quantize its inputs while the model runs
 
-  [[nodiscard]] bool is_quantized() const noexcept { return coding.packing != Packing::numbers; }
+  [[nodiscard]] bool is_quantized() const noexcept { return !deviations.is_plain; }
+  // Experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run along the middle
+  // axis.
+  [[nodiscard]] bool is_transposed() const noexcept { return coding.transposed && shape.size() > 1; }
+  // Bits of an element, which may lie in a whole byte.
+  [[nodiscard]] int bits() const noexcept {
+    return deviations.integer_bits == 0 ? coding.bits : deviations.integer_bits;
+  }
   [[nodiscard]] std::size_t codes() const noexcept { return parts.front().tensor; }
   // Returns the place of a role in `parts`, if there is one.
   [[nodiscard]] std::optional<std::size_t> place_of(PartRole role) const noexcept {

@@ -6,7 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/code_table.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"
@@ -57,15 +58,17 @@ Result<std::vector<float>> PartReader::all_numbers(std::size_t part, std::uint64
 }
 
 DType PartReader::scale_type(std::size_t part) const noexcept {
-  return layer_.coding.scales == DType::undefined ? parts_.infos[part].dtype : layer_.coding.scales;
+  return layer_.coding.scale == DType::undefined ? parts_.infos[part].dtype : layer_.coding.scale;
 }
 
-std::vector<float> code_numbers(const Coding& coding, std::string_view scheme) {
+std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
+  std::span<const float> table = block::code_table(scheme);
+  if (table.empty()) table = nf4_table();
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
     if (coding.element == DType::undefined) {
-      numbers[code] = (scheme == "nf4" ? nf4_table() : fp4_table())[code % 16];
+      numbers[code] = table[code % table.size()];
     } else if (is_integer(coding.element)) {
       const int half = 1 << (coding.bits - 1);
       numbers[code] =
@@ -106,13 +109,16 @@ formats::TensorInfo decoded_info(const Layer& layer) {
 Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, LayerParts parts) {
   const Result<std::size_t> count = element_count(layer.shape);
   constexpr std::size_t most_elements = std::size_t{1} << 56;  // products with bits and bytes cannot overflow
-  const bool fits = count && *count <= most_elements && layer.is_quantized();
+  const BlockPacking packing = layer.coding.packing;
+  const bool is_known = layer.is_quantized() && packing != BlockPacking::row_pairs &&
+                        (packing == BlockPacking::stream || !layer.deviations.has_whole_codes);
+  const bool fits = count && *count <= most_elements && is_known;
   if (!fits || parts.infos.empty() || parts.infos.size() != layer.parts.size() || layer.coding.bits < 1 ||
       layer.coding.bits > 8) {
     return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
   }
-  const bool transposed = layer.coding.transposed;
-  const bool gguf = layer.coding.packing == Packing::gguf;
+  const bool transposed = layer.coding.transposed || is_in_columns(layer.coding);
+  const bool gguf = packing == BlockPacking::gguf;
   PartReader reader(std::move(layer), std::move(parts));
   if (gguf) return create_gguf_decoder(std::move(reader));
   return transposed ? create_transposed_decoder(std::move(reader)) : create_row_decoder(std::move(reader));

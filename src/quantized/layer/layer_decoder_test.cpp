@@ -31,15 +31,15 @@ class RandomLayer {
     constexpr int sizes[] = {0, 1, 2, 3, 4, 8, 16, 32, 33, 64, 96, 128, 130};
     std::int64_t count = 1;
     for (int rank = 1 + below(3); rank > 0; --rank) count *= layer_.shape.emplace_back(sizes[below(13)]);
-    Coding& coding = layer_.coding;
+    BlockCoding& coding = layer_.coding;
     constexpr DType elements[] = {DType::float8_e4m3fn, DType::float8_e5m2, DType::float4_e2m1fn, DType::float6_e2m3fn,
                                   DType::float6_e3m2fn, DType::uint8,       DType::int8,          DType::undefined};
     coding.element = elements[below(8)];
     coding.bits = below(2) == 0 ? 4 : 1 + below(8);
-    coding.packing = static_cast<Packing>(below(8));
+    coding.packing = static_cast<BlockPacking>(below(7));
     coding.offset = below(256);
     constexpr DType scales[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
-    coding.scales = scales[below(3)];
+    coding.scale = scales[below(3)];
     coding.global = static_cast<GlobalScale>(below(3));
     coding.swizzled = below(5) == 0;
     coding.transposed = below(3) == 0;
@@ -47,6 +47,8 @@ class RandomLayer {
     layer_.block_rows = blocks[below(9)];
     layer_.block_columns = blocks[below(9)];
     layer_.nested_block = below(300);
+    layer_.deviations.has_whole_codes = coding.packing == BlockPacking::stream && below(3) == 0;
+    layer_.deviations.is_grid_transposed = layer_.block_rows == 1 && below(3) == 0;
     add_parts(count);
   }
 
@@ -138,7 +140,7 @@ class RandomLayer {
   }
 
   void add_parts(std::int64_t count) {
-    const Coding& coding = layer_.coding;
+    const BlockCoding& coding = layer_.coding;
     const std::int64_t columns = std::max<std::int64_t>(layer_.shape.back(), 1);
     const std::int64_t rows =
         layer_.shape.size() > 1 ? std::max<std::int64_t>(layer_.shape[layer_.shape.size() - 2], 1) : 1;
@@ -147,12 +149,13 @@ class RandomLayer {
     const std::int64_t of_column = (rows - 1) / std::max<std::int64_t>(layer_.block_rows, 1) + 1;
     std::int64_t grid = of_row * of_column * experts;
     if (coding.swizzled) grid = (of_column + 127) / 128 * 128 * ((of_row + 3) / 4 * 4);
-    const bool words = coding.packing == Packing::stream || coding.packing == Packing::words_down;
+    const bool words = layer_.deviations.has_whole_codes || coding.packing == BlockPacking::words_down ||
+                       (coding.packing == BlockPacking::stream && below(2) == 0);
     const std::int64_t width = words ? 32 : 8;
     std::int64_t codes = (columns * coding.bits + width - 1) / width * rows * experts;
-    if (coding.packing == Packing::gguf) codes = count / 32 * 34;
+    if (coding.packing == BlockPacking::gguf) codes = count / 32 * 34;
     add(PartRole::codes, words ? DType::int32 : DType::uint8, codes);
-    add(PartRole::scales, coding.scales == DType::undefined ? types[below(9)] : DType::uint8,
+    add(PartRole::scales, coding.scale == DType::undefined ? types[below(9)] : DType::uint8,
         layer_.block_rows + layer_.block_columns == 0 ? 1 : grid);
     if (coding.global != GlobalScale::none) add(PartRole::global_scale, DType::float32, below(2) == 0 ? 1 : experts);
     const std::int64_t zeros = (rows * coding.bits + 31) / 32 * of_row;
@@ -186,20 +189,21 @@ TEST(LayerDecoder, LayersThatLieNeverReadOutsideOfTheirParts) {
 TEST(LayerDecoder, LongRowsAreDecodedInParts) {
   constexpr std::int64_t columns = 600'003 * 2;
   struct Case {
-    Packing packing;
+    BlockPacking packing;
     int bits;
     std::int64_t block;
   };
-  for (const Case& row : {Case{Packing::bytes, 8, 0}, Case{Packing::bytes, 8, 100}, Case{Packing::flat, 4, 64},
-                          Case{Packing::low_nibble_first, 4, 16}, Case{Packing::stream, 3, 32},
-                          Case{Packing::stream, 5, 32}, Case{Packing::stream, 6, 32}, Case{Packing::stream, 7, 32}}) {
+  for (const Case& row :
+       {Case{BlockPacking::stream, 8, 0}, Case{BlockPacking::stream, 8, 100}, Case{BlockPacking::flat, 4, 64},
+        Case{BlockPacking::stream, 4, 16}, Case{BlockPacking::stream, 3, 32}, Case{BlockPacking::stream, 5, 32},
+        Case{BlockPacking::stream, 6, 32}, Case{BlockPacking::stream, 7, 32}}) {
     Layer layer;
     layer.name = "w";
     layer.scheme = "nf4";
     layer.shape = {1, columns};
     layer.block_rows = 1;
     layer.block_columns = row.block;
-    layer.coding = {.element = row.packing == Packing::flat ? DType::undefined : DType::uint8,
+    layer.coding = {.element = row.packing == BlockPacking::flat ? DType::undefined : DType::uint8,
                     .bits = row.bits,
                     .packing = row.packing,
                     .offset = 3};
@@ -230,7 +234,7 @@ TEST(LayerDecoder, LongRowsAreDecodedInParts) {
       const std::size_t bit = i * static_cast<std::size_t>(row.bits);
       const auto byte = [&](std::size_t at) { return (at * 131 >> 3) & 255; };
       std::size_t code = (byte(bit / 8) | byte(bit / 8 + 1) << 8) >> bit % 8;
-      if (row.packing == Packing::flat) code = byte(i / 2) >> (i % 2 == 0 ? 4 : 0);
+      if (row.packing == BlockPacking::flat) code = byte(i / 2) >> (i % 2 == 0 ? 4 : 0);
       code &= (std::size_t{1} << row.bits) - 1;
       const std::size_t block = row.block == 0 ? 0 : i / static_cast<std::size_t>(row.block);
       ASSERT_EQ(whole[i], numbers[code] * (1.0f + static_cast<float>(block % 1000) / 8)) << row.bits << " " << i;

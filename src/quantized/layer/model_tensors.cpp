@@ -136,7 +136,7 @@ void LayerBuilder::check_scale_type(std::optional<std::size_t> scales, bool byte
     fail(fmt::format("scales of {} are {}, and these are {}", layer_.scheme, wanted, type_and_shape(tensor)), scales);
   };
   const bool are_bytes = tensor.dtype == DType::float8_e8m0fnu || tensor.dtype == DType::uint8;
-  DType& type = layer_.coding.scales;
+  DType& type = layer_.coding.scale;
   if (type == DType::float8_e4m3fn) {
     if (tensor.dtype != type) wrong("float8_e4m3fn");
   } else if (type == DType::float8_e8m0fnu) {
@@ -163,7 +163,7 @@ void LayerBuilder::check_grid(std::optional<std::size_t> scales, std::string_vie
   std::vector<std::int64_t> wanted(layer_.shape.begin(), layer_.shape.end());
   wanted[rank - 2] = blocks_of(wanted[rank - 2], layer_.block_rows);
   wanted[rank - 1] = blocks_of(wanted[rank - 1], layer_.block_columns);
-  if (layer_.coding.scales_down) std::swap(wanted[rank - 2], wanted[rank - 1]);
+  if (layer_.deviations.is_grid_transposed) std::swap(wanted[rank - 2], wanted[rank - 1]);
   if (tensor.shape == wanted) return;
   // Where each row has a scale, one without elements has, too.
   const bool rows = layer_.block_rows == 1 && layer_.block_columns == whole_row(layer_.shape);

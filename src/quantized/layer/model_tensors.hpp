@@ -86,7 +86,7 @@ class LayerBuilder {
   void need_codes_of(std::initializer_list<DType> types, std::size_t most_dimensions = 3);
   // Sets the weight's shape: the codes' with the last size multiplied.
   void set_shape(std::int64_t codes_each, std::int64_t elements_each);
-  // Checks the type of scales against coding.scales, and sets it from that of the scales where uint8 is E8M0.
+  // Checks the type of scales against coding.scale, and sets it from that of the scales where uint8 is E8M0.
   void check_scale_type(std::optional<std::size_t> scales, bool bytes_are_e8m0);
   // Checks the shape of scales against the weight's shape and the blocks of the layer.
   void check_grid(std::optional<std::size_t> scales, std::string_view source);

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "tensorcast/block.hpp"
@@ -29,13 +29,13 @@ class Narrowing {
   }
 
   NarrowLayer done() && {
-    const Packing packing = coding().packing;
+    const BlockPacking packing = coding().packing;
     if (made_.layer.shape.empty() || has_narrow_values()) return std::move(made_);
-    if (packing == Packing::gguf) {
+    if (packing == BlockPacking::gguf) {
       narrow_gguf();
-    } else if (coding().transposed) {
+    } else if (coding().transposed || is_in_columns(coding())) {
       narrow_transposed();
-    } else if (packing != Packing::flat && !indexed_ && !find(PartRole::nested_table)) {
+    } else if (packing != BlockPacking::flat && !indexed_ && !find(PartRole::nested_table)) {
       narrow_rows();
     }
     read_boxes();
@@ -43,7 +43,7 @@ class Narrowing {
   }
 
  private:
-  [[nodiscard]] const Coding& coding() const noexcept { return made_.layer.coding; }
+  [[nodiscard]] const BlockCoding& coding() const noexcept { return made_.layer.coding; }
   [[nodiscard]] std::optional<std::size_t> find(PartRole role) const noexcept { return made_.layer.place_of(role); }
   [[nodiscard]] std::uint64_t item(std::size_t part) const noexcept {
     return static_cast<std::uint64_t>(bit_width(made_.parts.infos[part].dtype)) / 8;
@@ -101,7 +101,7 @@ class Narrowing {
   // Codes of the transpose: parts have the rows of the weight as their last axis.
   void narrow_transposed() {
     constexpr std::uint64_t unit = 32;  // rows whose codes, zero points and scales are whole words or bytes
-    const bool has_words = is_in_columns(coding().packing);
+    const bool has_words = is_in_columns(coding());
     const std::size_t rank = made_.layer.shape.size(), scales = *find(PartRole::scales);
     const auto group = has_words ? static_cast<std::uint64_t>(made_.layer.block_columns) : 1;
     const std::uint64_t groups = ceil_div(columns_, group);
@@ -116,7 +116,7 @@ class Narrowing {
     const std::uint64_t row_bytes = layout(columns_).row_bytes;
     const auto rows_of = [&](std::uint64_t count) { return layout(count).matrix_bytes / row_bytes; };
     const auto bits = static_cast<std::uint64_t>(coding().bits);
-    const bool is_down = coding().packing == Packing::words_down;
+    const bool is_down = coding().packing == BlockPacking::words_down;
     narrow_part(0, rows_of(columns_), (is_down ? word_bits : bits) * unit,
                 {rows_of(columns.begin), rows_of(columns.end)});
     narrow_part(scales, groups, has_words ? item(scales) * 8 * unit : 8, of_groups);
@@ -127,11 +127,11 @@ class Narrowing {
   void narrow_rows() {
     const auto bits = static_cast<std::uint64_t>(coding().bits);
     const int width = bit_width(made_.parts.infos[0].dtype);
-    const auto word = static_cast<std::uint64_t>(coding().packing == Packing::stream ? width : 8);
+    const std::uint64_t word = width == 32 ? 32 : 8;
+    const Deviations& deviations = made_.layer.deviations;
     std::uint64_t step = word / std::gcd(word, bits);  // of columns whose codes begin at a whole byte or word
-    if (coding().packing == Packing::bytes) step = 1;
-    if (coding().packing == Packing::words) step = word_bits / bits;
-    if (coding().rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(coding().rotation));
+    if (deviations.has_whole_codes) step = word_bits / bits;
+    if (deviations.rotation != 0) step = std::lcm(step, static_cast<std::uint64_t>(deviations.rotation));
     const auto block = static_cast<std::uint64_t>(made_.layer.block_columns);
     const bool has_grid = block != 0 && block < columns_;
     if (has_grid) step = std::lcm(step, coding().swizzled ? block * block::tile_columns : block);
@@ -139,7 +139,9 @@ class Narrowing {
     const std::uint64_t row_bytes = made_.parts.infos[0].bytes / total_rows();
     const IndexRange kept = narrow(made_.layer.shape.size() - 1, step);
     const bool to_end = kept.end == columns_;
-    const auto byte_of = [&](std::uint64_t column) { return code_layout(coding(), width, 1, column).row_bytes; };
+    const auto byte_of = [&](std::uint64_t column) {
+      return code_layout(coding(), width, 1, column, deviations.has_whole_codes).row_bytes;
+    };
     box(0, row_bytes, {byte_of(kept.begin), to_end ? row_bytes : byte_of(kept.end)});
     if (!has_grid) return;
     const std::uint64_t grid = ceil_div(columns_, block);
@@ -151,7 +153,7 @@ class Narrowing {
         const std::uint64_t tile = block::tile_scales * item(part);
         box(part, ceil_div(grid, block::tile_columns) * tile,
             {scales.begin / block::tile_columns * tile, ceil_div(scales.end, block::tile_columns) * tile});
-      } else if (coding().scales_down) {
+      } else if (deviations.is_grid_transposed) {
         box(part, grid, rows_ * item(part), scales, {0, rows_ * item(part)});
       } else {
         box(part, grid * item(part), {scales.begin * item(part), scales.end * item(part)});

@@ -18,17 +18,11 @@ namespace tensorcast::quantized {
 
 class OriginalRows {
  public:
-  // Rows of GPTQ and AWQ are put together from columns of words before they are compared.
-  [[nodiscard]] static bool is_read_transposed(const Layer& layer) noexcept {
-    const Packing packing = layer.coding.packing;
-    return layer.coding.transposed && packing != Packing::words_down && packing != Packing::awq;
-  }
-
   using Read = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> out)>;
 
   // `columns`: of the codes. The weight has the shape of the layer. All outlive this.
   OriginalRows(DType dtype, const Layer& layer, std::uint64_t columns, const Read& read)
-      : item_(storage_bytes(dtype, 1)), columns_(columns), transposed_(is_read_transposed(layer)), read_(read) {
+      : item_(storage_bytes(dtype, 1)), columns_(columns), transposed_(layer.is_transposed()), read_(read) {
     if (transposed_) matrix_rows_ = static_cast<std::uint64_t>(layer.shape.back());
   }
 

@@ -56,7 +56,7 @@ class PartReader {
 [[nodiscard]] Result<void> to_float(DType type, std::span<const std::byte> bytes, std::span<float> out);
 
 // Returns the numbers that the codes of an element of 8 bits or fewer stand for: 2 to the power of `bits` of them.
-[[nodiscard]] std::vector<float> code_numbers(const Coding& coding, std::string_view scheme);
+[[nodiscard]] std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme);
 
 // The kinds of decoders. Errors: as LayerDecoder::create.
 [[nodiscard]] Result<std::unique_ptr<LayerDecoder>> create_row_decoder(PartReader reader);

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
@@ -28,14 +28,15 @@ class RowDecoder final : public PieceDecoder {
  public:
   explicit RowDecoder(PartReader reader)
       : PieceDecoder(std::move(reader)),
-        coding_(stored(reader_.layer().coding)),
+        coding_(reader_.layer().coding),
+        deviations_(reader_.layer().deviations),
         numbers_(code_numbers(coding_, reader_.layer().scheme)) {}
 
   // Checks that all parts have the sizes that decoding reads.
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
     const std::vector<std::int64_t>& shape = layer.shape;
-    const bool flat = coding_.packing == Packing::flat;
+    const bool flat = coding_.packing == BlockPacking::flat;
     if (!flat && shape.empty()) return reader_.wrong(0, "a weight has at least one dimension");
     count_ = 1;
     for (const std::int64_t size : shape) count_ *= static_cast<std::uint64_t>(size);
@@ -52,12 +53,6 @@ class RowDecoder final : public PieceDecoder {
   }
 
  private:
-  // Integers that are whole bytes are decoded as such, whatever their range.
-  static Coding stored(Coding coding) {
-    if (coding.packing == Packing::bytes) coding.bits = 8;
-    return coding;
-  }
-
   // The smallest and the largest magnitude of an element that is not 0.
   void set_bounds() {
     double least = 1, most = 0;
@@ -68,9 +63,9 @@ class RowDecoder final : public PieceDecoder {
       most = std::max(most, magnitude);
     }
     if (zeros_) most = 512;  // differences of bytes
-    const auto size = static_cast<double>(std::max<std::int64_t>(coding_.rotation, 1));
+    const auto size = static_cast<double>(std::max<std::int64_t>(deviations_.rotation, 1));
     constexpr double times_127 = 128;
-    bounds_.set_elements(least / size / (coding_.times_inverse_127 ? times_127 : 1), most * size);
+    bounds_.set_elements(least / size / (coding_.factor == 1.0F ? 1 : times_127), most * size);
   }
 
   // Sets what is decoded together: rows, or parts of a row that is longer than a chunk.
@@ -88,25 +83,24 @@ class RowDecoder final : public PieceDecoder {
 
   Result<void> check_codes() {
     const formats::TensorInfo& codes = reader_.info(0);
-    const bool is_stream =
-        coding_.packing == Packing::bytes || coding_.packing == Packing::words || coding_.packing == Packing::stream;
+    const bool is_stream = coding_.packing == BlockPacking::stream;
     const bool are_pairs = coding_.bits == 4 && (flat() || columns_ % 2 == 0);
-    if (is_in_columns(coding_.packing) || (!is_stream && !are_pairs)) {
+    if (is_in_columns(coding_) || (!is_stream && !are_pairs)) {
       return reader_.wrong(0, "its codes are not pairs of 4 bits");
     }
-    layout_ = code_layout(coding_, bit_width(codes.dtype), rows_ * experts_, columns_);
+    layout_ = code_layout(coding_, bit_width(codes.dtype), rows_ * experts_, columns_, deviations_.has_whole_codes);
     if (codes.bytes == layout_.matrix_bytes) return {};
     return reader_.wrong(0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, layout_.matrix_bytes));
   }
 
   // Sums of a group's codes must be exact, so only integers with one scale a row are rotated back.
   Result<void> check_rotation() {
-    const auto size = static_cast<std::uint64_t>(coding_.rotation);
+    const auto size = static_cast<std::uint64_t>(deviations_.rotation);
     if (size == 0) return {};
     const Layer& layer = reader_.layer();
     const bool one_scale = layer.block_columns == 0 || static_cast<std::uint64_t>(layer.block_columns) >= columns_;
-    if (is_rotation_size(coding_.rotation) && coding_.rotation <= largest_rotation_undone && columns_ % size == 0 &&
-        one_scale && is_integer(coding_.element) && coding_.packing == Packing::bytes &&
+    if (is_rotation_size(deviations_.rotation) && deviations_.rotation <= largest_rotation_undone &&
+        columns_ % size == 0 && one_scale && is_integer(coding_.element) && coding_.bits == 8 &&
         !reader_.find(PartRole::zero_points)) {
       return {};
     }
@@ -153,8 +147,9 @@ class RowDecoder final : public PieceDecoder {
     if (zeros_) {
       const formats::TensorInfo& info = reader_.info(*zeros_);
       packed_zeros_ = info.dtype != DType::int8;
-      const std::uint64_t wanted = packed_zeros_ ? zero_layout(coding_, grid_rows_, grid_columns_).matrix_bytes / 4
-                                                 : reader_.info(scales_).count;
+      const std::uint64_t wanted =
+          packed_zeros_ ? zero_layout(coding_, grid_rows_, grid_columns_, deviations_.has_whole_codes).matrix_bytes / 4
+                        : reader_.info(scales_).count;
       const bool fits = info.count == wanted &&
                         (!packed_zeros_ || (bit_width(info.dtype) == 32 && experts_ == 1 && block_rows_ == 1));
       if (!fits) return reader_.wrong(*zeros_, "its elements are not one zero point for each scale");
@@ -164,7 +159,7 @@ class RowDecoder final : public PieceDecoder {
       return reader_.wrong(*biases_, "its elements are not one for each scale");
     }
     const bool has_more = zeros_ || biases_;
-    if (coding_.scales_down && (coding_.swizzled || zeros_ || flat())) {
+    if (deviations_.is_grid_transposed && (coding_.swizzled || zeros_ || flat())) {
       return reader_.wrong(scales_, "a transposed grid with tiles or zero points is not known");
     }
     if (coding_.swizzled && has_more) return reader_.wrong(scales_, "tiles with zero points or biases are not known");
@@ -207,14 +202,14 @@ class RowDecoder final : public PieceDecoder {
     const std::uint64_t count = piece.end - piece.begin;
     const std::uint64_t rows = cuts_rows_ ? 1 : count / columns_, width = count / rows;
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    if (coding_.packing == Packing::words) {
+    if (deviations_.has_whole_codes) {
       TRY(load_words(first, rows, column, width));
     } else {
       codes_.resize(cuts_rows_ ? ceil_div(width * bits, 8) : rows * layout_.row_bytes);
       TRY(reader_.bytes(0, first * layout_.row_bytes + column * bits / 8, codes_));
     }
     TRY(flat() ? load_flat(column, width) : load_scales(grid_row(first), grid_row(first + rows - 1)));
-    if (coding_.rotation != 0) return decode_rotated(first, rows, width, to, out);
+    if (deviations_.rotation != 0) return decode_rotated(first, rows, width, to, out);
     return decode_scaled(first, rows, column, width, to, out);
   }
 
@@ -240,7 +235,7 @@ class RowDecoder final : public PieceDecoder {
   [[nodiscard]] BlockTensor tensor_of(const std::int64_t (&shape)[2], const std::int64_t (&bytes)[1]) const {
     BlockTensor tensor;
     tensor.coding = {.element = coding_.element, .bits = coding_.bits};
-    if (coding_.packing == Packing::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
+    if (coding_.packing == BlockPacking::high_nibble_first) tensor.coding.packing = BlockPacking::high_nibble_first;
     if (flat()) tensor.coding.packing = BlockPacking::flat;
     if (coding_.element == DType::uint8 && !zeros_) tensor.coding.offset = coding_.offset;
     tensor.coding.positive_zero = coding_.positive_zero;
@@ -267,7 +262,7 @@ class RowDecoder final : public PieceDecoder {
     const std::int64_t shape[] = {static_cast<std::int64_t>(skipped + rows), static_cast<std::int64_t>(width)};
     const std::int64_t bytes[] = {static_cast<std::int64_t>(codes_.size() / rows * (skipped + rows))};
     BlockTensor tensor = tensor_of(shape, bytes);
-    if (coding_.times_inverse_127) tensor.coding.factor = 7.874015718698502e-3F;
+    tensor.coding.factor = coding_.factor;
     tensor.block_rows = indexed ? 1 : static_cast<std::int64_t>(std::min(block_rows_, skipped + rows));
     tensor.block_columns = indexed ? 1 : static_cast<std::int64_t>(std::min(block_columns_, width));
     const std::int64_t grid[] = {static_cast<std::int64_t>(values.scales.size())};
@@ -311,8 +306,8 @@ class RowDecoder final : public PieceDecoder {
     rotated_.resize(rows * width);
     const auto rotated = std::as_writable_bytes(std::span(rotated_));
     TRY(decode_blocks(tensor, 0, rows, DType::float32, rotated));
-    sum_groups(std::span(rotated_), static_cast<std::size_t>(coding_.rotation));
-    const auto norm = static_cast<float>(group_norm(coding_.rotation));
+    sum_groups(std::span(rotated_), static_cast<std::size_t>(deviations_.rotation));
+    const auto norm = static_cast<float>(group_norm(deviations_.rotation));
     for (std::uint64_t row = 0; row < rows; ++row) {
       const float scale = scale_values_[grid_row(first + row) - loaded_first_];
       for (float& number : std::span(rotated_).subspan(row * width, width)) number = number * norm * scale;
@@ -353,7 +348,7 @@ class RowDecoder final : public PieceDecoder {
       TRY(reader_.tiles(part, grid_columns_, first, tiles_));
       return to_float(type, tiles_, out);
     }
-    if (!coding_.scales_down) return reader_.numbers(part, type, first * grid_columns_, out);
+    if (!deviations_.is_grid_transposed) return reader_.numbers(part, type, first * grid_columns_, out);
     const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
     column_values_.resize(rows);
     for (std::uint64_t column = 0; column < grid_columns_; ++column) {
@@ -364,7 +359,7 @@ class RowDecoder final : public PieceDecoder {
   }
 
   void apply_global(std::uint64_t first_row) {
-    if (coding_.times_inverse_127 || globals_.empty()) return;
+    if (globals_.empty()) return;
     for (std::size_t i = 0; i < scale_values_.size(); ++i) {
       const float global = globals_.size() == 1 ? globals_[0] : globals_[(first_row + i / grid_columns_) / grid_rows_];
       scale_values_[i] = coding_.global == GlobalScale::divisor ? scale_values_[i] / global : scale_values_[i] * global;
@@ -380,7 +375,7 @@ class RowDecoder final : public PieceDecoder {
       return {};
     }
     // Words go down the rows.
-    block::CodeMatrices zeros = zero_layout(coding_, grid_rows_, grid_columns_);
+    block::CodeMatrices zeros = zero_layout(coding_, grid_rows_, grid_columns_, deviations_.has_whole_codes);
     const std::uint64_t skipped = first % (zeros.has_gaps ? word_bits / static_cast<std::uint64_t>(coding_.bits) : 32);
     const std::uint64_t begin = zeros.words_of(first - skipped), end = zeros.words_of(last + 1);
     words_.resize((end - begin) * zeros.row_bytes);
@@ -392,7 +387,7 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  [[nodiscard]] bool flat() const noexcept { return coding_.packing == Packing::flat; }
+  [[nodiscard]] bool flat() const noexcept { return coding_.packing == BlockPacking::flat; }
 
   // Loads the scales of elements [first, first + count), in blocks that run over the whole tensor.
   Result<void> load_flat(std::uint64_t first, std::uint64_t count) {
@@ -417,7 +412,8 @@ class RowDecoder final : public PieceDecoder {
     return {};
   }
 
-  const Coding coding_;
+  const BlockCoding coding_;
+  const Deviations deviations_;
   std::vector<float> numbers_;  // of codes
   std::uint64_t count_ = 0, columns_ = 0, rows_ = 0, experts_ = 0;
   block::CodeMatrices layout_;  // of the codes

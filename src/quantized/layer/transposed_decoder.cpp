@@ -20,13 +20,13 @@ constexpr std::uint64_t unit = 32;         // rows of the weight whose codes and
 class TransposedDecoder final : public PieceDecoder {
  public:
   explicit TransposedDecoder(PartReader reader)
-      : PieceDecoder(std::move(reader)), coding_(reader_.layer().coding), has_words_(is_in_columns(coding_.packing)) {}
+      : PieceDecoder(std::move(reader)), coding_(reader_.layer().coding), has_words_(is_in_columns(coding_)) {}
 
   Result<void> prepare() {
     const Layer& layer = reader_.layer();
     const std::size_t rank = layer.shape.size();
     if (has_words_ && (rank != 2 || layer.block_columns < 1)) return reader_.wrong(0, "its weight is not a matrix");
-    const bool are_nibbles = coding_.packing == Packing::low_nibble_first && coding_.bits == 4;
+    const bool are_nibbles = coding_.packing == BlockPacking::stream && coding_.bits == 4;
     if (!has_words_ && (rank < 2 || !are_nibbles)) return reader_.wrong(0, "its weight has no rows");
     rows_ = static_cast<std::uint64_t>(layer.shape[rank - 2]);
     columns_ = static_cast<std::uint64_t>(layer.shape[rank - 1]);
@@ -76,7 +76,7 @@ class TransposedDecoder final : public PieceDecoder {
     if (scales_.part) scale_type_ = reader_.info(*scales_.part).dtype;
     scales_.row_bytes = storage_bytes(scale_type_, rows_);
     bounds_.set_elements(1, 512);  // differences of bytes
-    return columns_ * bits % 32 == 0 && rows_ * bits % 32 == 0 && (coding_.packing != Packing::awq || bits == 4);
+    return columns_ * bits % 32 == 0 && rows_ * bits % 32 == 0 && (coding_.packing != BlockPacking::awq || bits == 4);
   }
 
   // gpt-oss: a weight [E, K, N], whose codes are [E, N, K / 32, 16].
@@ -108,12 +108,11 @@ class TransposedDecoder final : public PieceDecoder {
     BlockTensor tensor;
     tensor.shape = shape;
     if (has_words_) {
-      const bool is_awq = coding_.packing == Packing::awq;
       tensor.coding = {.element = DType::uint8,
                        .bits = coding_.bits,
-                       .packing = is_awq ? BlockPacking::awq : BlockPacking::words_down,
+                       .packing = coding_.packing,
                        .zero_added = coding_.zero_added,
-                       .zeros = is_awq ? BlockPacking::awq : BlockPacking::stream};
+                       .zeros = coding_.packing == BlockPacking::awq ? BlockPacking::awq : BlockPacking::stream};
       tensor.block_rows = reader_.layer().block_columns;
       tensor.block_columns = 1;
       tensor.codes = {DType::int32, codes, codes_.bytes};
@@ -147,7 +146,7 @@ class TransposedDecoder final : public PieceDecoder {
     return {};
   }
 
-  const Coding coding_;
+  const BlockCoding coding_;
   const bool has_words_;  // GPTQ and AWQ
   std::uint64_t rows_ = 0, columns_ = 0;
   Band codes_, zeros_, scales_;

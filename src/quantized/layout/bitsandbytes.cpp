@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "block/format/code_table.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -115,10 +116,10 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
   Layer& layer = builder.layer();
   layer.scheme = name.substr(weight.size() + state_mark.size());
   layer.parts.push_back({.role = PartRole::state, .tensor = state_index});
-  layer.coding = {.element = DType::undefined, .bits = 4, .packing = Packing::flat};
+  layer.coding = {.element = DType::undefined, .bits = 4, .packing = BlockPacking::flat};
   const std::optional<std::size_t> scales = builder.need(weight + ".absmax", PartRole::scales);
   const std::optional<std::size_t> table = builder.add(weight + ".quant_map", PartRole::table);
-  if (layer.scheme != "nf4" && layer.scheme != "fp4") builder.fail("codes of bitsandbytes are nf4 or fp4");
+  if (block::code_table(layer.scheme).empty()) builder.fail("codes of bitsandbytes are nf4 or fp4");
   check_table(tensors, table, builder);
   const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
   Json state;
@@ -170,7 +171,7 @@ void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
   layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
-  layer.coding = {.element = DType::int8, .times_inverse_127 = true};
+  layer.coding = {.element = DType::int8, .factor = inverse_127};
   const std::optional<std::size_t> order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
   if (order && !tensors.has_only(*order, std::byte{0})) {
     builder.fail("its codes are in the tiles of a tensor core, and those in rows (0) alone are decoded", order);

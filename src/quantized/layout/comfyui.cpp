@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/model_tensors.hpp"
@@ -27,7 +27,7 @@ constexpr auto keys_of_comfyui =
 constexpr std::string_view marker = "scaled_fp8";
 constexpr std::string_view metadata_key = "_quantization_metadata";
 
-constexpr Coding swizzled(Coding coding) {
+constexpr BlockCoding swizzled(BlockCoding coding) {
   coding.swizzled = true;
   return coding;
 }
@@ -36,7 +36,7 @@ constexpr Coding swizzled(Coding coding) {
 constexpr StoredScheme stored_by_comfyui[] = {
     {.scheme = "nvfp4",
      .word = "nvfp4",
-     .coding = swizzled(nvfp4_coding(GlobalScale::factor, Packing::high_nibble_first)),
+     .coding = swizzled(nvfp4_coding(GlobalScale::factor, BlockPacking::high_nibble_first)),
      .global = "weight_scale_2"},
     {.scheme = "mxfp8",
      .word = "mxfp8",
@@ -74,7 +74,7 @@ void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> s
   constexpr std::size_t most_dimensions = 2;
   const Layer& layer = builder.layer();
   read_as(stored, builder, most_dimensions);
-  builder.check_scale_type(scales, stored.coding.scales == DType::float8_e8m0fnu);
+  builder.check_scale_type(scales, stored.coding.scale == DType::float8_e8m0fnu);
   if (!builder.ok() || !scales) return;
   const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
   const std::size_t wanted =
@@ -95,7 +95,7 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
       layer.shape.back() % size != 0) {
     return builder.fail("ConvRot rotates groups of a power of 4 inputs, and its description names another size");
   }
-  layer.coding.rotation = size;
+  layer.deviations.rotation = size;
 }
 
 void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
@@ -204,9 +204,9 @@ void describe_comfyui(const WrittenModel& model, WrittenConfig& config) {
   Json layers = Json::object();
   for (const Layer& written : model.layers) {
     Json& layer = layers[module_of(written.name)] = {{"format", format_of(written)}};
-    if (written.coding.rotation == 0) continue;
+    if (written.deviations.rotation == 0) continue;
     layer["convrot"] = true;
-    layer["convrot_groupsize"] = written.coding.rotation;
+    layer["convrot_groupsize"] = written.deviations.rotation;
   }
   config.metadata_key = metadata_key;
   config.metadata_text = Json{{"format_version", "1.0"}, {"layers", std::move(layers)}}.dump();
@@ -223,6 +223,7 @@ constinit const Spelling layouts::comfyui = {
     .spell = spell_comfyui,
     .describe = describe_comfyui,
     .has_rotations = true,
+    .joins_weights = false,
 };
 
 }  // namespace tensorcast::quantized

@@ -182,8 +182,8 @@ std::optional<bool> is_sparse_version(const Json& section) {
 
 // Sets where the codes of rows of `columns` lie, from the number of their words; false: nowhere that is known.
 bool set_packing(std::int64_t columns, std::int64_t words, const Description& description, LayerBuilder& builder) {
-  Coding& coding = builder.layer().coding;
-  const std::int64_t bits = coding.bits, dense = dense_words(columns, bits), sparse = sparse_words(columns, bits);
+  const std::int64_t bits = builder.layer().coding.bits, dense = dense_words(columns, bits),
+                     sparse = sparse_words(columns, bits);
   if (words != dense && words != sparse) return false;
   const bool is_same = packed_word_bits % bits == 0 || columns <= packed_word_bits / bits;
   if (dense == sparse && !is_same) {
@@ -194,9 +194,9 @@ bool set_packing(std::int64_t columns, std::int64_t words, const Description& de
                       "does not name the version",
                       columns, bits, words, description.source));
     }
-    if (version == true) coding.packing = Packing::words;
+    if (version == true) builder.layer().deviations.has_whole_codes = true;
   } else if (words != dense) {
-    coding.packing = Packing::words;
+    builder.layer().deviations.has_whole_codes = true;
   }
   return true;
 }
@@ -285,8 +285,10 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
     return builder.fail(fmt::format("{} names integers of a width that is not from 1 to 8 bits", description.source));
   }
   layer.scheme = fmt::format("int{}-{}", bits, text_in(group.weights, "strategy") == "channel" ? "channel" : "group");
-  layer.coding = {
-      .element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream, .offset = 1 << (bits - 1)};
+  layer.coding = {.element = DType::uint8,
+                  .bits = static_cast<int>(bits),
+                  .packing = BlockPacking::stream,
+                  .offset = 1 << (bits - 1)};
   builder.need_codes_of({DType::int32});
   if (!builder.ok()) return;
   layer.shape = builder.codes().shape;
@@ -301,7 +303,7 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   // compressed-tensors 0.9 did not pack them.
   if (tensors[*zeros].dtype == DType::int8 && tensors[*zeros].shape == tensors[*scales].shape) return;
   if (layer.shape.size() != 2) return builder.fail("zero points of 3-D weights are not known");
-  const bool sparse = layer.coding.packing == Packing::words;
+  const bool sparse = layer.deviations.has_whole_codes;
   const std::vector<std::int64_t> wanted = {
       sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
       blocks_of(layer.shape[1], layer.block_columns)};
@@ -327,14 +329,18 @@ void complete_packed_floats(const std::string& module, const StoredScheme& store
   builder.check_global(builder.need(tensor_of(module, stored.global), PartRole::global_scale));
 }
 
+// Of weights in bytes; those of integers first.
+constexpr std::array<std::string_view, 3> byte_formats = {"int-quantized", "float-quantized", "naive-quantized"};
+
 // float8 and int8: weight, weight_scale, perhaps weight_zero_point.
 void complete_bytes(const ModelTensors& tensors, const std::string& module, const std::string& format,
                     const Group& group, const Description& description, LayerBuilder& builder) {
   Layer& layer = builder.layer();
-  const bool integer = text_in(group.weights, "type") == "int" || format == "int-quantized";
-  const bool mx = format == "mxfp8-quantized";
+  const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::word, format);
+  const bool integer = text_in(group.weights, "type") == "int" || format == byte_formats.front(),
+             mx = stored != nullptr;
   layer.coding = {.element = integer ? DType::int8 : DType::float8_e4m3fn,
-                  .scales = mx ? DType::float8_e8m0fnu : DType::undefined};
+                  .scale = mx ? DType::float8_e8m0fnu : DType::undefined};
   layer.scheme = integer ? "int8" : "fp8";
   if (size_in(group.weights, "num_bits").value_or(8) != 8) {
     builder.fail(fmt::format("{} names codes of another width than 8 bits, and these are bytes", description.source));
@@ -376,8 +382,7 @@ void add_layer(const ModelTensors& tensors, const Description& description, cons
       complete_packed_floats(module, *stored, group, description, builder);
     } else if (packed && format == "pack-quantized" && !floats) {
       complete_packed_integers(tensors, module, group, description, builder);
-    } else if (!packed && (format == "float-quantized" || format == "int-quantized" || format == "naive-quantized" ||
-                           format == "mxfp8-quantized")) {
+    } else if (!packed && (contains(byte_formats, format) || (stored != nullptr && stored->coding.bits == 8))) {
       complete_bytes(tensors, module, format, group, description, builder);
     } else {
       builder.fail(fmt::format("{} names the format \"{}\", {}", description.source, format,
@@ -420,6 +425,9 @@ constinit const Spelling layouts::compressed_tensors = {
     // NVFP4 needs a scale of activations that was calibrated.
     .activations = DynamicActivations::choice,
     .activations_schemes = "fp8-tensor fp8-channel fp8-block int8-channel mxfp8 mxfp6 mxfp4",
+    // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
+    .activations_recipes = "fp8-block fp8-channel:compressed-tensors int8-channel:compressed-tensors",
+    .joins_scales = true,
 };
 
 }  // namespace tensorcast::quantized

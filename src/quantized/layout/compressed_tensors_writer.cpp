@@ -46,9 +46,8 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
 // weight_packed in words, weight_scale, weight_shape, weight_zero_point.
 void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  Coding& coding = written.layer.coding;
+  BlockCoding& coding = written.layer.coding;
   need_groups(content, written);
-  coding.packing = Packing::stream;
   coding.element = DType::uint8;
   coding.offset = 1 << (content.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
@@ -65,10 +64,13 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int32, std::move(zeros));
 }
 
+const StoredScheme* stored_of(const Layer& layer) {
+  return find_row(stored_by_compressed_tensors, &StoredScheme::scheme, layer.scheme);
+}
+
 std::string written_format(const Layer& layer) {
-  const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::scheme, layer.scheme);
-  if (stored != nullptr) return std::string(stored->word);
-  if (layer.coding.packing == Packing::stream) return "pack-quantized";
+  if (const StoredScheme* const stored = stored_of(layer)) return std::string(stored->word);
+  if (layer.coding.element == DType::uint8) return "pack-quantized";
   return is_integer(layer.coding.element) ? "int-quantized" : "float-quantized";
 }
 
@@ -83,14 +85,10 @@ Json weights_of(const Layer& layer) {
                   {"group_size", nullptr},
                   {"observer", "memoryless_minmax"}};
   const bool channel = layer.block_rows == 1 && layer.block_columns >= layer.shape.back();
-  if (layer.scheme == "nvfp4") {
-    weights["strategy"] = "tensor_group";
+  if (const StoredScheme* const stored = stored_of(layer)) {
+    weights["strategy"] = stored->global.empty() ? "group" : "tensor_group";
     weights["group_size"] = layer.block_columns;
-    weights["scale_dtype"] = "torch.float8_e4m3fn";
-  } else if (layer.scheme.starts_with("mxfp")) {
-    weights["strategy"] = "group";
-    weights["group_size"] = layer.block_columns;
-    weights["scale_dtype"] = "torch.uint8";
+    weights["scale_dtype"] = stored->global.empty() ? "torch.uint8" : "torch.float8_e4m3fn";
   } else if (layer.block_rows == 0) {
     weights["strategy"] = "tensor";
   } else if (layer.block_rows > 1) {
@@ -109,22 +107,24 @@ Json weights_of(const Layer& layer) {
 // compressed-tensors have it: FP8_DYNAMIC, FP8_BLOCK, INT8, MXFP8, MXFP6A8, and MXFP4XFP8 for weights of 4 bits.
 Json activations_of(const Layer& layer) {
   const bool fixed = layer.find(PartRole::activations).has_value(), integer = is_integer(layer.coding.element);
-  const bool is_fixed_kind = layer.scheme == "nvfp4" || layer.scheme.starts_with("fp8");
+  const StoredScheme* const stored = stored_of(layer);
+  const bool has_global = stored != nullptr && !stored->global.empty(), is_mx = stored != nullptr && !has_global;
+  const bool is_fixed_kind = has_global || (!integer && !is_mx);
   if (!(fixed && is_fixed_kind) && !layer.dynamic_activations) return nullptr;
   Json inputs = {{"num_bits", 8},         {"type", integer ? "int" : "float"},
                  {"symmetric", true},     {"dynamic", !fixed},
                  {"group_size", nullptr}, {"strategy", fixed ? "tensor" : "token"}};
-  if (layer.scheme == "nvfp4") {
+  if (has_global) {
     inputs["num_bits"] = 4;
     inputs["strategy"] = "tensor_group";
     inputs["group_size"] = layer.block_columns;
     inputs["dynamic"] = "local";
     inputs["scale_dtype"] = "torch.float8_e4m3fn";
-  } else if (!fixed && (layer.scheme == "fp8-block" || layer.scheme.starts_with("mxfp"))) {
+  } else if (!fixed && (is_mx || layer.scheme == "fp8-block")) {
     constexpr int float8_group = 128;
     inputs["strategy"] = "group";
-    inputs["group_size"] = layer.scheme == "mxfp4" ? float8_group : layer.block_columns;
-    if (layer.coding.bits > 4 && layer.scheme != "fp8-block") inputs["scale_dtype"] = "torch.uint8";
+    inputs["group_size"] = is_mx && layer.coding.bits == 4 ? float8_group : layer.block_columns;
+    if (is_mx && layer.coding.bits > 4) inputs["scale_dtype"] = "torch.uint8";
   }
   return inputs;
 }

@@ -102,8 +102,8 @@ void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
   const Layer* block = nullptr;
   bool only_tensors = true, has_inputs = true;
   for (const Layer& layer : model.layers) {
-    if (layer.scheme == "fp8-block" && block == nullptr) block = &layer;
-    only_tensors = only_tensors && layer.scheme == "fp8-tensor";
+    if (layer.coding.bits == 8 && layer.block_rows != 0 && block == nullptr) block = &layer;
+    only_tensors = only_tensors && layer.block_rows == 0;
     has_inputs = has_inputs && layer.find(PartRole::activations);
   }
   constexpr std::int64_t usual = 128;

@@ -25,7 +25,7 @@ void find_gguf(const ModelTensors& tensors, const Description* /*description*/, 
     builder.layer().shape = tensor.shape;
     builder.layer().block_rows = 1;
     builder.layer().block_columns = size;
-    builder.layer().coding.packing = Packing::gguf;
+    builder.layer().coding = format->coding;
     // llama.cpp multiplies what a layer computes by this scale.
     if (const std::optional<std::string> module = module_with(tensor.name, "weight")) {
       const std::optional<std::size_t> scale = builder.add(tensor_of(*module, "scale"), PartRole::global_scale);
@@ -48,8 +48,7 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
     written.refusal = fmt::format("GGUF has up to {} dimensions", most_dimensions);
   }
   const std::string module = module_of(content.name);
-  written.layer.coding = {};
-  written.layer.coding.packing = Packing::gguf;
+  written.layer.coding = format->coding;
   written.layer.block_rows = 1;
   written.layer.block_columns = size.elements;
   WrittenTensor& codes = add_tensor(written, PartRole::codes, content.name, DType::uint8, content.shape);
@@ -73,6 +72,8 @@ constinit const Spelling layouts::gguf = {
     .find = find_gguf,
     .spell = spell_gguf,
     .has_kernels = true,
+    .is_of_gguf = true,
+    .joins_weights = false,
 };
 
 }  // namespace tensorcast::quantized

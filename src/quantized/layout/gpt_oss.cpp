@@ -9,6 +9,8 @@
 namespace tensorcast::quantized {
 namespace {
 
+constexpr StoredScheme mxfp4_of_gpt_oss = {.scheme = "mxfp4", .coding = mx_coding(DType::float4_e2m1fn, 4)};
+
 void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*/, std::vector<Layer>& layers) {
   constexpr std::int64_t block = 32, block_bytes = 16;
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
@@ -21,11 +23,11 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     if (!scales || shape.size() < 3 || shape.back() != block_bytes) continue;
     LayerBuilder builder(tensors, "gpt-oss", base, i);
     Layer& layer = builder.layer();
-    layer.scheme = "mxfp4";
+    layer.scheme = mxfp4_of_gpt_oss.scheme;
     layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
-    layer.coding = mx_coding(DType::float4_e2m1fn, 4);
+    layer.coding = mxfp4_of_gpt_oss.coding;
     layer.coding.transposed = transposed;
     builder.need_codes_of({DType::uint8}, 4);
     builder.check_scale_type(scales, true);
@@ -40,7 +42,7 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
 
 void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
   constexpr std::int64_t block = 32, block_bytes = 16;
-  if (content.scheme != "mxfp4") return refuse_scheme(content, written, "mxfp4");
+  if (content.scheme != mxfp4_of_gpt_oss.scheme) return refuse_scheme(content, written, mxfp4_of_gpt_oss.scheme);
   need_whole_groups(content, block, written);
   // The weights of original files are named "block.0.mlp.mlp1_weight".
   const std::string module = module_of(content.name);
@@ -52,7 +54,6 @@ void spell_gpt_oss(const LayerContent& content, WrittenLayer& written) {
   shape.push_back(block_bytes);
   Layer& layer = written.layer;
   layer.name = base;
-  layer.coding.packing = Packing::low_nibble_first;
   layer.coding.transposed = experts;
   if (experts) std::swap(layer.shape[layer.shape.size() - 1], layer.shape[layer.shape.size() - 2]);
   add_tensor(written, PartRole::codes, base + (experts ? "_blocks" : ".blocks"), DType::uint8, std::move(shape));
@@ -71,6 +72,7 @@ constinit const Spelling layouts::gpt_oss = {
     .describes_itself = true,
     .find = find_gpt_oss,
     .spell = spell_gpt_oss,
-    .describe = describe_gpt_oss};
+    .describe = describe_gpt_oss,
+    .has_transposed_experts = true};
 
 }  // namespace tensorcast::quantized

@@ -6,7 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "block/code_packing.hpp"
+#include "block/format/code_packing.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/gptq_writer.hpp"
@@ -195,7 +196,7 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
                  std::int64_t inputs, const Description& description, LayerBuilder& builder) {
   const bool several = builder.layer().block_columns < inputs;
   // auto-round has no act order.
-  const bool in_order = description.method != "gptq" || !section.is("desc_act", true);
+  const bool in_order = description.method != layouts::gptq.name || !section.is("desc_act", true);
   if (!index && several && !in_order) {
     return builder.fail(fmt::format("{} {}, groups in an order that g_idx tells, which is missing", description.source,
                                     section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
@@ -214,6 +215,8 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
   }
 }
 
+constexpr std::array<std::string_view, 2> gptq_versions = {"gptq", "gptq_v2"};
+
 void complete_gptq(const ModelTensors& tensors, const std::string& module, const ModuleSection& section,
                    const Description& description, LayerBuilder& builder) {
   const std::int64_t bits = section.size("bits").value_or(not_a_size);
@@ -229,7 +232,7 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   }
   const std::string type = section.text("data_type"), words = section.text("pack_dtype");
   const bool marlin = section.is("is_marlin_format");
-  if (marlin || (!version.empty() && version != "gptq" && version != "gptq_v2")) {
+  if (marlin || (!version.empty() && !contains(gptq_versions, version))) {
     builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", marlin ? "marlin" : version));
   }
   if ((!type.empty() && type != "int") || (!words.empty() && words != "int32")) {
@@ -243,14 +246,13 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   if (__builtin_mul_overflow(builder.codes().shape[0], gptq_word_bits, &inputs)) builder.fail("its shape is too large");
   inputs /= bits;
   if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
-  const bool second = version == "gptq_v2";
-  if (second && layer.spelling == "gptq") layer.spelling = "gptq-v2";
+  const bool second = version == gptq_versions.back();
+  if (second && layer.spelling == layouts::gptq.name) layer.spelling = layouts::gptq_v2.name;
   layer.shape = {outputs, inputs};
   layer.coding = {.element = DType::uint8,
                   .bits = static_cast<int>(bits),
-                  .packing = Packing::words_down,
-                  .zero_added = second ? 0 : 1,
-                  .transposed = true};
+                  .packing = BlockPacking::words_down,
+                  .zero_added = second ? 0 : 1};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (outputs * bits % gptq_word_bits != 0) builder.fail("zero points of its columns are not whole words");
   if (builder.ok()) {
@@ -288,7 +290,7 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   std::int64_t outputs = 0;
   if (__builtin_mul_overflow(builder.codes().shape[1], per_word, &outputs)) builder.fail("its shape is too large");
   layer.shape = {outputs, inputs};
-  layer.coding = {.element = DType::uint8, .bits = bits, .packing = Packing::awq, .transposed = true};
+  layer.coding = {.element = DType::uint8, .bits = bits, .packing = BlockPacking::awq};
   set_group(section.size("group_size", -1), inputs, description, builder);
   if (!builder.ok()) return;
   check_groups(tensors, scales, zeros, outputs, blocks_of(inputs, layer.block_columns), bits, builder);

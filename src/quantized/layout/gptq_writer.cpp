@@ -24,13 +24,13 @@ constexpr std::int64_t column_word_bits = 32;
 // How one spelling packs a layer.
 struct ColumnLayout {
   std::string_view scheme;  // of layers, before their bits
-  Packing packing = Packing::words_down;
+  BlockPacking packing = BlockPacking::words_down;
   int zero_added = 0;
   bool has_index = false;
 };
 
 void spell_columns(const ColumnLayout& layout, const LayerContent& content, WrittenLayer& written) {
-  const bool is_awq = layout.packing == Packing::awq;
+  const bool is_awq = layout.packing == BlockPacking::awq;
   const int bits = content.bits;
   const bool has_bits = bits == 4 || (!is_awq && (bits == 2 || bits == 3 || bits == 8));
   if (!is_integer(content.element) || !has_bits) {
@@ -63,7 +63,6 @@ void spell_columns(const ColumnLayout& layout, const LayerContent& content, Writ
   layer.symmetric = !content.zero_points;
   layer.coding.packing = layout.packing;
   layer.coding.element = DType::uint8;
-  layer.coding.transposed = true;
   layer.coding.zero_added = layout.zero_added;
   const std::int64_t groups = inputs == 0 ? 0 : inputs / group, zero_words = outputs * bits / column_word_bits;
   add_tensor(written, PartRole::codes, tensor_of(module, "qweight"), DType::int32,
@@ -182,7 +181,7 @@ void spell_gptq(const LayerContent& content, WrittenLayer& written) {
   spell_columns({.scheme = "gptq", .zero_added = 1, .has_index = true}, content, written);
 }
 void spell_awq(const LayerContent& content, WrittenLayer& written) {
-  spell_columns({.scheme = "awq", .packing = Packing::awq}, content, written);
+  spell_columns({.scheme = "awq", .packing = BlockPacking::awq}, content, written);
 }
 void spell_auto_round(const LayerContent& content, WrittenLayer& written) {
   spell_columns({.scheme = "gptq", .zero_added = 1}, content, written);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quantized/layer/layer.hpp"
 #include "quantized/layout/model_architecture.hpp"
 
 namespace tensorcast::quantized {
@@ -58,6 +59,11 @@ struct LoadedWeight {
   bool beside_fused_experts = false;  // the model has such experts
   bool is_plain_float8 = false;
 };
+
+// A layer that has, or is to have, `scheme`. Borrows both.
+[[nodiscard]] inline LoadedWeight loaded_weight(const Layer& layer, std::string_view scheme) {
+  return {.name = layer.name, .scheme = scheme, .shape = layer.shape, .is_transposed = layer.is_transposed()};
+}
 
 // Returns the limits that a weight of a layout goes beyond, in their order.
 [[nodiscard]] std::vector<const LoaderLimit*> limits_of(std::string_view layout, const LoadedWeight& weight,

@@ -64,7 +64,7 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
                      std::int64_t bits, std::size_t scales, LayerBuilder& builder) {
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("int{}-affine", bits);
-  layer.coding = {.element = DType::uint8, .bits = static_cast<int>(bits), .packing = Packing::stream};
+  layer.coding = {.element = DType::uint8, .bits = static_cast<int>(bits)};
   builder.check_scales(scales, false, source);
   std::optional<std::size_t> biases = builder.add(tensor_of(module, "biases"), PartRole::biases);
   if (!biases) biases = builder.need(tensor_of(module, "qbiases"), PartRole::biases);
@@ -88,7 +88,7 @@ constexpr StoredScheme stored_by_mlx[] = {{.scheme = "nvfp4", .coding = nvfp4_co
 void complete_mx(const ModelTensors& tensors, const StoredScheme& stored, std::int64_t bits, std::size_t scales,
                  LayerBuilder& builder) {
   Layer& layer = builder.layer();
-  const bool nv = stored.coding.scales == DType::float8_e4m3fn;
+  const bool nv = stored.coding.scale == DType::float8_e4m3fn;
   layer.coding = stored.coding;
   if (bits != layer.coding.bits || layer.block_columns != stored.block()) {
     builder.fail(fmt::format("{} has other bits or groups than its description names", stored.scheme));

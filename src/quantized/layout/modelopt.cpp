@@ -52,8 +52,8 @@ std::string algorithm_of(const Json& section, const std::string& module) {
   return layer == nullptr ? algorithm : upper_case(text_in(*layer, "quant_algo"));
 }
 
-constexpr Coding modelopt_nvfp4() {
-  Coding coding = nvfp4_coding(GlobalScale::factor);
+constexpr BlockCoding modelopt_nvfp4() {
+  BlockCoding coding = nvfp4_coding(GlobalScale::factor);
   coding.positive_zero = true;
   return coding;
 }
@@ -87,15 +87,17 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   layer.coding = {.element = DType::float8_e4m3fn};
   builder.need_codes_of({DType::float8_e4m3fn});
   builder.set_shape(1, 1);
-  if (algorithm == "MXFP8" || tensors[scales].dtype == DType::uint8) {
+  const StoredScheme* const named = find_row(stored_by_modelopt, &StoredScheme::word, algorithm);
+  const ScaleShape shape = named == nullptr ? ScaleShape::grid : named->scale_shape;
+  if ((named != nullptr && named->coding.scale == DType::float8_e8m0fnu) || tensors[scales].dtype == DType::uint8) {
     layer.scheme = "mxfp8";
-    layer.coding.scales = DType::float8_e8m0fnu;
+    layer.coding.scale = DType::float8_e8m0fnu;
     layer.block_rows = 1;
     layer.block_columns = mx_block;
-  } else if (algorithm == "FP8_PB_WO" || algorithm == "FP8_PB_REAL") {
+  } else if (shape == ScaleShape::with_ones || algorithm == "FP8_PB_REAL") {
     layer.scheme = "fp8-block";
     layer.block_rows = layer.block_columns = pb_block;
-  } else if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN" && layer.shape.size() > 1) {
+  } else if (shape == ScaleShape::rows && layer.shape.size() > 1) {
     layer.scheme = "fp8-channel";
     layer.block_rows = 1;
     layer.block_columns = whole_row(layer.shape);
@@ -127,8 +129,9 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
       }
     } else if (type == DType::float8_e4m3fn) {
       complete_float8(tensors, i, algorithm, *description, builder);
-      const bool is_known =
-          algorithm.empty() || algorithm.starts_with("FP8") || algorithm == "MXFP8" || algorithm == "MIXED_PRECISION";
+      const StoredScheme* const named = find_row(stored_by_modelopt, &StoredScheme::word, algorithm);
+      const bool is_known = algorithm.empty() || algorithm.starts_with("FP8") || algorithm == "MIXED_PRECISION" ||
+                            (named != nullptr && named->coding.bits == 8);
       if (!is_known) {
         builder.fail(fmt::format("{} names {}, and the codes are {}", description->source, algorithm,
                                  type_and_shape(tensors[*codes])));
@@ -181,7 +184,7 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
   spell_as(*stored, content, written);
-  if (content.scheme == "fp8-tensor" && content.input_scale == GlobalScale::none && written.ok()) {
+  if (content.block_rows == 0 && content.input_scale == GlobalScale::none && written.ok()) {
     written.refusal =
         "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
         "zero, and this weight has none; fp8-channel needs none";
@@ -205,7 +208,8 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
   for (const auto& [name, members] : algorithms) {
     const Layer& first = *members.front();
     Json group = {{"weights", weights_of(first)}, {"targets", {"Linear"}}};
-    if (name == "NVFP4" || name == "FP8") group["input_activations"] = weights_of(first);
+    const bool has_inputs = first.block_rows == 0 || first.coding.scale == DType::float8_e4m3fn;
+    if (has_inputs && first.find(PartRole::activations)) group["input_activations"] = weights_of(first);
     if (mixed) {
       group["targets"] = Json::array();
       for (const Layer* layer : members) {
@@ -238,6 +242,7 @@ constinit const Spelling layouts::modelopt = {
     .describe = describe_modelopt,
     .activations = DynamicActivations::always,
     .activations_schemes = "fp8-channel mxfp8",
+    .joins_scales = true,
 };
 
 }  // namespace tensorcast::quantized

@@ -55,8 +55,15 @@ struct Spelling {
   // What the configuration says of the inputs of layers of these schemes; of others it says nothing.
   DynamicActivations activations = DynamicActivations::never;
   std::string_view activations_schemes = {};  // list_words()
-  bool has_rotations = false;                 // LayerContent::rotation
-  bool has_kernels = false;                   // weights of more than three dimensions
+  // Of those that are a choice: "fp8-channel:compressed-tensors", which recipes mean quantized inputs, or "fp8-block",
+  // whatever the recipe.
+  std::string_view activations_recipes = {};
+  bool has_rotations = false;           // LayerContent::rotation
+  bool has_kernels = false;             // weights of more than three dimensions
+  bool is_of_gguf = false;              // its tensors have types of GGUF, so only such files have it
+  bool joins_weights = true;            // loaders join weights such as q, k and v
+  bool joins_scales = false;            // and have one scale of the tensor for the whole
+  bool has_transposed_experts = false;  // experts that lie as [experts, inputs, outputs]
 };
 
 [[nodiscard]] std::span<const Spelling* const> all_spellings() noexcept;

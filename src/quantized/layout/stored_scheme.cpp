@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "quantized/names/module_name.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
 // The fewest elements that are whole bytes, and these.
-std::int64_t elements_together(const Coding& coding) noexcept { return 8 / std::gcd(coding.bits, 8); }
-std::int64_t bytes_together(const Coding& coding) noexcept { return coding.bits / std::gcd(coding.bits, 8); }
+std::int64_t elements_together(const BlockCoding& coding) noexcept { return 8 / std::gcd(coding.bits, 8); }
+std::int64_t bytes_together(const BlockCoding& coding) noexcept { return coding.bits / std::gcd(coding.bits, 8); }
 
 std::vector<std::int64_t> shape_of_scales(ScaleShape shape, const LayerContent& content) {
   if (content.block_rows == 0) return {};
@@ -70,7 +70,7 @@ void read_as(const StoredScheme& row, LayerBuilder& builder, std::size_t most_di
 
 void spell_as(const StoredScheme& row, const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  Coding& coding = written.layer.coding;
+  BlockCoding& coding = written.layer.coding;
   if (row.coding.bits < 8 || row.coding.swizzled) need_whole_groups(content, row.block(), written);
   coding.packing = row.coding.packing;
   coding.global = row.coding.global;
@@ -80,7 +80,7 @@ void spell_as(const StoredScheme& row, const LayerContent& content, WrittenLayer
   add_tensor(written, PartRole::codes, tensor_of(module, row.codes), row.codes_type(),
              packed_shape(content, elements_together(row.coding), bytes_together(row.coding)));
   add_tensor(written, PartRole::scales, tensor_of(module, row.scales),
-             row.coding.scales == DType::float8_e8m0fnu ? row.e8m0_type : content.scales,
+             row.coding.scale == DType::float8_e8m0fnu ? row.e8m0_type : content.scales,
              coding.swizzled ? shape_of_tiles(content, written) : shape_of_scales(row.scale_shape, content));
   if (row.global.empty()) return;
   // compressed-tensors has a list of one divisor.

@@ -14,14 +14,13 @@
 namespace tensorcast::quantized {
 
 // Elements that share a scale of E8M0.
-constexpr Coding mx_coding(DType element, int bits) {
-  const Packing packing = bits == 8 ? Packing::bytes : bits == 6 ? Packing::stream : Packing::low_nibble_first;
-  return {.element = element, .bits = bits, .packing = packing, .scales = DType::float8_e8m0fnu};
+constexpr BlockCoding mx_coding(DType element, int bits) {
+  return {.element = element, .bits = bits, .scale = DType::float8_e8m0fnu};
 }
 
-constexpr Coding nvfp4_coding(GlobalScale global, Packing packing = Packing::low_nibble_first) {
+constexpr BlockCoding nvfp4_coding(GlobalScale global, BlockPacking packing = BlockPacking::stream) {
   return {
-      .element = DType::float4_e2m1fn, .bits = 4, .packing = packing, .scales = DType::float8_e4m3fn, .global = global};
+      .element = DType::float4_e2m1fn, .bits = 4, .packing = packing, .scale = DType::float8_e4m3fn, .global = global};
 }
 
 // The dimensions of scales in a file. One scale for the whole tensor has none; swizzled ones are a matrix of tiles.
@@ -33,10 +32,10 @@ enum class ScaleShape : std::uint8_t {
 
 struct StoredScheme {
   std::string_view scheme;
-  std::string_view word = {};         // what descriptions call it
-  Coding coding = {};                 // of codes in rows: bytes, nibbles or a stream of 6 bits
-  std::string_view codes = "weight";  // the tensor's name after the module's, as those below
-  DType packed_type = DType::uint8;   // of codes under 8 bits
+  std::string_view word = {};                              // what descriptions call it
+  BlockCoding coding = {.element = DType::float8_e4m3fn};  // of codes in rows
+  std::string_view codes = "weight";                       // the tensor's name after the module's, as those below
+  DType packed_type = DType::uint8;                        // of codes under 8 bits
   std::string_view scales = "weight_scale";
   DType e8m0_type = DType::uint8;  // of scales that are E8M0, which may also be float8_e8m0fnu
   ScaleShape scale_shape = ScaleShape::grid;
@@ -46,7 +45,7 @@ struct StoredScheme {
   // Inputs that share a scale; 0: the weight tells.
   [[nodiscard]] constexpr std::int64_t block() const noexcept {
     constexpr std::int64_t nv_block = 16, mx_block = 32;
-    return coding.scales == DType::undefined ? 0 : coding.scales == DType::float8_e4m3fn ? nv_block : mx_block;
+    return coding.scale == DType::undefined ? 0 : coding.scale == DType::float8_e4m3fn ? nv_block : mx_block;
   }
 };
 

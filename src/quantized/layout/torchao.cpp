@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
@@ -185,7 +185,8 @@ class TorchaoLayer {
       return builder_.fail(fmt::format("its target_dtype \"{}\" is not one of integers of 8 bits or fewer", type));
     }
     layer.scheme = fmt::format("int{}", bits);
-    layer.coding = {.element = DType::int8, .bits = bits};
+    layer.coding = {.element = DType::int8};
+    if (bits < 8) layer.deviations.integer_bits = bits;
     builder_.need_codes_of({DType::int8});
     builder_.set_shape(1, 1);
     set_blocks(data);
@@ -204,7 +205,8 @@ class TorchaoLayer {
   void complete_int4(const Json& data) {
     Layer& layer = builder_.layer();
     layer.scheme = "int4-group";
-    layer.coding = {.element = DType::int8, .bits = 4, .packing = Packing::low_nibble_first, .scales_down = true};
+    layer.coding = {.element = DType::int8, .bits = 4};
+    layer.deviations.is_grid_transposed = true;
     builder_.need_codes_of({DType::int8, DType::uint8});
     builder_.set_shape(1, 2);
     set_blocks(data);

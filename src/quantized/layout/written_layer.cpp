@@ -80,9 +80,9 @@ WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
   layer.block_columns = content.block_columns;
   layer.coding.element = content.element;
   layer.coding.bits = content.bits;
-  layer.coding.rotation = content.rotation;
+  layer.deviations.rotation = content.rotation;
   layer.dynamic_activations = content.dynamic_activations;
-  if (bit_width(content.scales) == 8) layer.coding.scales = content.scales;
+  if (bit_width(content.scales) == 8) layer.coding.scale = content.scales;
   if (content.shape.size() < 2) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
     return written;

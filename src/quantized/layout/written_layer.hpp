@@ -38,7 +38,7 @@ struct LayerContent {
   GlobalScale global = GlobalScale::none;       // what LayerCodes::global_scales() gives
   std::size_t globals = 1;                      // how many: 1, or one for each matrix
   GlobalScale input_scale = GlobalScale::none;  // a scale of activations that was calibrated; `none`: there is none
-  std::int64_t rotation = 0;                    // as Coding::rotation
+  std::int64_t rotation = 0;                    // as Deviations::rotation
   bool zero_points = false;                     // integers only; else they are symmetric
   bool dynamic_activations = false;             // as Layer::dynamic_activations, where the spelling has a choice
   bool beside_mxfp4 = false;  // another layer of the model is MXFP4: DeepSeek-V4 names scales otherwise

@@ -19,8 +19,6 @@ struct Architecture {
   std::string_view float32_in_float16 = {};
   std::string_view conv1d = {};        // modules whose weight lies as [inputs, outputs]
   std::string_view reads_weight = {};  // modules whose weight the model reads itself; "*": all
-  std::string_view routers = {};       // modules that choose experts, beside "gate" and "router"
-  std::string_view experts = {};       // modules that hold all experts in one tensor, beside "experts"
 };
 
 // In the order of model_type. The rows are in architecture_table.cpp, which scripts/make/architectures writes.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "block/gguf_block.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/gguf_block.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
@@ -44,14 +44,15 @@ Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std:
   return Error{.code = ErrorCode::internal, .message = "the layer has no zero points"};
 }
 
-void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
+void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
                std::span<std::byte> out) {
   const block::CodeMatrices packed = code_layout(coding, word_bits, codes.size() / columns, columns);
-  if (coding.packing == Packing::bytes) {
+  const int added = coding.element == DType::uint8 ? coding.offset : 0;
+  if (coding.bits == 8 && added == 0 && word_bits == 8) {
     std::ranges::copy(codes, out.begin());
     return;
   }
-  add_to_codes(coding.bits, coding.element == DType::uint8 ? coding.offset : 0, codes);
+  add_to_codes(coding.bits, added, codes);
   std::ranges::fill(out, std::byte{0});
   for (std::uint64_t row = 0; row < packed.rows; ++row) {
     packed.pack(codes.subspan(row * columns, columns), row, 0, out.data());
@@ -65,7 +66,7 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
     std::memcpy(out.data(), written.constant.data() + offset, out.size());
     return {};
   }
-  const bool in_columns = is_in_columns(written_.layer.coding.packing);
+  const bool in_columns = is_in_columns(written_.layer.coding);
   switch (written.role) {
     case PartRole::codes:
       return in_columns ? read_column_codes(offset, out) : read_codes(offset, out);
@@ -88,11 +89,12 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
 }
 
 Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> out) {
-  const Coding& coding = written_.layer.coding;
+  const BlockCoding& coding = written_.layer.coding;
   const bool done = TRY(codes_.packed(coding, offset, out));
   if (done) return {};
-  const block::GgufRow* const gguf =
-      coding.packing == Packing::gguf ? &block::row(find_block_format(content_.scheme, "gguf")->coding.gguf) : nullptr;
+  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf
+                                         ? &block::row(find_block_format(content_.scheme, "gguf")->coding.gguf)
+                                         : nullptr;
   const int word_bits = bit_width(written_.tensors[0].info.dtype);
   const std::uint64_t columns = content_.columns();
   const std::uint64_t row_bytes = gguf != nullptr ? columns / gguf->size.elements * gguf->size.bytes
@@ -163,11 +165,11 @@ Result<void> LayerPacker::read_tiles(std::uint64_t offset, std::span<std::byte> 
 // Bytes beside scales; or words, to whose codes the middle is added.
 Result<void> LayerPacker::read_zero_points(DType stored, std::uint64_t offset, std::span<std::byte> out) {
   if (zero_points_.empty()) {
-    const Coding& coding = written_.layer.coding;
+    const BlockCoding& coding = written_.layer.coding;
     const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
     std::vector<std::byte> zeros(rows * columns);  // 0: the middle, of symmetric codes
     if (content_.zero_points) TRY(codes_.zero_points(0, zeros));
-    const bool in_columns = is_in_columns(coding.packing);
+    const bool in_columns = is_in_columns(coding);
     if (in_columns) zeros = transposed(zeros, rows, columns, 1);
     if (stored != DType::int8) {
       const block::CodeMatrices packed =
@@ -205,7 +207,7 @@ Result<void> LayerPacker::read_column_codes(std::uint64_t offset, std::span<std:
 
 Result<void> LayerPacker::make_column_codes(std::uint64_t offset) {
   constexpr std::uint64_t unit = 32;  // inputs, and outputs: whole words of every width
-  const Coding& coding = written_.layer.coding;
+  const BlockCoding& coding = written_.layer.coding;
   const std::uint64_t outputs = content_.rows(), inputs = content_.columns();
   const std::uint64_t unit_bytes = code_layout(coding, 32, unit, outputs).matrix_bytes, first = offset / unit_bytes;
   const std::uint64_t count =

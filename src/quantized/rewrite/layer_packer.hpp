@@ -23,7 +23,7 @@ class LayerCodes {
   // Zero points of whole rows of blocks, as two's complement in bytes.
   [[nodiscard]] virtual Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out);
   // Reads bytes of packed codes if they are at hand in this packing; false: they are not.
-  [[nodiscard]] virtual Result<bool> packed(const Coding& /*coding*/, std::uint64_t /*offset*/,
+  [[nodiscard]] virtual Result<bool> packed(const BlockCoding& /*coding*/, std::uint64_t /*offset*/,
                                             std::span<std::byte> /*out*/) {
     return false;
   }
@@ -59,9 +59,9 @@ class LayerPacker {
   std::uint64_t band_begin_ = 0;
 };
 
-// Packs whole rows of codes, of `columns` codes each, as `coding` has them: bytes, low_nibble_first, high_nibble_first,
-// and stream in rows of whole words of `word_bits`. Integers that are not signed get coding.offset added, in place.
-void pack_rows(const Coding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
+// Packs whole rows of codes, of `columns` codes each, as `coding` has them: a stream or high_nibble_first, in rows of
+// whole words of `word_bits`, which are 8 or 32. Integers that are not signed get coding.offset added, in place.
+void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
                std::span<std::byte> out);
 
 }  // namespace tensorcast::quantized

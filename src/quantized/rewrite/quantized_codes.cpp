@@ -76,7 +76,8 @@ class QuantizedCodes final : public LayerCodes {
 Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::string_view spelling, DType weights) {
   const std::string_view asked = spelling.empty() ? usual_spelling(*weight.recipe) : spelling;
   if (weight.coding.gguf != tensorcast::GgufBlock::none) {
-    if (!is_same_name(asked, "gguf"))
+    const Spelling* const layout = find_writer(asked);
+    if (layout == nullptr || !layout->is_of_gguf)
       return unsupported(fmt::format("{} is a format of GGUF alone", weight.recipe->scheme));
     std::vector<std::byte> bytes(weight.codes.begin(), weight.codes.end());
     return std::vector<SpelledTensor>{{"weight", weight.codes_dtype, weight.codes_shape, std::move(bytes)}};

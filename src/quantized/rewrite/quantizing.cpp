@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "block/code_packing.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -50,10 +50,12 @@ Result<block::SharedLayout> layout_of(const Quantizing& quantizing, const Shape&
   return block::WeightLayout::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
 }
 
+bool is_rotated(std::string_view scheme) noexcept { return scheme == "int8-channel"; }
+
 bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept {
   if (size == 0) return true;
   const bool holds = quantizing.numbers == DType::float32 || quantizing.compute() == quantizing.numbers;
-  return holds && quantizing.scheme == "int8-channel" && is_rotation_size(size) && size <= max_rotated_columns &&
+  return holds && is_rotated(quantizing.scheme) && is_rotation_size(size) && size <= max_rotated_columns &&
          shape.size() != 0 && shape.back() % size == 0;
 }
 
@@ -73,7 +75,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   }
   if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
   content.scales = layout.scales_dtype;
-  if (content.scheme == "nvfp4") {  // recipes without a scale of the tensor have 1
+  if (content.scales == DType::float8_e4m3fn) {  // recipes without a scale of the tensor have 1
     content.global = layout.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
   }
   content.zero_points = zero_points;
@@ -85,15 +87,9 @@ DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept {
   return is_narrow && block::recipe_of(*layout.recipe).narrow_scales ? weights : DType::undefined;
 }
 
-bool is_stored_transposed(const Layer& layer) noexcept {
-  const Packing packing = layer.coding.packing;
-  return layer.coding.transposed && layer.shape.size() > 1 &&
-         (packing == Packing::numbers || packing == Packing::low_nibble_first);
-}
-
 std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
   std::vector<std::int64_t> shape = layer.shape;
-  if (is_stored_transposed(layer)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  if (layer.is_transposed()) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
 
@@ -245,11 +241,11 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
   return {};
 }
 
-Result<bool> NumberCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
+Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
   const bool is_float = !is_integer(content_.element);
-  const bool bytes_each = coding.packing == Packing::bytes && content_.bits == 8;
-  const bool nibbles = coding.packing == Packing::low_nibble_first && content_.columns() % 2 == 0;
-  if (coding.packing != Packing::gguf && !(is_float && (bytes_each || nibbles))) return false;
+  const bool is_in_bytes = coding.packing == BlockPacking::stream &&
+                           (content_.bits == 8 || (content_.bits == 4 && content_.columns() % 2 == 0));
+  if (coding.packing != BlockPacking::gguf && !(is_float && is_in_bytes)) return false;
   const std::uint64_t row_bytes = layout_->codes_row_bytes;
   while (!out.empty()) {
     TRY(quantize_around(offset / row_bytes));

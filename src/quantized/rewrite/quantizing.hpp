@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 #include "quantized/rewrite/loss_meter.hpp"
@@ -43,16 +43,16 @@ struct Quantizing {
 
 inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that ConvRot rotates
 
-// Whether groups of `size` columns, as Coding::rotation, can be rotated before a weight is quantized; true for 0.
+// Whether weights of the scheme may be rotated first.
+[[nodiscard]] bool is_rotated(std::string_view scheme) noexcept;
+// Whether groups of `size` columns, as Deviations::rotation, can be rotated before a weight is quantized; true for 0.
 [[nodiscard]] bool can_rotate(std::int64_t size, const Quantizing& quantizing, const Shape& shape) noexcept;
 
 // What a layer is that a quantizer makes; `layout` may lack the bytes.
 [[nodiscard]] LayerContent content_of(const QuantizedTensor& layout, std::string name, bool zero_points);
 
-// True for weights of experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run
-// along the middle axis. The shape of what is quantized, whose last size is that of the inputs; that of its transpose
-// gives the weight's again.
-[[nodiscard]] bool is_stored_transposed(const Layer& layer) noexcept;
+// The shape of what is quantized, whose last size is that of the inputs; that of a transposed layer gives the weight's
+// again.
 [[nodiscard]] std::vector<std::int64_t> shape_to_quantize(const Layer& layer);
 
 // LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
@@ -82,7 +82,7 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<std::vector<float>> global_scales() override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
   // Measures all rows when they are first quantized. To be called before them.
   void measure_loss() { meter_.emplace(numbers_, rows_); }

@@ -8,8 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "block/recipe/recipe.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -81,9 +83,10 @@ class QuantizingPlanner {
         has(DynamicActivations::choice) != schemes.end()) {
       return {};
     }
+    const BlockFormat* const format = find_block_format(schemes.front());
     return unsupported(fmt::format("{} as {} has no activations that are quantized while the model runs",
                                    schemes.front(), writer_->name),
-                       schemes.front() == "nvfp4"
+                       format != nullptr && format->coding.global != GlobalScale::none
                            ? "a loader needs a calibrated scale of the activations of nvfp4; mxfp4 needs none"
                            : "`spelling` compressed-tensors has them for fp8, int8-channel, mxfp8, mxfp6 and mxfp4");
   }
@@ -95,10 +98,8 @@ class QuantizingPlanner {
       return request_.targets.activations == Activations::dynamic;
     }
     if (weight.recipe.empty() && request_.targets.recipe.empty()) return false;
-    // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
-    const bool by_compressor = recipe == "compressed-tensors";
-    return weight.scheme == "fp8-block" ||
-           (by_compressor && (weight.scheme == "fp8-channel" || weight.scheme == "int8-channel"));
+    const auto recipes = list_words(writer_->activations_recipes);
+    return contains(recipes, weight.scheme) || contains(recipes, fmt::format("{}:{}", weight.scheme, recipe));
   }
 
   Result<void> plan_layer(ChosenWeight& weight) {
@@ -176,8 +177,7 @@ class QuantizingPlanner {
 
   // Loaders of these spellings join q, k and v, and gate and up, and have one tensor scale for the whole.
   void share_scales() {
-    const bool joins = plan_.spelling == "compressed-tensors" || plan_.spelling == "modelopt";
-    if (request_.targets.fuse == Fuse::never || !joins) return;
+    if (request_.targets.fuse == Fuse::never || !writer_->joins_scales) return;
     std::map<std::string, std::vector<std::size_t>> joined;
     for (const std::size_t layer : scaled_) {
       const LayerContent& becomes = plan_.layers[layer].becomes;
@@ -231,16 +231,17 @@ bool are_unnamed_experts(const std::string& name, std::size_t rank) {
 
 // Why a spelling cannot have experts as they lie; a message that is empty: it can.
 Error cannot_name(const Layer& layer, const std::string& scheme, const Spelling& writer) {
-  const bool transposed = is_stored_transposed(layer);
-  const bool gpt_oss = writer.name == "gpt-oss", gguf = writer.name == "gguf";
-  if (gguf || (!transposed && !are_unnamed_experts(layer.name, layer.shape.size())) || (transposed && gpt_oss))
-    return {};
+  const bool transposed = layer.is_transposed();
+  const bool has_name =
+      transposed ? writer.has_transposed_experts : !are_unnamed_experts(layer.name, layer.shape.size());
+  if (writer.is_of_gguf || has_name) return {};
   Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
   if (transposed) {
     error.message =
         fmt::format("its experts lie as [experts, inputs, outputs], which {} has no names for", writer.name);
-    error.hint = scheme == "mxfp4" ? "`spelling` gpt-oss can; `exclude` leaves the tensor as it is"
-                                   : "`to` mxfp4 with `spelling` gpt-oss can; `exclude` leaves the tensor as it is";
+    error.hint = scheme == layouts::gpt_oss.methods[0].name
+                     ? "`spelling` gpt-oss can; `exclude` leaves the tensor as it is"
+                     : "`to` mxfp4 with `spelling` gpt-oss can; `exclude` leaves the tensor as it is";
   } else {
     error.message = fmt::format(
         "its experts are in one tensor whose name does not end in \"weight\": {} has no name "
@@ -263,7 +264,7 @@ std::int64_t group_size_of(const Layer& layer) {
 Error refused(const LayerContent& content, const WrittenLayer& written) {
   std::string others;
   for (const Spelling& writer : all_writers()) {
-    if (writer.name == "gguf" || !spell(writer, content).ok()) continue;
+    if (writer.is_of_gguf || !spell(writer, content).ok()) continue;
     others += (others.empty() ? "`spelling` " : " or ") + std::string(writer.name);
   }
   Error error{
@@ -288,7 +289,7 @@ Error cannot_rotate(std::int64_t size, const Layer& layer, const Quantizing& qua
   if (!is_rotation_size(size) || size > max_rotated_columns) {
     error.message = fmt::format("`convrot` rotates groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}",
                                 max_rotated_columns, size);
-  } else if (quantizing.scheme != "int8-channel") {
+  } else if (!is_rotated(quantizing.scheme)) {
     error.message = fmt::format("`convrot` is of int8-channel, and the weight becomes {}", quantizing.scheme);
   } else if (layer.shape.empty() || layer.shape.back() % size != 0) {
     error.message =
@@ -336,8 +337,8 @@ bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme,
 }
 
 void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const Spelling& writer) {
-  if (writer.name == "gguf" || writer.name == "comfyui") return;  // whose loaders join none
-  std::map<std::string, std::string_view> unfit;                  // by the whole
+  if (!writer.joins_weights) return;
+  std::map<std::string, std::string_view> unfit;  // by the whole
   for (const ChosenWeight& weight : weights) {
     const std::string& name = found.layers[weight.layer].name;
     if (!weight.unfit.empty()) unfit.emplace(one_scheme_module(name), name);
@@ -376,14 +377,16 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .importance = request.importance_of(layer.name)};
   QuantizeOptions& options = quantizing.options;
   if (!weight.recipe.empty() || !has_recipe) options.recipe = weight.recipe;
-  if (weight.scheme == "int4-group" && options.group_size == 0) options.group_size = group_size_of(layer);
+  const QuantizeRecipe* const usual = find_quantize_recipe(weight.scheme);
+  const bool has_groups = usual != nullptr && block::recipe_of(*usual).option == block::RecipeOption::group;
+  if (has_groups && options.group_size == 0) options.group_size = group_size_of(layer);
   if (Error error = cannot_name(layer, weight.scheme, writer); !error.message.empty()) return error;
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return unsupported(fmt::format("GGUF has no {}", weight.scheme));
   }
   // As if the weight was converted to the type that models are trained in, and then quantized.
   if (layer.is_quantized() && targets.compute_dtype == DType::undefined) {
-    options.compute_dtype = layer.coding.packing == Packing::gguf ? DType::float32 : DType::bfloat16;
+    options.compute_dtype = layer.coding.packing == BlockPacking::gguf ? DType::float32 : DType::bfloat16;
   }
   if (request.to_gguf) {
     const std::int64_t block = block_size(find_block_format(weight.scheme, "gguf")->coding.gguf).elements;
@@ -431,13 +434,15 @@ Result<const Spelling*> choose_spelling(std::span<const std::string> schemes, co
     if (recipe == nullptr) continue;  // the quantizer says so
     const std::string_view usual = usual_spelling(*recipe);
     if (spelling.empty()) spelling = find_writer(usual) ? usual : "compressed-tensors";
-    if (request.targets.spelling.empty() && spelling != usual && spelling != "gguf") {
+    const Spelling* const writer = find_writer(spelling);
+    const bool is_of_gguf = writer != nullptr && writer->is_of_gguf;
+    if (request.targets.spelling.empty() && spelling != usual && !is_of_gguf) {
       spelling = "compressed-tensors";  // it can mix most
       break;
     }
   }
   const Result<const Spelling*> writer = writer_named(spelling);
-  if (!writer || ((*writer)->name == "gguf") == request.to_gguf) return writer;
+  if (!writer || (*writer)->is_of_gguf == request.to_gguf) return writer;
   if (!request.to_gguf) return no_gguf("these are layouts");
   return unsupported(fmt::format("GGUF has no layout of \"{}\"", spelling), "leave `spelling` out");
 }
@@ -455,7 +460,7 @@ std::size_t add_weight(FoundLayers& found, std::span<const TensorInfo> tensors, 
   Layer layer;
   layer.name = tensor.name;
   layer.shape = tensor.shape;
-  layer.coding.packing = Packing::numbers;
+  layer.deviations.is_plain = true;
   layer.coding.transposed = are_transposed_experts(tensor, tensors);
   layer.parts.push_back({.role = PartRole::codes, .tensor = index});
   found.layers.push_back(std::move(layer));

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "block/scale_grid.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_grid.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/error_places.hpp"
@@ -30,12 +30,12 @@ const block::GgufRow* float4_block(const std::string& scheme) {
   return format != nullptr && block::is_float4(format->coding.gguf) ? &block::row(format->coding.gguf) : nullptr;
 }
 
-std::string_view order_of(Packing packing) {
+std::string_view order_of(BlockPacking packing) {
   switch (packing) {
-    case Packing::words_down:
-    case Packing::awq:
+    case BlockPacking::words_down:
+    case BlockPacking::awq:
       return "those of the transpose";
-    case Packing::flat:
+    case BlockPacking::flat:
       return "in blocks over the whole tensor";
     default:
       return "those of a block format that has no other spelling";
@@ -58,21 +58,21 @@ std::byte e4m3_of_exponent(int exponent) noexcept {
 }
 
 Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  const Coding& coding = layer.coding;
+  const BlockCoding& coding = layer.coding;
   LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
   content.element = coding.element == DType::uint8 ? DType::int8 : coding.element;
-  content.bits = coding.bits;
-  content.rotation = coding.rotation;
+  content.bits = layer.bits();
+  content.rotation = layer.deviations.rotation;
   content.block_rows = layer.block_rows;
   content.block_columns = layer.block_columns;
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
-  const block::GgufRow* const gguf = coding.packing == Packing::gguf ? float4_block(layer.scheme) : nullptr;
-  const bool in_rows = coding.packing == Packing::bytes || coding.packing == Packing::low_nibble_first ||
-                       coding.packing == Packing::high_nibble_first || coding.packing == Packing::stream;
+  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf ? float4_block(layer.scheme) : nullptr;
+  const bool in_rows = !layer.deviations.has_whole_codes &&
+                       (coding.packing == BlockPacking::stream || coding.packing == BlockPacking::high_nibble_first);
   const bool other = layer.find(PartRole::biases) || layer.find(PartRole::group_index) ||
-                     layer.find(PartRole::nested_scales) || coding.element == DType::undefined;
-  if ((!in_rows && gguf == nullptr) || other || coding.times_inverse_127) {
+                     layer.find(PartRole::nested_scales) || (in_rows && coding.element == DType::undefined);
+  if ((!in_rows && gguf == nullptr) || other || coding.factor != 1.0F) {
     return of_tensor(layer.name,
                      unsupported(fmt::format("its codes ({} {}) are {}", layer.spelling, layer.scheme,
                                              in_rows ? "decoded with more than scales" : order_of(coding.packing))));
@@ -85,12 +85,12 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     content.element = DType::float4_e2m1fn;
     content.bits = 4;
     content.block_columns = gguf->run;
-    content.scales = layer.scheme == "nvfp4" ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
+    content.scales = coding.gguf == GgufBlock::nvfp4 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
       case PartRole::scales:
-        content.scales = coding.scales == DType::undefined ? parts[i].dtype : coding.scales;
+        content.scales = coding.scale == DType::undefined ? parts[i].dtype : coding.scale;
         break;
       case PartRole::global_scale:
         content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
@@ -107,7 +107,7 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
 }
 
 Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
-  if (is_in_columns(layer.coding.packing)) {
+  if (is_in_columns(layer.coding)) {
     const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
     LayerContent content{.name = layer.name,
                          .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
@@ -187,10 +187,10 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
 }
 
 Result<void> RespelledCodes::check() {
-  const Coding& coding = reader_.layer().coding;
-  if (is_in_columns(coding.packing)) return check_columns();
+  const BlockCoding& coding = reader_.layer().coding;
+  if (is_in_columns(coding)) return check_columns();
   const formats::TensorInfo& codes = reader_.info(0);
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     gguf_ = float4_block(content_.scheme);
     if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
       return reader_.wrong(0, "its blocks are not whole");
@@ -220,9 +220,10 @@ Result<void> RespelledCodes::check() {
 
 Result<void> RespelledCodes::check_columns() {
   constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20, unit = 32;
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const bool is_known = content_.shape.size() == 2 && content_.block_rows == 1 && content_.bits == coding.bits &&
-                        coding.bits >= 2 && coding.bits <= 8 && (coding.packing != Packing::awq || coding.bits == 4);
+                        coding.bits >= 2 && coding.bits <= 8 &&
+                        (coding.packing != BlockPacking::awq || coding.bits == 4);
   if (!is_known) return reader_.wrong(0, "its codes do not lie in columns");
   const std::uint64_t outputs = content_.rows(), inputs = content_.columns(), groups = content_.grid_columns();
   const auto bits = static_cast<std::uint64_t>(content_.bits);
@@ -277,14 +278,14 @@ Result<void> RespelledCodes::codes_of_columns(std::uint64_t first_row, std::span
   return {};
 }
 
-Result<bool> RespelledCodes::packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) {
-  const Coding& own = reader_.layer().coding;
-  const auto nibbles = [](Packing packing) {
-    return packing == Packing::low_nibble_first || packing == Packing::high_nibble_first;
+Result<bool> RespelledCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
+  const BlockCoding& own = reader_.layer().coding;
+  const auto is_in_rows = [](const BlockCoding& one) {
+    return one.packing == BlockPacking::stream || one.packing == BlockPacking::high_nibble_first;
   };
-  const bool words = own.packing == Packing::stream && bit_width(reader_.info(0).dtype) != 8;
-  const bool same = own.packing == coding.packing && !words && own.element == coding.element;
-  if (!same && !(nibbles(own.packing) && nibbles(coding.packing))) return false;
+  const bool words = own.packing == BlockPacking::stream && bit_width(reader_.info(0).dtype) != 8;
+  const bool same = own.element == coding.element && own.bits == coding.bits && own.gguf == coding.gguf && !words;
+  if (!same || !(own.packing == coding.packing || (is_in_rows(own) && is_in_rows(coding)))) return false;
   TRY(reader_.bytes(0, offset, out));
   if (own.packing == coding.packing) return true;
   for (std::byte& pair : out) pair = pair >> 4 | pair << 4;
@@ -298,8 +299,8 @@ Result<void> RespelledCodes::read_blocks(std::uint64_t first_row, std::uint64_t 
 
 Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte> out) {
   if (out.empty()) return {};
-  const Coding& coding = reader_.layer().coding;
-  if (is_in_columns(coding.packing)) return codes_of_columns(first_row, out);
+  const BlockCoding& coding = reader_.layer().coding;
+  if (is_in_columns(coding)) return codes_of_columns(first_row, out);
   const std::uint64_t columns = content_.columns(), rows = out.size() / columns;
   TRY(read_blocks(first_row, rows));
   if (gguf_ != nullptr) {
@@ -308,8 +309,7 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
     block::CodeMatrices packed = code_layout(coding, bit_width(reader_.info(0).dtype), rows, columns);
     packed.data = buffer_.data();
     for (std::uint64_t row = 0; row < rows; ++row) packed.unpack(0, row, 0, out.subspan(row * columns, columns));
-    const bool is_unsigned = coding.element == DType::uint8 && coding.packing != Packing::bytes;
-    if (is_unsigned) add_to_codes(coding.bits, -coding.offset, out);
+    if (coding.element == DType::uint8) add_to_codes(coding.bits, -coding.offset, out);
   }
   return check_range(0, first_row * columns, out);
 }
@@ -331,8 +331,8 @@ Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std:
 
 // Words, to whose codes the middle was added.
 Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
-  const Coding& coding = reader_.layer().coding;
-  const bool in_columns = is_in_columns(coding.packing);
+  const BlockCoding& coding = reader_.layer().coding;
+  const bool in_columns = is_in_columns(coding);
   const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
   block::CodeMatrices packed = in_columns ? zero_layout(coding, columns, rows) : zero_layout(coding, rows, columns);
   if (reader_.info(part).bytes != packed.matrix_bytes) {
@@ -342,13 +342,12 @@ Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
   TRY(reader_.bytes(part, 0, words));
   packed.data = words.data();
   if (in_columns) {
-    const block::ScaleGrid grid =
-        TRY(block::zero_grid({DType::int32, {}, words}, {1, columns, rows},
-                             {.element = DType::uint8,
-                              .bits = coding.bits,
-                              .packing = coding.packing == Packing::awq ? BlockPacking::awq : BlockPacking::words_down,
-                              .zero_added = coding.zero_added,
-                              .zeros = packed.packing}));
+    const block::ScaleGrid grid = TRY(block::zero_grid({DType::int32, {}, words}, {1, columns, rows},
+                                                       {.element = DType::uint8,
+                                                        .bits = coding.bits,
+                                                        .packing = coding.packing,
+                                                        .zero_added = coding.zero_added,
+                                                        .zeros = packed.packing}));
     std::vector<float> of_group(rows);
     for (std::uint64_t group = 0; group < columns; ++group) {
       grid.read(0, group, 0, of_group);
@@ -370,7 +369,7 @@ Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
 // Integers under 8 bits may be stored in whole bytes, which could be more.
 Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const {
-  if (!is_integer(content_.element) || reader_.layer().coding.packing != Packing::bytes || content_.bits == 8) {
+  if (!is_integer(content_.element) || reader_.layer().deviations.integer_bits == 0) {
     return {};
   }
   const int end = 1 << (content_.bits - 1);
@@ -387,9 +386,9 @@ Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
 
 // Scales as the layer has them, in rows.
 Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<std::byte> out) {
-  const Coding& coding = reader_.layer().coding;
+  const BlockCoding& coding = reader_.layer().coding;
   const std::uint64_t columns = content_.grid_columns();
-  if (coding.packing == Packing::gguf) {
+  if (coding.packing == BlockPacking::gguf) {
     TRY(read_blocks(first_row, out.size() / columns));
     block::split_float4_blocks(*gguf_, buffer_, nullptr, out.data());
     if (content_.scales != DType::float8_e4m3fn) return {};
@@ -399,7 +398,7 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
   }
   if (coding.swizzled) return reader_.tiles(scales_, columns, first_row, out);
   const auto item = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
-  if (!is_in_columns(coding.packing)) return reader_.bytes(scales_, first_row * columns * item, out);
+  if (!is_in_columns(coding)) return reader_.bytes(scales_, first_row * columns * item, out);
   if (column_scales_.empty()) {
     std::vector<std::byte> all(reader_.info(scales_).bytes);
     TRY(reader_.bytes(scales_, 0, all));

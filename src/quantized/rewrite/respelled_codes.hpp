@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "block/code_matrix.hpp"
-#include "block/gguf_block.hpp"
+#include "block/format/code_matrix.hpp"
+#include "block/format/gguf_block.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 
@@ -44,7 +44,7 @@ class RespelledCodes final : public LayerCodes {
   [[nodiscard]] Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override;
   [[nodiscard]] Result<void> zero_points(std::uint64_t first_row, std::span<std::byte> out) override;
-  [[nodiscard]] Result<bool> packed(const Coding& coding, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] Result<bool> packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
   RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)

@@ -40,7 +40,7 @@ Result<void> RespelledReader::read(std::size_t index, std::uint64_t offset, std:
     open_ = index - count;
   }
   Result<void> done = packer_->read(entry.tensor, offset, out);
-  if (!done && done.error().element && layer.quantizing && is_stored_transposed(source->layer)) {
+  if (!done && done.error().element && layer.quantizing && source->layer.is_transposed()) {
     done.error().element = transposed_element(source->layer, *done.error().element);
   }
   return layer.quantizing ? at_tensor(layer.becomes.name, std::move(done)) : done;
@@ -105,7 +105,7 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
       (plain && inner_.tensors()[source.layer.codes()].shape != source.layer.shape)) {
     return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
   }
-  if (is_stored_transposed(source.layer)) read = transposed_numbers(type, source.layer, std::move(read));
+  if (source.layer.is_transposed()) read = transposed_numbers(type, source.layer, std::move(read));
   const auto maximum = [this, index]() -> Result<float> { return maximum_of(*TRY(source_of(index))); };
   auto codes = TRY(NumberCodes::create(*layer.quantizing, layer.becomes, std::move(read), maximum, execution_));
   if (measures_ && !losses_.contains(index)) {

@@ -150,14 +150,8 @@ class RespellingPlanner {
   // MXFP4 where the spelling has NVFP4 only, and back.
   Result<void> change_scales(const Layer& layer, RespelledLayer& plan, std::vector<float>& globals) {
     LayerContent& becomes = plan.becomes;
-    const bool has_mxfp4 = spells("mxfp4"), has_nvfp4 = spells("nvfp4");
-    if (becomes.scheme == "mxfp4" && !has_mxfp4 && has_nvfp4) {
-      plan.change.kind = ScaleChange::Kind::to_nvfp4;
-    } else if (becomes.scheme == "nvfp4" && !has_nvfp4 && has_mxfp4) {
-      plan.change.kind = ScaleChange::Kind::to_mxfp4;
-    } else {
-      return check_ggml(layer, plan);
-    }
+    plan.change.kind = change_of(becomes);
+    if (plan.change.kind == ScaleChange::Kind::none) return check_ggml(layer, plan);
     const ScaleSource source{.reader = reader_, .layer = layer, .content = *plan.content};
     if (plan.change.kind == ScaleChange::Kind::to_nvfp4) {
       int exponent = TRY(exponent_for_nvfp4(source));
@@ -180,17 +174,25 @@ class RespellingPlanner {
     return check_for_mxfp4(source, plan.change.exponents);
   }
 
+  [[nodiscard]] ScaleChange::Kind change_of(const LayerContent& content) const {
+    if (content.element != DType::float4_e2m1fn) return ScaleChange::Kind::none;
+    const bool has_mxfp4 = spells("mxfp4", 32), has_nvfp4 = spells("nvfp4", 16);
+    if (content.scales == DType::float8_e8m0fnu && !has_mxfp4 && has_nvfp4) return ScaleChange::Kind::to_nvfp4;
+    if (content.scales == DType::float8_e4m3fn && !has_nvfp4 && has_mxfp4) return ScaleChange::Kind::to_mxfp4;
+    return ScaleChange::Kind::none;
+  }
+
   // ggml reads no sign of a scale, and takes NaN for 0.
   Result<void> check_ggml(const Layer& layer, const RespelledLayer& plan) {
-    if (writer_->name != std::string_view("gguf") || plan.content->scheme != "nvfp4") return {};
+    if (!writer_->is_of_gguf || plan.content->scales != DType::float8_e4m3fn) return {};
     return check_positive(ScaleSource{.reader = reader_, .layer = layer, .content = *plan.content});
   }
 
-  [[nodiscard]] bool spells(const char* scheme) const {
+  [[nodiscard]] bool spells(const char* scheme, std::int64_t block) const {
     LayerContent content{
         .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = DType::float4_e2m1fn, .bits = 4};
     content.block_rows = 1;
-    content.block_columns = std::string_view(scheme) == "mxfp4" ? 32 : 16;
+    content.block_columns = block;
     return spell(*writer_, content).ok();
   }
 
@@ -207,8 +209,7 @@ class RespellingPlanner {
   }
 
   static GlobalScale input_kind(const Layer& layer) {
-    const bool divides = layer.scheme == "nvfp4" && layer.spelling == "compressed-tensors";
-    return divides ? GlobalScale::divisor : GlobalScale::factor;
+    return layer.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
   }
 
   Result<void> fill_constants(const Layer& layer, const WrittenLayer& written, RespelledLayer& plan,
@@ -230,9 +231,8 @@ class RespellingPlanner {
         std::vector<float> numbers;
         TRY(read_floats(*input_scale, numbers));
         const bool was = plan.becomes.input_scale == GlobalScale::divisor;
-        const bool becomes = written.layer.scheme == "nvfp4" && writer_->name == std::string_view("compressed-tensors");
         const std::string& name = tensors_[*input_scale].name;
-        if (was != becomes && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);
+        if (was != divides && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);
         constant = bytes_of(numbers);
       }
       if (constant.size() != tensor.info.bytes && !constant.empty()) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/onnx/result_fields.hpp"
+#include "models/onnx/model_results.hpp"
 #include "options/option.hpp"
 #include "print/report_json.hpp"
 
