@@ -9,9 +9,9 @@
 namespace tensorcast::models::mdf {
 namespace {
 
-class Handler final : public nlohmann::json_sax<nlohmann::json> {
+class JsonHandler final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Handler(bool binary, std::size_t text_bytes) : binary_(binary), builder_(text_bytes) {}
+  JsonHandler(bool binary, std::size_t text_bytes) : binary_(binary), builder_(text_bytes) {}
 
   bool null() override { return builder_.scalar({}); }
   bool boolean(bool value) override { return builder_.scalar({value}); }
@@ -58,7 +58,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<Tree> parse_json(std::string_view text, bool binary) {
-  Handler handler(binary, text.size());
+  JsonHandler handler(binary, text.size());
   const auto format = binary ? nlohmann::json::input_format_t::bson : nlohmann::json::input_format_t::json;
   // The handler stores the error.
   static_cast<void>(nlohmann::json::sax_parse(text.begin(), text.end(), &handler, format));

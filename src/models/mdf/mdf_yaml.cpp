@@ -29,11 +29,11 @@ class TextBuffer final : public std::streambuf {
 // Thrown through the parser to stop it; the builder has the reason.
 struct Stopped {};
 
-class Handler final : public YAML::EventHandler {
+class YamlHandler final : public YAML::EventHandler {
  public:
   using Mark = YAML::Mark;
 
-  explicit Handler(std::size_t text_bytes) : builder_(text_bytes) {}
+  explicit YamlHandler(std::size_t text_bytes) : builder_(text_bytes) {}
 
   void OnDocumentStart(const Mark& /*mark*/) override {}
   void OnDocumentEnd() override {}
@@ -167,7 +167,7 @@ std::uint64_t kept_token_bytes(std::string_view text) {
 Result<Tree> parse_yaml(std::string_view text) {
   io::MemoryBudget tokens(text.size());
   TRY(tokens.take(kept_token_bytes(text)));
-  Handler handler(text.size());
+  YamlHandler handler(text.size());
   try {
     TextBuffer buffer(text);
     std::istream stream(&buffer);

@@ -21,7 +21,7 @@ constexpr int oldest_version = 10;
 constexpr int newest_version = 11;
 
 // Quotes a text of any length from the file, shortened for a message.
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   constexpr std::size_t limit = 60;
   return text.size() <= limit ? fmt::format("\"{}\"", text) : fmt::format("\"{}...\"", text.substr(0, limit));
 }
@@ -31,7 +31,7 @@ Result<std::int64_t> integer_attribute(const pugi::xml_node& element, const char
   if (!attribute) return parse_error(fmt::format("{}: <{}> has no attribute {}", where, element.name(), name));
   if (const auto value = parse_whole<std::int64_t>(attribute.value()); value && *value >= 0) return *value;
   return parse_error(fmt::format("{}: {}={} of <{}> is not a non-negative integer", where, name,
-                                 quoted(attribute.value()), element.name()));
+                                 quoted_text(attribute.value()), element.name()));
 }
 
 // Tensor names are separated by commas; one inside a name has a backslash before it.
@@ -66,7 +66,7 @@ Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::str
       const auto length = parse_whole<std::int64_t>(dim.child_value());
       if (!length || *length < -1) {
         return parse_error(fmt::format("{}: port {} has the dimension {}, which is neither a length nor -1", where,
-                                       port.id, quoted(dim.child_value())));
+                                       port.id, quoted_text(dim.child_value())));
       }
       port.dims.push_back(*length);
     }
@@ -79,7 +79,7 @@ Result<void> check_attributes(const pugi::xml_node& element, const std::string& 
   std::vector<std::string_view> names;
   for (const pugi::xml_attribute& attribute : element.attributes()) names.emplace_back(attribute.name());
   if (const auto twice = find_repeated(std::move(names))) {
-    return parse_error(fmt::format("{}: <{}> has the attribute {} twice", where, element.name(), quoted(*twice)));
+    return parse_error(fmt::format("{}: <{}> has the attribute {} twice", where, element.name(), quoted_text(*twice)));
   }
   return {};
 }
@@ -130,7 +130,9 @@ Result<LayerEdge> parse_edge(const pugi::xml_node& element) {
 
 }  // namespace
 
-std::string Layer::described() const { return fmt::format("layer {} {} ({})", id, quoted(name), quoted(type)); }
+std::string Layer::described() const {
+  return fmt::format("layer {} {} ({})", id, quoted_text(name), quoted_text(type));
+}
 
 Result<Document> parse_document(std::string_view xml) {
   if (xml.size() > max_xml_bytes) {

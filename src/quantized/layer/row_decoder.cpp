@@ -22,7 +22,7 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t chunk_elements = std::uint64_t{1} << 18;
-constexpr std::uint64_t word_bits = 32;
+constexpr std::uint64_t bits_of_words = 32;
 
 class RowDecoder final : public PieceDecoder {
  public:
@@ -216,7 +216,7 @@ class RowDecoder final : public PieceDecoder {
   // Makes codes that are whole in their words dense.
   Result<void> load_words(std::uint64_t first, std::uint64_t rows, std::uint64_t column, std::uint64_t width) {
     const auto bits = static_cast<std::uint64_t>(coding_.bits);
-    const std::uint64_t skipped = column % (word_bits / bits), begin = layout_.words_of(column - skipped);
+    const std::uint64_t skipped = column % (bits_of_words / bits), begin = layout_.words_of(column - skipped);
     const std::uint64_t dense = ceil_div(width * bits, 8);
     words_.resize((layout_.words_of(column + width) - begin) * 4);
     codes_.resize(rows * dense);
@@ -376,7 +376,8 @@ class RowDecoder final : public PieceDecoder {
     }
     // Words go down the rows.
     block::CodeMatrices zeros = zero_layout(coding_, grid_rows_, grid_columns_, deviations_.has_whole_codes);
-    const std::uint64_t skipped = first % (zeros.has_gaps ? word_bits / static_cast<std::uint64_t>(coding_.bits) : 32);
+    const std::uint64_t skipped =
+        first % (zeros.has_gaps ? bits_of_words / static_cast<std::uint64_t>(coding_.bits) : 32);
     const std::uint64_t begin = zeros.words_of(first - skipped), end = zeros.words_of(last + 1);
     words_.resize((end - begin) * zeros.row_bytes);
     TRY(reader_.bytes(*zeros_, begin * zeros.row_bytes, words_));

@@ -159,7 +159,7 @@ std::int64_t group_size_of(const Layer& layer) {
   return layer.block_rows == 0 || stored->scale_shape == ScaleShape::rows ? 0 : layer.block_columns;
 }
 
-Json weights_of(const Layer& layer) {
+Json modelopt_weights(const Layer& layer) {
   Json weights = {{"dynamic", false}, {"num_bits", layer.coding.bits}, {"type", "float"}};
   if (const std::int64_t size = group_size_of(layer); size != 0) weights["group_size"] = size;
   return weights;
@@ -207,9 +207,9 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
   Json layers = Json::object();
   for (const auto& [name, members] : algorithms) {
     const Layer& first = *members.front();
-    Json group = {{"weights", weights_of(first)}, {"targets", {"Linear"}}};
+    Json group = {{"weights", modelopt_weights(first)}, {"targets", {"Linear"}}};
     const bool has_inputs = first.block_rows == 0 || first.coding.scale == DType::float8_e4m3fn;
-    if (has_inputs && first.find(PartRole::activations)) group["input_activations"] = weights_of(first);
+    if (has_inputs && first.find(PartRole::activations)) group["input_activations"] = modelopt_weights(first);
     if (mixed) {
       group["targets"] = Json::array();
       for (const Layer* layer : members) {

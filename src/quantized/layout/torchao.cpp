@@ -59,7 +59,7 @@ constexpr auto keys_of_nvfp4 = std::to_array<KnownKey>({{.name = "block_size", .
 constexpr auto keys_of_int4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
                                                        {.name = "shape", .type = KeyType::list},
                                                        {.name = "activation_dtype", .type = KeyType::object}});
-constexpr std::string_view described = "its description";
+constexpr std::string_view its_description = "its description";
 
 // The name of a type: {"_type": "torch.dtype", "_data": "int4"}; "": none.
 std::string type_in(const Json& data, std::string_view key) {
@@ -110,7 +110,7 @@ class TorchaoLayer {
   }
 
   bool has_known_keys(const Json& object, std::span<const KnownKey> keys) {
-    std::string problem = key_problem(object, keys, described, tensors_.accepted());
+    std::string problem = key_problem(object, keys, its_description, tensors_.accepted());
     if (!problem.empty()) builder_.fail(std::move(problem));
     return builder_.ok();
   }
@@ -171,7 +171,7 @@ class TorchaoLayer {
     builder_.set_shape(1, 1);
     set_blocks(data);
     layer.scheme = fmt::format("fp8-{}", kind("block"));
-    builder_.check_scales(builder_.need(prefix_ + "scale", PartRole::scales), false, described);
+    builder_.check_scales(builder_.need(prefix_ + "scale", PartRole::scales), false, its_description);
   }
 
   // Integers of any width, one a byte: "target_dtype" names it, and Int8Tensor has none.
@@ -192,7 +192,7 @@ class TorchaoLayer {
     set_blocks(data);
     layer.scheme = fmt::format("int{}-{}", bits, kind("group"));
     const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
-    builder_.check_scales(scales, false, described);
+    builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> zeros = builder_.add(prefix_ + "zero_point", PartRole::zero_points);
     if (!builder_.ok() || !zeros) return;
     if (tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count) return;
@@ -217,7 +217,7 @@ class TorchaoLayer {
     if (layer.block_rows == 0) layer.block_rows = 1, layer.block_columns = layer.shape.back();
     if (layer.block_rows != 1) return builder_.fail("its blocks have several rows");
     const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
-    builder_.check_scales(scales, false, described);
+    builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> added = builder_.need(prefix_ + "zero_point", PartRole::biases);
     if (!builder_.ok()) return;
     if (is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape) return;
@@ -236,7 +236,7 @@ class TorchaoLayer {
       return builder_.fail(
           fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, block));
     }
-    if (!is_true(data, "is_swizzled_scales")) return builder_.check_scales(scales, false, described);
+    if (!is_true(data, "is_swizzled_scales")) return builder_.check_scales(scales, false, its_description);
     layer.coding.swizzled = true;
     builder_.check_scale_type(scales, false);
     if (!builder_.ok()) return;

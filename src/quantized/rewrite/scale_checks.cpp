@@ -16,7 +16,7 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_checked_bytes = std::uint64_t{1} << 20;
 constexpr int bias = 127;
 constexpr int widest_span = most_e4m3_exponent - least_e4m3_exponent;
 constexpr int least_global_exponent = -127;  // the reciprocal of a smaller one is infinite
@@ -31,7 +31,7 @@ Result<void> each_rows(const ScaleSource& source, RespelledCodes& codes, const T
   const std::uint64_t columns = source.content.grid_columns(), rows = source.content.grid_rows();
   if (columns == 0) return {};
   const std::uint64_t most =
-      std::max<std::uint64_t>(most_bytes / columns / block::tile_rows * block::tile_rows, block::tile_rows);
+      std::max<std::uint64_t>(most_checked_bytes / columns / block::tile_rows * block::tile_rows, block::tile_rows);
   std::vector<std::byte> scales;
   for (std::uint64_t row = 0; row < rows; row += most) {
     scales.resize(std::min(most, rows - row) * columns);

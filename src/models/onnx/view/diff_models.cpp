@@ -120,7 +120,7 @@ void compare_casts(const Side& in_a, const Side& in_b, DiffOutcome& outcome) {
   for (const auto& [ignored, cast] : left) outcome.casts_only_b.push_back(*cast);
 }
 
-constexpr std::size_t block_elements = std::size_t{1} << 17;
+constexpr std::size_t compared_elements = std::size_t{1} << 17;
 
 Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t count, std::vector<std::byte>& raw,
                   std::vector<double>& numbers) {
@@ -150,8 +150,8 @@ Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool h
   std::vector<std::byte> raw;
   std::vector<double> x;
   std::vector<double> y;
-  for (std::uint64_t first = 0; first < from.count; first += block_elements) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(block_elements, from.count - first));
+  for (std::uint64_t first = 0; first < from.count; first += compared_elements) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(compared_elements, from.count - first));
     TRY(load(*reader_a, first, count, raw, x));
     TRY(load(*reader_b, first, count, raw, y));
     for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);

@@ -71,7 +71,7 @@ std::string plain(std::string_view name) {
 }
 
 // Quotes a text as DOT and JSON have it: \" and \\ and \n. Bytes that are not UTF-8 become U+FFFD.
-std::string quoted(const std::string& text) {
+std::string dot_string(const std::string& text) {
   using Json = nlohmann::json;
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -140,13 +140,13 @@ class Drawing {
 
   void vertex(int depth, const std::string& id, const std::string& label, Shade shade, std::string_view more) {
     used_[static_cast<std::size_t>(shade)] = true;
-    line(depth, fmt::format("{} [label={}, fillcolor=\"{}\"{}]", id, quoted(label), colours_of(shade).fill, more));
+    line(depth, fmt::format("{} [label={}, fillcolor=\"{}\"{}]", id, dot_string(label), colours_of(shade).fill, more));
   }
 
   void edge(const std::string& from, const std::string& to, ValueId id, std::string_view more = "") {
     const Value& value = model_.values[id];
     edges_ += fmt::format("  {} -> {} [color=\"{}\", tooltip={}{}]\n", from, to, colours_of(shade_of(value.type)).line,
-                          quoted(plain(value.name) + ": " + type_text(value.type)), more);
+                          dot_string(plain(value.name) + ": " + type_text(value.type)), more);
   }
 
   // What makes a value: a node, or an input or initializer.
@@ -180,7 +180,7 @@ class Drawing {
   void add_cluster(const Graph& graph, int depth) {
     line(depth, fmt::format("subgraph cluster_{} {{", graph.id));
     const std::string label = graph.is_function ? "function " + plain(scopes_[graph.id]) : plain(scopes_[graph.id]);
-    line(depth + 1, fmt::format("label={}", quoted(label)));
+    line(depth + 1, fmt::format("label={}", dot_string(label)));
     line(depth + 1, "color=\"#9e9e9e\"");
     add_graph(graph, depth + 1);
     line(depth, "}");
@@ -236,7 +236,7 @@ class Drawing {
     line(2, "color=\"#9e9e9e\"");
     for (std::size_t k = 0; k < colours.size(); ++k) {
       if (!used_[k]) continue;
-      line(2, fmt::format("legend{} [label={}, fillcolor=\"{}\"]", k, quoted(std::string(colours[k].label)),
+      line(2, fmt::format("legend{} [label={}, fillcolor=\"{}\"]", k, dot_string(std::string(colours[k].label)),
                           colours[k].fill));
     }
     line(2, fmt::format("legend_cast [label=\"Cast\", shape=hexagon, style=filled, penwidth=2, color=\"{}\", "
