@@ -92,7 +92,7 @@ def test_src_readme_describes_every_room():
     assert set(ROOMS) == rooms - formats | {"formats/NAME"}
 
 
-@pytest.mark.parametrize("layer", ["quantized", "convert", "checkpoint"])
+@pytest.mark.parametrize("layer", ["block", "quantized", "convert", "checkpoint"])
 def test_a_room_includes_only_rooms_above_it(layer):
     order = [room for room in ROOMS if room.startswith(f"{layer}/")]
     wrong = [

@@ -22,7 +22,7 @@ AFFIX = re.compile(rf'\b(?:starts|ends)_with\({LITERAL}\)')
 
 def known_names():
     """The names of schemes, and of all tables."""
-    formats = (ROOT / "src/block/formats.cpp").read_text()
+    formats = (ROOT / "src/block/format/formats.cpp").read_text()
     rows = re.findall(r'\{"([\w-]+)", "([\w-]+)", ', formats)
     schemes = {scheme for scheme, _ in rows} | set(re.findall(r'of_gguf\("([\w-]+)"', formats))
     names = schemes | {layout for _, layout in rows} | {"gguf"}

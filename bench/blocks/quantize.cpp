@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "beside_copy.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 
 namespace {
 
@@ -31,28 +31,27 @@ struct Measured {
 Measured measure(std::string_view scheme, DType dtype, const std::vector<std::byte>& numbers,
                  const bench::Extent& extent) {
   const auto [rows, columns, repetitions] = extent;
-  Result<block::Quantizer> made = block::Quantizer::make(dtype, Shape{rows, columns}, scheme, {});
+  const Result<block::SharedLayout> made = block::WeightLayout::make(dtype, Shape{rows, columns}, scheme, {});
   if (!made) return {};
-  block::Quantizer& quantizer = *made;
-  const QuantizedTensor& layout = quantizer.layout();
-  ResultVector<std::byte> codes(static_cast<std::size_t>(rows) * quantizer.codes_row_bytes(), std::byte{});
+  const block::WeightLayout& layout = **made;
+  const QuantizedTensor& tensor = layout.tensor;
+  ResultVector<std::byte> codes(layout.rows * layout.codes_row_bytes, std::byte{});
   std::vector<std::byte> scales(static_cast<std::size_t>(rows * columns));
-  const std::size_t scale_count = layout.scales_dtype == DType::undefined || layout.block_rows == 0
-                                      ? 0
-                                      : quantizer.scales_before(static_cast<std::size_t>(rows));
-  const std::size_t scale_bytes = scale_count == 0 ? 0 : storage_bytes(layout.scales_dtype, scale_count);
-  bool is_done = true;
-  const auto quantize = [&] {
-    if (quantizer.needs_maximum()) {
-      const Result<float> largest =
-          quantizer.maximum(numbers.data(), static_cast<std::size_t>(rows * columns), {.threads = 1});
-      quantizer.set_maximum(largest ? *largest : 0.0f);
-    }
-    is_done = is_done &&
-              quantizer.run(0, static_cast<std::size_t>(rows), numbers.data(),
-                            {codes.data(), scales.data(), nullptr, quantizer.results_bypass_cache()}, {.threads = 1});
+  const std::size_t scale_count =
+      tensor.scales_dtype == DType::undefined || layout.is_per_tensor() ? 0 : layout.scales_before(layout.rows);
+  const std::size_t scale_bytes = scale_count == 0 ? 0 : storage_bytes(tensor.scales_dtype, scale_count);
+  const auto maximum = [&] {
+    return layout.numbers.maximum(numbers.data(), layout.rows * layout.columns, {.threads = 1});
   };
-  const std::size_t passes = quantizer.needs_maximum() ? 2 : 1;
+  bool is_done = true;
+  Result<block::Quantizer> quantizer = block::Quantizer::make(*made, {.maximum = maximum});
+  const auto quantize = [&] {
+    if (layout.needs_maximum()) quantizer = block::Quantizer::make(*made, {.maximum = maximum});
+    is_done = is_done && quantizer &&
+              quantizer->run(0, layout.rows, numbers.data(),
+                             {codes.data(), scales.data(), nullptr, layout.results_bypass_cache()}, {.threads = 1});
+  };
+  const std::size_t passes = layout.needs_maximum() ? 2 : 1;
   const std::size_t bytes = (passes * numbers.size() + codes.size() + scale_bytes) / 2;
   const auto [work, copy] = bench::least_seconds(quantize, bytes, repetitions);
   return is_done ? Measured{work / copy, work * 1e9 / static_cast<double>(rows * columns)} : Measured{};

@@ -76,20 +76,16 @@ class Pair {
   std::vector<std::byte> src_, dst_;
 };
 
-// The median ratio of each word.
+// The least time of each word over that of nearest_even.
 std::vector<double> ratios_of(DType from, DType to, const Request& request) {
   Pair pair(from, to, request);
   std::vector<std::function<void()>> works = {[&] { pair.cast_by(Rounding::nearest_even); }};
   for (const Word& word : words) works.emplace_back([&pair, &word] { pair.cast_by(word.rounding); });
   const bench::Samples samples = bench::time_in_turns(works, request.effort, bench::Clock::thread, false);
-  std::vector<double> medians;
-  for (std::size_t i = 1; i < samples.size(); ++i) {
-    std::vector<double> ratios;
-    for (std::size_t round = 0; round < samples[i].size(); ++round)
-      ratios.push_back(samples[i][round] / samples[0][round]);
-    medians.push_back(bench::spread_of(std::move(ratios)).median);
-  }
-  return medians;
+  std::vector<double> ratios;
+  for (std::size_t i = 1; i < samples.size(); ++i)
+    ratios.push_back(std::ranges::min(samples[i]) / std::ranges::min(samples[0]));
+  return ratios;
 }
 
 void run(const Request& request) {

@@ -25,8 +25,10 @@ class Shape {
   template <class Pointer>
     requires(std::is_same_v<Pointer, const std::int64_t*> || std::is_same_v<Pointer, std::int64_t*>)
   Shape(Pointer dimensions, std::size_t rank) : rank_(rank) {
-    if (rank > inline_rank) heap_ = new std::int64_t[rank];
-    copy(dimensions, rank, mutable_data());
+    // One branch decides and one copy writes: GCC 12 takes a second look at rank_ for a read of heap_ before it is set.
+    std::int64_t* to = inline_;
+    if (rank > inline_rank) to = heap_ = new std::int64_t[rank];
+    copy(dimensions, rank, to);
   }
   // Copies a std::vector, std::array, std::span or C array of std::int64_t.
   template <class Range>
@@ -73,7 +75,6 @@ class Shape {
   static void copy(const std::int64_t* from, std::size_t rank, std::int64_t* to) noexcept {
     for (std::size_t i = 0; i < rank; ++i) to[i] = from[i];
   }
-  [[nodiscard]] std::int64_t* mutable_data() noexcept { return rank_ > inline_rank ? heap_ : inline_; }
   void release() noexcept {
     if (rank_ > inline_rank) delete[] heap_;
   }

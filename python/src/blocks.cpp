@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "block/code_table.hpp"
+#include "block/format/code_table.hpp"
 #include "bound_arguments.hpp"
 #include "dtype/lower_case.hpp"
 #include "result_pool.hpp"

@@ -13,6 +13,7 @@ files: ``model.safetensors``, a folder ``model`` of two such files, ``quantized.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _core  # noqa: F401
@@ -202,6 +203,11 @@ def __dir__() -> list[str]:
 
 def _general_cast(*args: Any, **options: Any) -> Any:
     """Casts what ``_core.cast`` leaves to Python, such as mappings of arrays."""
+    torch = sys.modules.get("torch")
+    with_tensors = "tensorcast._interop._torch"  # from its import on, the core takes tensors
+    if torch is not None and args and isinstance(args[0], torch.Tensor) and with_tensors not in sys.modules:
+        importlib.import_module(with_tensors)
+        return _core.cast(*args, **options)
     from ._cast import _mappings
 
     _core.set_general_cast(_mappings.cast)

@@ -14,7 +14,7 @@ from test_guide import Checker
 
 import tensorcast as tc
 from tensorcast._cast import _pool
-from tensorcast._files import _remote
+from tensorcast._files import _files, _remote
 
 # The public modules, and a package that each imports.
 MODULES = {
@@ -97,6 +97,27 @@ LIBRARIES = ("tensorcast.openvino", "tensorcast.ort")
 DOCUMENTED = _documented()
 WITH_EXAMPLES = {name: doc for name, doc in DOCUMENTED.items() if doc and ">>> " in doc}
 MODULES_ALONE = {name for name in DOCUMENTED if name in MODULES}
+
+
+def test_formats_of_files_are_named(tmp_path):
+    """FileFormat and the four docstrings follow the list of formats in C++, which the errors print."""
+    with pytest.raises(tc.CastError) as unknown:
+        tc.save(tmp_path / "x.npy", {"": np.float32([1])}, format="other")
+    names = unknown.value.hint.removeprefix("there are ").split(", ")
+    assert set(names) == set(typing.get_args(_files.FileFormat))
+    (tmp_path / "x.other").write_bytes(b"\1" * 100)
+    for function, call in {
+        (tc.inspect, tc.open, tc.convert): lambda: tc.open(tmp_path / "x.other"),
+        (tc.save,): lambda: tc.save(tmp_path / "x.other", {"": np.float32([1])}),
+    }.items():
+        with pytest.raises(tc.UnsupportedError) as extensions:
+            call()
+        known = re.findall(r"\.\w+", extensions.value.hint.partition(";")[0])
+        assert len(known) >= 7
+        for documented in function:
+            # Those of PyTorch's checkpoints are not listed one by one, and raw files have their own argument.
+            for extension in set(known) - {".pt", ".pth", ".ckpt", ".bin", ".raw"}:
+                assert f"``{extension}``" in documented.__doc__, f"{documented.__name__}: {extension}"
 
 
 def test_everything_public_is_found():

@@ -2,6 +2,8 @@
 """Calls that the module answers without Python: out=, report= and arrays of scales give what the general calls give."""
 
 import itertools
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -119,3 +121,15 @@ def test_transposed_arrays_are_those_of_a_copy(source):
             want = tc.cast(np.ascontiguousarray(view), to).tobytes()
             assert tc.cast(view, to).tobytes() == want
             assert tc.cast(view, to, threads=1).tobytes() == want
+
+
+def test_the_first_cast_of_a_tensor_imports_what_it_needs():
+    """The classes of results of files take 13 ms to import, a cast of a million elements one."""
+    pytest.importorskip("torch")
+    code = (
+        "import sys, torch, tensorcast as tc\n"
+        "assert tc.cast(torch.ones(3), 'bfloat16').dtype == torch.bfloat16\n"
+        "print([name for name in ('_results', '_requests', '_convert_options') if 'tensorcast.' + name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "[]\n"

@@ -63,6 +63,20 @@ def test_the_first_equal_entry_wins():
     assert cast([2.0**53], "float64", "int8", out_of_range="clamp", mapped={2**53 + 1: 0}).tolist() == [127]
 
 
+def test_entries_tell_the_sign_of_zero_and_values_of_other_types():
+    assert np.signbit(cast([1, 2], "float32", "float64", mapped=[(1, -0.0), (2, 0.0)])).tolist() == [True, False]
+    assert cast([1, 2], "float32", "int8", mapped=[(1, 3), (2, np.int64(4))]).tolist() == [3, 4]
+    assert cast([0, 1], "float32", "int8", mapped=[(1, 0), (0, 5)]).tolist() == [5, 0]
+
+
+def test_entries_of_strided_arrays():
+    out = np.zeros((2, 4), np.int16)
+    x = np.float32([[1, np.nan], [np.nan, 2]])
+    cast_array_into(x.T, out[:, ::2], rounding_mode="nearest-even", scalar_map_entries=[(np.nan, -1)])
+    assert out[:, ::2].tolist() == [[1, -1], [-1, 2]]
+    assert np.isnan(x).sum() == 2
+
+
 def test_into():
     out = np.empty(3, np.int16)
     cast_array_into(np.float32([1.5, 2.5, -2.5]), out, rounding_mode="nearest-away")

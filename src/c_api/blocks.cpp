@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "block/code_table.hpp"
+#include "block/format/code_table.hpp"
 #include "c_api/c_call.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"

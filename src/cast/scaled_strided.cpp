@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts with a scale for each element, in pieces: of long runs that share one, as casts with it; else as float64
-// products rounded to odd, which are then cast without a scale; and element by element where a product is not right.
+// Casts with a scale for each element, in pieces: of long runs that share one, as casts with it; else as float32 or
+// float64 products rounded to odd, which are then cast without a scale; and element by element where neither is right.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -32,7 +32,8 @@ struct ProductRule {
   bool is_right = false;
   bool to_nearest = false;  // the products are the results
   kernels::Multiplication by = {};
-  codec::Policy policy = {};  // of the cast of products
+  std::optional<kernels::Multiplication> in_float32 = {};  // for float32 scales, before others
+  codec::Policy policy = {};                               // of the cast of products
 };
 
 ProductRule product_rule(const CastOptions& options, DType from, DType to) {
@@ -45,6 +46,7 @@ ProductRule product_rule(const CastOptions& options, DType from, DType to) {
   const std::optional<kernels::Multiplication> by = kernels::products_for_words(row(from), row(to), rule.policy);
   rule.is_right = by.has_value();
   if (by) rule.by = *by;
+  rule.in_float32 = kernels::products_in_float32(row(from), row(to), rule.policy);
   return rule;
 }
 
@@ -59,6 +61,7 @@ class ScaledBlocks {
         work_(work),
         rule_(product_rule(work.options, src.dtype, dst.dtype)) {
     if (work.report != nullptr) rule_.is_right = false;
+    if (work.report != nullptr || scales.dtype != DType::float32) rule_.in_float32.reset();
     for (std::size_t axis = scales.shape.size(); axis-- > 0 && scales.strides[axis] == 0;) {
       shared_ *= static_cast<std::size_t>(scales.shape[axis]);
     }
@@ -140,25 +143,29 @@ class ScaledBlocks {
   }
 
   // The scales of a piece as float64; behind them, 1.
-  void read_scales(Room& room, std::size_t count) const {
-    const std::byte* const read = gathered(room.factors, scales_, room.read.data(), count);
-    for (std::size_t i = 0; i < count; ++i) room.scales[i] = scale_at(read + i * scales_.item_bytes());
+  void widen_scales(Room& room, const std::byte* scales, std::size_t count) const {
+    auto* const widened = reinterpret_cast<std::byte*>(room.scales.data());
+    static_cast<void>(tensorcast::run({scales, scales_.dtype, widened, DType::float64, count}, exact, here));
     std::fill(room.scales.begin() + static_cast<std::ptrdiff_t>(count), room.scales.end(), 1.0);
   }
 
   Result<void> convert_piece(Room& room, std::size_t first, std::size_t count) const {
     const std::byte* source = src_.data + storage_bytes(src_.dtype, first);
     if (!src_.is_packed()) source = gathered(room.from, src_, room.block.gathered(), count);
+    const std::byte* scales = nullptr;  // of each element
     if (shared_ > 1) {
       read_shared_scale(room, count);
     } else {
-      read_scales(room, count);
+      scales = gathered(room.factors, scales_, room.read.data(), count);
     }
     std::byte* target = room.block.converted();
     const bool is_direct = has_dense_runs(dst_) && room.to.run() >= count;
     if (is_direct) room.to.advance(count, [&](std::byte* run, std::int64_t, std::size_t) { target = run; });
     if (dst_.is_packed()) target = dst_.data + storage_bytes(dst_.dtype, first);
-    TRY(convert_dense(room, source, target, first, count));
+    if (scales == nullptr || !convert_in_float32(room, source, scales, target, first, count)) {
+      if (scales != nullptr) widen_scales(room, scales, count);
+      TRY(convert_dense(room, source, target, first, count));
+    }
     if (is_direct || dst_.is_packed()) return {};
     const std::byte* drain = room.block.items(count);
     const auto item = static_cast<std::int64_t>(dst_.item_bytes());
@@ -184,6 +191,29 @@ class ScaledBlocks {
     return convert_singly(room, source, target, first, count);
   }
 
+  // Returns false if a product is not right in float32.
+  bool convert_in_float32(Room& room, const std::byte* source, const std::byte* scales, std::byte* target,
+                          std::size_t first, std::size_t count) const {
+    if (!rule_.in_float32) return false;
+    if (src_.one_per_byte) source = room.block.packed_source(source, count);
+    auto* const products = reinterpret_cast<std::byte*>(room.numbers.data());
+    const std::size_t whole = (count + 63) / 64 * 64, used = count * sizeof(float);
+    if (src_.dtype != DType::float32 || whole != count) {
+      if (!tensorcast::run({source, src_.dtype, products, DType::float32, count}, exact, here)) return false;
+      std::memset(products + used, 0, whole * sizeof(float) - used);
+      source = products;
+    }
+    if (whole != count) {
+      if (scales != room.read.data()) std::memcpy(room.read.data(), scales, used);
+      for (std::size_t i = count; i < whole; ++i)
+        std::memcpy(room.read.data() + i * sizeof(float), &one, sizeof(float));
+      scales = room.read.data();
+    }
+    if (!ops_.multiply_each_float32(source, scales, products, whole, *rule_.in_float32)) return false;
+    const std::uint64_t place = work_.execution.first_element + first;
+    return tensorcast::run({products, DType::float32, target, dst_.dtype, count, place}, rule_.policy, here).ok();
+  }
+
   // Returns false if a product is not right or an element fails.
   bool convert_products(Room& room, const std::byte* source, std::byte* target, std::size_t first,
                         std::size_t count) const {
@@ -191,8 +221,6 @@ class ScaledBlocks {
     const std::size_t whole = (count + 63) / 64 * 64;
     std::fill(room.numbers.begin() + static_cast<std::ptrdiff_t>(count),
               room.numbers.begin() + static_cast<std::ptrdiff_t>(whole), 0.0);
-    static constexpr codec::Policy exact;
-    const Execution here = {.threads = 1};
     if (!tensorcast::run({source, src_.dtype, numbers, DType::float64, count}, exact, here)) return false;
     const bool right = ops_.multiply_each(room.numbers.data(), room.scales.data(), room.numbers.data(), whole, rule_.by,
                                           rule_.to_nearest);
@@ -231,6 +259,10 @@ class ScaledBlocks {
     options.scale = scale;
     return cast(Work{options, work_.execution, work_.report, nullptr});
   }
+
+  static constexpr codec::Policy exact = {};  // of widening
+  static constexpr Execution here = {.threads = 1};
+  static constexpr float one = 1.0f;
 
   const StridedArray& src_;
   const StridedArray& dst_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ std::string outcome(const Result<void>& done) { return done ? "done" : done.erro
 
 std::int64_t item_bytes(DType dtype) { return std::max(1, bit_width(dtype) / 8); }
 
-// Codes of `count` elements, each in bytes of its own: all patterns of few bits, random ones of more, and near 1.
-std::vector<std::byte> items_of(DType dtype, std::size_t count, std::mt19937_64& random) {
+// Codes of `count` elements, each in bytes of its own: all patterns of few bits, random ones of more, and numbers from
+// -90 on; `usual`: of float32 these alone.
+std::vector<std::byte> items_of(DType dtype, std::size_t count, std::mt19937_64& random, bool usual = false) {
   const auto item = static_cast<std::size_t>(item_bytes(dtype));
   std::vector<std::byte> items(count * item);
   const int bits = bit_width(dtype);
@@ -32,7 +34,7 @@ std::vector<std::byte> items_of(DType dtype, std::size_t count, std::mt19937_64&
     std::uint64_t code = bits <= 8 ? i : random();
     if (bits < 8) code &= (1u << bits) - 1;
     if (dtype == DType::boolean) code &= 1;
-    if (dtype == DType::float32 && i % 2 == 0)
+    if (dtype == DType::float32 && (usual || i % 2 == 0))
       code = std::bit_cast<std::uint32_t>(static_cast<float>(i) / 7.0f - 90.0f);
     if (dtype == DType::float64 && i % 2 == 0) code = std::bit_cast<std::uint64_t>(static_cast<double>(i) / 7 - 90);
     std::memcpy(items.data() + i * item, &code, item);
@@ -43,11 +45,12 @@ std::vector<std::byte> items_of(DType dtype, std::size_t count, std::mt19937_64&
 struct Scales {
   const char* name;
   std::vector<double> values;
+  bool are_float32 = false;
 };
 
 std::vector<Scales> kinds_of_scales(std::size_t count, std::mt19937_64& random) {
   std::uniform_real_distribution<double> uniform(-3, 3);
-  std::vector<Scales> kinds = {{"float32", {}}, {"float64", {}}, {"powers", {}}, {"odd ones", {}}};
+  std::vector<Scales> kinds = {{"float32", {}, true}, {"float64", {}}, {"powers", {}, true}, {"odd ones", {}}};
   constexpr double odd_ones[] = {0.0, -0.0, 1e-300, -1e300, 0x1p-501, 5e-324, 1.0, -1.0};
   for (std::size_t i = 0; i < count; ++i) {
     kinds[0].values.push_back(static_cast<double>(static_cast<float>(uniform(random))));
@@ -74,29 +77,52 @@ Result<void> cast_singly(DType from, const std::byte* src, DType to, std::byte* 
   return {};
 }
 
+// Float64 scales as their own type, or as float32.
+std::vector<std::byte> bytes_of(const std::vector<double>& scales, DType dtype) {
+  std::vector<std::byte> bytes(scales.size() * static_cast<std::size_t>(item_bytes(dtype)));
+  const std::int64_t shape[] = {static_cast<std::int64_t>(scales.size())};
+  const Result<void> done =
+      cast({DType::float64, shape, std::as_bytes(std::span(scales))}, {dtype, shape, std::span(bytes)});
+  EXPECT_TRUE(done.ok());
+  return bytes;
+}
+
+void expect_same_by(DType from, const std::vector<std::byte>& src, DType to, const CastOptions& options,
+                    const Scales& scales, DType scale_type, const std::string& what) {
+  const std::size_t count = scales.values.size();
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  const std::vector<std::byte> typed = bytes_of(scales.values, scale_type);
+  std::vector<std::byte> expected(count * static_cast<std::size_t>(item_bytes(to))), got(expected.size());
+  const Result<void> right = cast_singly(from, src.data(), to, expected.data(), scales.values, options);
+  const Result<void> done =
+      cast_scaled({from, shape, {}, src.data(), bit_width(from) < 8}, {to, shape, {}, got.data(), bit_width(to) < 8},
+                  {scale_type, shape, {}, typed.data()}, options);
+  ASSERT_EQ(right.ok(), done.ok()) << what << outcome(done);
+  if (!right) {
+    EXPECT_EQ(right.error().element, done.error().element) << what;
+    return;
+  }
+  std::size_t wrong = 0, first = 0;
+  const auto item = static_cast<std::size_t>(item_bytes(to));
+  for (std::size_t i = count; i-- > 0;) {
+    if (std::memcmp(&expected[i * item], &got[i * item], item) != 0) ++wrong, first = i;
+  }
+  EXPECT_EQ(wrong, 0u) << what << ", element " << first;
+}
+
 void expect_same(DType from, DType to, const CastOptions& options, std::size_t count, const char* what) {
   std::mt19937_64 random(static_cast<std::uint64_t>(from) * 64 + static_cast<std::uint64_t>(to));
-  const std::vector<std::byte> src = items_of(from, count, random);
-  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  for (const Scales& scales : kinds_of_scales(count, random)) {
-    std::vector<std::byte> expected(count * static_cast<std::size_t>(item_bytes(to))), got(expected.size());
-    const Result<void> right = cast_singly(from, src.data(), to, expected.data(), scales.values, options);
-    const Result<void> done =
-        cast_scaled({from, shape, {}, src.data(), bit_width(from) < 8}, {to, shape, {}, got.data(), bit_width(to) < 8},
-                    {DType::float64, shape, {}, reinterpret_cast<const std::byte*>(scales.values.data())}, options);
-    ASSERT_EQ(right.ok(), done.ok()) << name(from) << " " << name(to) << " " << what << " " << scales.name
-                                     << outcome(done);
-    if (!right) {
-      EXPECT_EQ(right.error().element, done.error().element) << name(from) << " " << name(to) << " " << what;
-      continue;
+  for (const bool usual : {false, true}) {
+    if (usual && from != DType::float32) continue;
+    const std::vector<std::byte> src = items_of(from, count, random, usual);
+    for (const Scales& scales : kinds_of_scales(count, random)) {
+      for (const DType scale_type : {DType::float64, DType::float32}) {
+        if (scale_type == DType::float32 && !scales.are_float32) continue;
+        const std::string title = std::string(name(from)) + " to " + std::string(name(to)) + ", " + what + ", " +
+                                  scales.name + " as " + std::string(name(scale_type)) + ": ";
+        expect_same_by(from, src, to, options, scales, scale_type, title);
+      }
     }
-    std::size_t wrong = 0, first = 0;
-    const auto item = static_cast<std::size_t>(item_bytes(to));
-    for (std::size_t i = count; i-- > 0;) {
-      if (std::memcmp(&expected[i * item], &got[i * item], item) != 0) ++wrong, first = i;
-    }
-    EXPECT_EQ(wrong, 0u) << name(from) << " to " << name(to) << ", " << what << ", " << scales.name
-                         << " scales, element " << first;
   }
 }
 

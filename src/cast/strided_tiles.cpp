@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cast/parallel.hpp"
@@ -23,7 +26,7 @@ namespace {
 constexpr std::size_t tile_edge = 128;
 constexpr std::size_t line_bytes = 64;
 // Runs of a transposed source that are fetched before they are read: each is on a page that no CPU foresees.
-constexpr std::size_t columns_ahead = 4;
+constexpr std::size_t columns_ahead = 8;
 
 // Converts tiles of the axis `rows` and the last one, so that cache lines of the source are read once. The columns of a
 // tile, with all rows, are a band; bands are converted on all threads.
@@ -75,11 +78,27 @@ class Tiles {
   }
 
  private:
-  Result<void> convert_bands(std::size_t begin, std::size_t end) const {
-    Block block(src_, dst_, tile_rows_ * tile_columns_, bit_width(dst_.dtype) < 8);
-    for (std::size_t band = begin; band < end; ++band) TRY(convert_band(block, band));
+  Result<void> convert_bands(std::size_t begin, std::size_t end) {
+    std::unique_ptr<Block> block = free_block();
+    for (std::size_t band = begin; band < end; ++band) TRY(convert_band(*block, band));
     if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
+    const std::lock_guard lock(blocks_mutex_);
+    blocks_.push_back(std::move(block));
     return {};
+  }
+
+  // A block that an earlier task used, or a new one: the system clears its pages, which takes as long as to fill them.
+  std::unique_ptr<Block> free_block() {
+    {
+      const std::lock_guard lock(blocks_mutex_);
+      if (!blocks_.empty()) {
+        std::unique_ptr<Block> block = std::move(blocks_.back());
+        blocks_.pop_back();
+        return block;
+      }
+    }
+    const std::size_t padding = transposes_ ? 2 * line_bytes * std::max(tile_rows_, tile_columns_) : 0;
+    return std::make_unique<Block>(src_, dst_, tile_rows_ * tile_columns_ + padding, bit_width(dst_.dtype) < 8);
   }
 
   // The elements are in C order without gaps, and each row begins as far from a cache line as the first.
@@ -137,6 +156,12 @@ class Tiles {
     return {};
   }
 
+  // From row to row of a tile, at most two lines more than a row has: an odd number of lines, so that rows are in all
+  // sets of the cache.
+  static std::size_t pitch_of(std::size_t row_bytes) {
+    return ((row_bytes + line_bytes - 1) / line_bytes | 1) * line_bytes;
+  }
+
   // The source is dense along `rows`, the target along the last axis: runs are copied, and the narrower elements
   // transposed in registers, to rows that are written whole: lines of rows that are a page apart share so few sets of
   // the cache that they leave it before the next part of them comes.
@@ -144,30 +169,33 @@ class Tiles {
                          std::size_t columns) const {
     const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
     const bool turns_results = dst_item <= src_item;
+    const std::size_t pitch = pitch_of(height * std::min(src_item, dst_item));
     for (std::size_t column = 0; column < columns; ++column) {
       const std::byte* const run = from + at(src_, last_, column);
       prefetch(run + at(src_, last_, columns_ahead), height * src_item);
       if (turns_results) {
-        TRY(block.convert(run, block.converted() + column * height * dst_item, height, 0, work_));
+        TRY(block.convert(run, block.converted() + column * pitch, height, 0, work_));
       } else {
-        std::memcpy(block.gathered() + column * height * src_item, run, height * src_item);
+        std::memcpy(block.gathered() + column * pitch, run, height * src_item);
       }
     }
     if (turns_results) {
-      transpose_tile(block.converted(), height * dst_item, block.turned(),
-                     static_cast<std::int64_t>(columns * dst_item), columns, height, dst_item);
-      write_rows(block.turned(), to, height, columns * dst_item);
+      const std::size_t turned_pitch = pitch_of(columns * dst_item);
+      transpose_tile(block.converted(), pitch, block.turned(), static_cast<std::int64_t>(turned_pitch), columns, height,
+                     dst_item);
+      write_rows(block.turned(), turned_pitch, to, height, columns * dst_item);
       return {};
     }
-    transpose_tile(block.gathered(), height * src_item, block.turned(), static_cast<std::int64_t>(columns * src_item),
-                   columns, height, src_item);
+    transpose_tile(block.gathered(), pitch, block.turned(), static_cast<std::int64_t>(columns * src_item), columns,
+                   height, src_item);
     TRY(block.convert(block.turned(), block.converted(), height * columns, 0, work_));
-    write_rows(block.converted(), to, height, columns * dst_item);
+    write_rows(block.converted(), columns * dst_item, to, height, columns * dst_item);
     return {};
   }
 
-  void write_rows(const std::byte* tile, std::int64_t to, std::size_t rows, std::size_t row_bytes) const {
-    for (std::size_t i = 0; i < rows; ++i, tile += row_bytes) {
+  void write_rows(const std::byte* tile, std::size_t pitch, std::int64_t to, std::size_t rows,
+                  std::size_t row_bytes) const {
+    for (std::size_t i = 0; i < rows; ++i, tile += pitch) {
       std::byte* const row = dst_.data + to + at(dst_, rows_, i);
       if (bypasses_cache_) {
         ops_.stream_copy(tile, row, row_bytes);
@@ -186,6 +214,8 @@ class Tiles {
   std::size_t missing_columns_ = 0;  // of the first band
   bool transposes_ = false;
   bool bypasses_cache_ = false;
+  std::mutex blocks_mutex_;
+  std::vector<std::unique_ptr<Block>> blocks_;  // that no task uses now
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
 };
 

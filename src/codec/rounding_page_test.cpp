@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of docs/rounding.md are what the reference gives.
+// The tables of docs/rounding.md are what the reference gives; scripts/make/rounding-page writes them.
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -19,9 +20,10 @@ namespace {
 
 double value_of_code(DType dtype, std::uint64_t code) {
   const Real real = decode(dtype, code);
-  return real.kind == Real::Kind::zero
-             ? 0.0
-             : std::ldexp(static_cast<double>(static_cast<std::uint64_t>(real.significand >> 64)), real.exponent + 64);
+  if (real.kind == Real::Kind::zero) return 0.0;
+  const double size =
+      std::ldexp(static_cast<double>(static_cast<std::uint64_t>(real.significand >> 64)), real.exponent + 64);
+  return real.negative ? -size : size;
 }
 
 // "0x7E", or "0x7E, 0x7F" if saturate=0 gives another code.
@@ -58,15 +60,65 @@ std::string table_of(DType to) {
   return text;
 }
 
+// "127", or "127, -128" if wrapping gives another number than saturating.
+std::string numbers_of(double x, DType to, Rounding word) {
+  std::string numbers[2];
+  for (const OutOfRange range : {OutOfRange::saturate, OutOfRange::wrap}) {
+    const CastOptions options{.out_of_range = range, .rounding = word};
+    const Encoded encoded =
+        cast_code(DType::float64, std::bit_cast<std::uint64_t>(x), to, policy_of(options, DType::float64, to));
+    numbers[range == OutOfRange::saturate ? 0 : 1] = formatted("{}", value_of_code(to, encoded.bits));
+  }
+  return numbers[0] == numbers[1] ? numbers[0] : numbers[0] + ", " + numbers[1];
+}
+
+std::string integer_table_of(DType to) {
+  const double largest = std::ldexp(1.0, bit_width(to) - (row(to).is_signed ? 1 : 0)) - 1;
+  const double lowest = row(to).is_signed ? -largest - 1 : 0.0;
+  const double numbers[] = {0.5,
+                            1.5,
+                            -0.5,
+                            0.25,
+                            -0.25,
+                            largest + 0.25,
+                            largest + 0.5,
+                            largest + 1,
+                            lowest - 0.5,
+                            lowest - 1,
+                            std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(),
+                            std::nan("")};
+  std::string text = formatted("\n## {}\n\n|", name(to));
+  for (const double x : numbers) text += formatted(" | {}", x);
+  text += " |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (int word = 1; word < static_cast<int>(Rounding::stochastic); ++word) {
+    text += formatted("| {}", options::roundings.word[static_cast<std::size_t>(word)]);
+    for (const double x : numbers) text += " | " + numbers_of(x, to, static_cast<Rounding>(word));
+    text += " |\n";
+  }
+  return text;
+}
+
+// With TENSORCAST_WRITE_PAGE in the environment, writes the tables instead of comparing them.
 TEST(RoundingPage, HasTheTablesOfTheReference) {
   std::string tables;
   for (const DType to : all_dtypes()) {
-    if (family(to) == Family::floating && bit_width(to) <= 8) tables += table_of(to);
+    if (bit_width(to) > 8) continue;
+    if (family(to) == Family::floating) tables += table_of(to);
+    if (family(to) == Family::integer) tables += integer_table_of(to);
   }
-  std::ifstream file(TENSORCAST_SOURCE_DIR "/docs/rounding.md");
+  const char* const path = TENSORCAST_SOURCE_DIR "/docs/rounding.md";
   std::stringstream page;
-  page << file.rdbuf();
-  EXPECT_NE(page.str().find(tables), std::string::npos) << "docs/rounding.md lacks these tables:\n" << tables;
+  page << std::ifstream(path).rdbuf();
+  const std::string begin = tables.substr(0, tables.find("\n\n"));  // the heading of the first table
+  const std::size_t start = page.str().find(begin);
+  ASSERT_NE(start, std::string::npos) << path << " lacks" << begin;
+  if (std::getenv("TENSORCAST_WRITE_PAGE") != nullptr) {
+    const std::string text = page.str().substr(0, start) + tables;
+    std::ofstream(path) << text;
+    return;
+  }
+  EXPECT_EQ(page.str().substr(start), tables) << "scripts/make/rounding-page writes the tables";
 }
 
 }  // namespace

@@ -40,4 +40,10 @@ using MultiplyFn = bool (*)(const std::byte* src, std::byte* products, std::size
 using MultiplyEachFn = bool (*)(const double* numbers, const double* scales, double* products, std::size_t count,
                                 const Multiplication& by, bool to_nearest);
 
+// Multiplies float32 numbers by a float32 scale each, rounded as float32_odd. `count` is a multiple of 64, `products`
+// may be `numbers`, and all have any alignment. Returns false if the caller rejects a product, or if a scale is not
+// finite, or zero, or a factor of more than 2^60.
+using MultiplyEachFloat32Fn = bool (*)(const std::byte* numbers, const std::byte* scales, std::byte* products,
+                                       std::size_t count, const Multiplication& by);
+
 }  // namespace tensorcast::kernels

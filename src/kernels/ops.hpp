@@ -33,8 +33,10 @@ struct Ops {
   // Products of elements of this type, which multiply.hpp lists.
   MultiplyFn (*find_multiply)(DType from, Products products) noexcept;
   MultiplyEachFn multiply_each;
+  MultiplyEachFloat32Fn multiply_each_float32;
   // Numbers rounded by the words of D16, and the random words of elements.
   const Rounders* rounders;
+  EncodeByWordFn (*find_encode_by_word)(DType to) noexcept;  // null for types that `rounders` round for
   RandomWordsFn random_words;
   // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
   ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;
@@ -56,6 +58,7 @@ struct Ops {
   RangeOfRunsFn range_of_runs;
   ScaleBlocksFn scale_blocks;
   FitOffsetRunsFn fit_offset_runs;
+  SetOffsetCodesFn set_offset_codes;
   FitSignedRunsFn fit_signed_runs;
   // q8_0, q4_0, q4_1, q5_0 and q5_1; null for others.
   EncodeGgufFn (*find_encode_gguf)(GgufBlock block) noexcept;

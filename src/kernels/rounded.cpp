@@ -50,32 +50,57 @@ RoundRule rule_of(const DTypeRow& to, const Policy& policy) {
 RoundedConversion::RoundedConversion(Target target, DType from, DType to, const Policy& policy) noexcept
     : from_(from), to_(to), policy_(policy), rule_(rule_of(row(to), policy)) {
   const DTypeRow &source = row(from), &target_type = row(to);
-  const Rounders& rounders = *ops_of(target).rounders;
-  const bool is_stochastic = policy.rounding == Rounding::stochastic;
-  const bool fits_float32 = (source.bits <= 16 || from == DType::float32) && !rule_.is_power_of_two;
-  // Of a number that is stochastically rounded, 32 bits below the last that is kept count.
-  if (!is_stochastic && target_type.family == Family::floating && target_type.bits <= 16 && !rule_.is_power_of_two) {
-    narrow_ = to_float32_odd(rounders, source);
+  const Ops& ops = ops_of(target);
+  const bool is_stochastic = policy.rounding == Rounding::stochastic, to_integer = is_integer(target_type);
+  const bool fits_float32 = source.bits <= 16 || from == DType::float32;
+  if (is_stochastic) random_words_ = ops.random_words;
+  seed_ = policy.seed;
+  if (to_integer && !is_stochastic) {  // kernels of wide floats know the word
+    const bool is_wide = source.family == Family::floating && source.bits >= 16;
+    if (!is_wide) decode_ = find_kernel(target, from, DType::float32)->run;
+    encode_ = find_kernel(target, is_wide ? from : DType::float32, to)->run;
+    return;
   }
+  // Integers that float32 lacks are out of the range of floats of 8 bits.
+  const bool to_short_float = target_type.family == Family::floating && target_type.bits <= 8;
+  const bool is_clear = fits_float32 || (is_integer(source) && to_short_float);
+  // Of a number that is stochastically rounded, 32 bits below the last that is kept count.
+  if (!is_stochastic && !is_clear && target_type.bits <= 16 && !rule_.is_power_of_two) {
+    narrow_ = to_float32_odd(*ops.rounders, source);
+  }
+  const bool is_limited = !to_integer && !to_short_float && policy.range == codec::RangeRule::saturate;
+  if ((is_clear || narrow_ != nullptr) && !is_limited) encode_by_word_ = ops.find_encode_by_word(to);
+  if (encode_by_word_ != nullptr) {
+    if (narrow_ == nullptr && from != DType::float32) decode_ = find_kernel(target, from, DType::float32)->run;
+    return;
+  }
+  choose_rounder(target);
+  policy_.rounding = Rounding::automatic;
+}
+
+void RoundedConversion::choose_rounder(Target target) noexcept {
+  const DTypeRow& source = row(from_);
+  const Rounders& rounders = *ops_of(target).rounders;
+  const bool fits_float32 = (source.bits <= 16 || from_ == DType::float32) && !rule_.is_power_of_two;
   const DType number = fits_float32 || narrow_ != nullptr ? DType::float32 : DType::float64;
   round_ = number == DType::float32 ? rounders.float32 : rounders.float64;
   if (narrow_ == nullptr && is_integer(source) && source.bits == 64) {
-    if (rule_.kept_bits <= (is_stochastic ? 20 : 50)) {
+    if (rule_.kept_bits <= (policy_.rounding == Rounding::stochastic ? 20 : 50)) {
       narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
     } else {
       round_ = source.is_signed ? rounders.int64 : rounders.uint64;
     }
-  } else if (narrow_ == nullptr && number != from) {
-    decode_ = find_kernel(target, from, number)->run;
+  } else if (narrow_ == nullptr && number != from_) {
+    decode_ = find_kernel(target, from_, number)->run;
   }
-  if (number != to) encode_ = find_kernel(target, number, to)->run;
-  if (is_stochastic) random_words_ = ops_of(target).random_words;
-  seed_ = policy.seed;
-  policy_.rounding = Rounding::automatic;
+  if (number != to_) encode_ = find_kernel(target, number, to_)->run;
 }
 
 void RoundedConversion::run(const std::byte* src, std::byte* dst, std::size_t count,
                             std::uint64_t first) const noexcept {
+  if (decode_ == nullptr && narrow_ == nullptr && round_ == nullptr && encode_by_word_ == nullptr) {
+    return encode_(src, dst, count, policy_);
+  }
   // Not in place, which compilers do not vectorize.
   alignas(64) std::byte numbers[rounded_count * sizeof(double)], rounded[rounded_count * sizeof(double)];
   alignas(64) std::uint32_t random[rounded_count + 4];
@@ -85,9 +110,16 @@ void RoundedConversion::run(const std::byte* src, std::byte* dst, std::size_t co
     if (random_words_ != nullptr) random_words_(seed_, first / 4, (skipped + step + 3) / 4, random);
     if (decode_ != nullptr) decode_(src, numbers, step, Policy{});
     if (narrow_ != nullptr) narrow_(src, numbers, step);
-    round_(decode_ != nullptr || narrow_ != nullptr ? numbers : src, encode_ != nullptr ? rounded : dst, step, rule_,
-           random + skipped);
-    if (encode_ != nullptr) encode_(rounded, dst, step, policy_);
+    const std::byte* const read = decode_ != nullptr || narrow_ != nullptr ? numbers : src;
+    const std::uint32_t* const words = random_words_ != nullptr ? random + skipped : nullptr;
+    if (encode_by_word_ != nullptr) {
+      encode_by_word_(read, dst, step, policy_, words);
+    } else if (round_ != nullptr) {
+      round_(read, encode_ != nullptr ? rounded : dst, step, rule_, words);
+      if (encode_ != nullptr) encode_(rounded, dst, step, policy_);
+    } else {
+      encode_(read, dst, step, policy_);
+    }
     src += storage_bytes(row(from_), step);
     dst += storage_bytes(row(to_), step);
   }

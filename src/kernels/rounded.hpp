@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions by a word that kernels do not know (D16): numbers are rounded as float32 or float64, which are then of
-// the target's numbers.
+// Conversions by a word that kernels do not know (D16): numbers are encoded by the word from float32, or rounded as
+// float32 or float64, which are then of the target's numbers.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,16 @@ class RoundedConversion {
   void run(const std::byte* src, std::byte* dst, std::size_t count, std::uint64_t first) const noexcept;
 
  private:
+  // For what encode_by_word_ and kernels do not know.
+  void choose_rounder(Target target) noexcept;
+
   DType from_, to_;
-  codec::Policy policy_;  // of the kernel, which rounds nothing
+  codec::Policy policy_;  // of the last step; without the word if that rounds nothing
   RoundRule rule_;
   KernelFn decode_ = nullptr;
   NarrowFn narrow_ = nullptr;  // if neither is there, the source is read as it is
+  // Rounds and encodes float32. If null, round_ rounds, unless encode_ knows the word.
+  EncodeByWordFn encode_by_word_ = nullptr;
   RoundFn round_ = nullptr;
   KernelFn encode_ = nullptr;             // null: the rounded numbers are the result
   RandomWordsFn random_words_ = nullptr;  // null: the word is not stochastic

@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codec/policy.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::kernels {
+
+// The words that differ by more than a sign.
+enum class WordKind : std::uint8_t { even, away, zero, directed, odd, stochastic };
 
 struct RoundRule {
   Rounding word = Rounding::toward_zero;  // not automatic; nearest_even to powers of two only
@@ -27,6 +31,10 @@ using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count
 
 // Numbers as those of a narrower type, rounded to odd: a later rounding to fewer bits has the result of one rounding.
 using NarrowFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
+
+// float32 to another type by the policy's word. `random`: a word for each number of stochastic rounding, else null.
+using EncodeByWordFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy,
+                                const std::uint32_t* random);
 
 struct Rounders {
   RoundFn float32 = nullptr;

@@ -210,7 +210,7 @@ struct ScaleSearch {
 };
 // Q4_K and Q5_K: runs of 32, x is about scale * code - minimum, codes from 0 to `most`. `weights`: of each number;
 // null: the mean size of the run's numbers plus the number's own, summed up in `weight_sums`, unless that is null. The
-// codes are those of the search.
+// codes are those of the search; null: nobody needs them.
 struct OffsetFit {
   static constexpr std::size_t run = 32;
 
@@ -222,6 +222,9 @@ struct OffsetFit {
 };
 using FitOffsetRunsFn = void (*)(const float* numbers, const float* weights, std::size_t runs,
                                  const ScaleSearch& search, const OffsetFit& fit);
+// Writes the codes that these scales and minima give: nearest((x + minimum) / scale), clamped. Runs with scale 0 keep
+// theirs.
+using SetOffsetCodesFn = void (*)(const float* numbers, std::size_t runs, const OffsetFit& stored);
 // Q6_K: runs of 16, x is about scale * (code - 32), codes from 0 to 63. Null weights: the numbers' squares.
 struct SignedFit {
   static constexpr std::size_t run = 16;

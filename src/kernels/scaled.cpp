@@ -97,6 +97,19 @@ Multiplication in_float32(const DTypeRow& to, const Policy& policy, double scale
   return {.scale = scale, .first = float32_bits(0x1p127), .end = infinity + 1};
 }
 
+// Near float32's subnormals, products lack bits that a target with float32's exponents has. Returns false if products
+// in two ranges would have to be rejected.
+bool reject_subnormals(const DTypeRow& from, const DTypeRow& to, const Policy& policy, Multiplication& by) {
+  const auto has_exponents = [](const DTypeRow& type) {
+    return type.family == Family::floating && type.format.exponent_bits == 8;
+  };
+  if (!has_exponents(from) || !has_exponents(to)) return true;
+  if (tells_infinity(to, policy)) return false;
+  by.first = 1;
+  by.end = float32_bits(0x1p-100);
+  return true;
+}
+
 struct Float32Way {
   Products products;
   Multiplication by;
@@ -134,12 +147,7 @@ std::optional<Float32Way> quick_way(const DTypeRow& from, const DTypeRow& to, co
   } else {
     return std::nullopt;
   }
-  // Near float32's subnormals, products lack bits that a target with float32's exponents has.
-  if (is_floating && from.format.exponent_bits == 8 && to_floating && to.format.exponent_bits == 8) {
-    if (tells_infinity(to, policy)) return std::nullopt;  // one range is rejected, not two
-    way.by.first = 1;
-    way.by.end = float32_bits(0x1p-100);
-  }
+  if (!reject_subnormals(from, to, policy, way.by)) return std::nullopt;
   return way;
 }
 
@@ -174,6 +182,15 @@ std::optional<Multiplication> products_for_words(const DTypeRow& from, const DTy
   return Multiplication{.scale = policy.scale,
                         .first = std::bit_cast<std::uint64_t>(limit),
                         .end = needs_finite ? infinity + 1 : infinity};
+}
+
+std::optional<Multiplication> products_in_float32(const DTypeRow& from, const DTypeRow& to, const Policy& policy) {
+  const bool is_held = from.bits <= 16 || from.id == DType::float32;
+  if (!is_held || to.bits > 16 || to.family == Family::boolean) return std::nullopt;
+  if (policy.has_word(to) || policy.demands_errors()) return std::nullopt;
+  Multiplication by = in_float32(to, policy, policy.scale);
+  if (!reject_subnormals(from, to, policy, by)) return std::nullopt;
+  return by;
 }
 
 ScaledConversion::ScaledConversion(Target target, DType from_type, DType to_type, const Policy& policy,

@@ -18,6 +18,11 @@ namespace tensorcast::kernels {
 [[nodiscard]] std::optional<Multiplication> products_for_words(const DTypeRow& from, const DTypeRow& to,
                                                                const codec::Policy& policy);
 
+// The float32 products, of float32_odd and with float32 scales between 2^-60 and 2^60, that are right for the nearest
+// code of `to`. Nothing if there are none, and for policies that demand errors.
+[[nodiscard]] std::optional<Multiplication> products_in_float32(const DTypeRow& from, const DTypeRow& to,
+                                                                const codec::Policy& policy);
+
 // One kind of conversion, for any number of blocks and threads. Each piece takes the first way that is right for all of
 // its products: float32, float64, or else the reference. Example: float32 times 0.1 to float16 multiplies in float32; a
 // piece with a product too close to a rounding boundary multiplies in float64, rounded to odd.

@@ -14,10 +14,12 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "codec/reference_cast.hpp"
 #include "kernels/kernel.hpp"
+#include "options/cast_report.hpp"
 #include "report/code_outcome.hpp"
 
 namespace tensorcast::report {
@@ -86,27 +88,25 @@ bool is_near(double got, long double want, double tolerance) {
 }
 
 void expect_report(const CastReport& got, const Sums& want, double tolerance, const std::string& where) {
-  EXPECT_EQ(got.count, want.counts.count) << where;
-  EXPECT_EQ(got.overflowed, want.counts.overflowed) << where;
-  EXPECT_EQ(got.saturated, want.counts.saturated) << where;
-  EXPECT_EQ(got.underflowed_to_zero, want.counts.underflowed_to_zero) << where;
-  EXPECT_EQ(got.inexact, want.counts.inexact) << where;
-  EXPECT_EQ(got.nan_made, want.counts.nan_made) << where;
-  EXPECT_EQ(got.nan_lost, want.counts.nan_lost) << where;
-  EXPECT_EQ(got.wrapped, want.counts.wrapped) << where;
-  EXPECT_TRUE(is_near(got.max_abs_error, want.counts.max_abs_error, 1e-15))
-      << where << " max_abs " << got.max_abs_error;
-  EXPECT_TRUE(is_near(got.max_rel_error, want.counts.max_rel_error, 1e-15))
-      << where << " max_rel " << got.max_rel_error;
-  EXPECT_TRUE(is_near(got.signal_power, want.signal, tolerance)) << where << " signal " << got.signal_power;
-  EXPECT_TRUE(is_near(got.noise_power, want.noise, tolerance)) << where << " noise " << got.noise_power;
+  CastReport numbers = want.counts;
+  numbers.signal_power = static_cast<double>(want.signal);
+  numbers.noise_power = static_cast<double>(want.noise);
+  options::for_each(options::cast_report, [&](const auto& number) {
+    const auto have = got.*number.member, wanted = numbers.*number.member;
+    if constexpr (std::is_floating_point_v<decltype(have)>) {
+      const bool is_sum = number.merged == options::Merged::sum;
+      EXPECT_TRUE(is_near(have, wanted, is_sum ? tolerance : 1e-15)) << where << " " << number.name << " " << have;
+    } else {
+      EXPECT_EQ(have, wanted) << where << " " << number.name;
+    }
+  });
 }
 
 bool are_same(const CastReport& a, const CastReport& b) {
-  return a.count == b.count && a.overflowed == b.overflowed && a.saturated == b.saturated &&
-         a.underflowed_to_zero == b.underflowed_to_zero && a.inexact == b.inexact && a.nan_made == b.nan_made &&
-         a.nan_lost == b.nan_lost && a.wrapped == b.wrapped && a.max_abs_error == b.max_abs_error &&
-         a.max_rel_error == b.max_rel_error && a.signal_power == b.signal_power && a.noise_power == b.noise_power;
+  bool same = true;
+  options::for_each(options::cast_report,
+                    [&](const auto& number) { same = same && a.*number.member == b.*number.member; });
+  return same;
 }
 
 CastReport report_of(Target target, const Conversion& whole, const codec::Policy& policy, std::size_t piece_elements) {

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "codec/reference_cast.hpp"
+#include "options/cast_report.hpp"
 #include "tensorcast/cast.hpp"
 
 namespace oracle {
@@ -40,7 +42,7 @@ std::uint16_t from_engine(std::uint16_t engine_events) {
       {tc::codec::event_inexact, inexact},     {tc::codec::event_overflowed, overflowed},
       {tc::codec::event_saturated, saturated}, {tc::codec::event_underflowed, underflowed},
       {tc::codec::event_nan_made, nan_made},   {tc::codec::event_nan_lost, nan_lost},
-      {tc::codec::event_wrapped, wrapped}};
+      {tc::codec::event_wrapped, wrapped},     {tc::codec::event_sign_lost, sign_lost}};
   std::uint16_t events = 0;
   for (const auto& [theirs, ours] : names) {
     if ((engine_events & theirs) != 0) events |= ours;
@@ -54,55 +56,50 @@ std::string hex(std::uint64_t code) {
   return text;
 }
 
-// The sums of CastReport, by the definitions beside its fields.
+// The numbers of CastReport, by the definitions beside its fields.
 struct ExpectedReport {
-  tc::CastReport counts;
-  double max_abs = 0, max_rel = 0;
+  tc::CastReport numbers;
   long double signal = 0, noise = 0;
 
   void add(const Exact& source, const Outcome& outcome, const Exact& result) {
-    ++counts.count;
-    counts.overflowed += (outcome.events & overflowed) != 0;
-    counts.saturated += (outcome.events & saturated) != 0;
-    counts.underflowed_to_zero += (outcome.events & underflowed) != 0;
-    counts.inexact += (outcome.events & inexact) != 0;
-    counts.nan_made += (outcome.events & nan_made) != 0;
-    counts.nan_lost += (outcome.events & nan_lost) != 0;
-    counts.wrapped += (outcome.events & wrapped) != 0;
+    ++numbers.count;
+    numbers.overflowed += (outcome.events & overflowed) != 0;
+    numbers.saturated += (outcome.events & saturated) != 0;
+    numbers.underflowed_to_zero += (outcome.events & underflowed) != 0;
+    numbers.inexact += (outcome.events & inexact) != 0;
+    numbers.nan_made += (outcome.events & nan_made) != 0;
+    numbers.nan_lost += (outcome.events & nan_lost) != 0;
+    numbers.wrapped += (outcome.events & wrapped) != 0;
+    numbers.sign_lost += (outcome.events & sign_lost) != 0;
     if (!source.finite() || !result.finite()) return;
     const long double x = source.value.get_d();
     signal += x * x;
     if ((outcome.events & inexact) == 0) return;
     const mpq_class error = abs(mpq_class(result.value - source.value));
     const double error_d = error.get_d();
-    max_abs = std::max(max_abs, error_d);
-    if (!source.zero()) max_rel = std::max(max_rel, mpq_class(error / abs(source.value)).get_d());
+    numbers.max_abs_error = std::max(numbers.max_abs_error, error_d);
+    if (!source.zero())
+      numbers.max_rel_error = std::max(numbers.max_rel_error, mpq_class(error / abs(source.value)).get_d());
     noise += static_cast<long double>(error_d) * error_d;
   }
 
+  // Compares every number of the list, so that one that `add` does not know is found.
   [[nodiscard]] std::string fault(const tc::CastReport& got, double sum_tolerance) const {
-    const auto count_fault = [](const char* name, std::uint64_t have, std::uint64_t want) {
-      return have == want ? std::string()
-                          : std::string(name) + " is " + std::to_string(have) + ", not " + std::to_string(want) + "; ";
-    };
-    const auto near_fault = [](const char* name, double have, long double want, double tolerance) {
-      const double target = static_cast<double>(want);
-      const bool near = have == target || std::fabs(have - target) <= tolerance * std::fabs(target) + 1e-300;
-      return near ? std::string()
-                  : std::string(name) + " is " + std::to_string(have) + ", not " + std::to_string(target) + "; ";
-    };
-    return count_fault("count", got.count, counts.count) +
-           count_fault("overflowed", got.overflowed, counts.overflowed) +
-           count_fault("saturated", got.saturated, counts.saturated) +
-           count_fault("underflowed_to_zero", got.underflowed_to_zero, counts.underflowed_to_zero) +
-           count_fault("inexact", got.inexact, counts.inexact) +
-           count_fault("nan_made", got.nan_made, counts.nan_made) +
-           count_fault("nan_lost", got.nan_lost, counts.nan_lost) +
-           count_fault("wrapped", got.wrapped, counts.wrapped) +
-           near_fault("max_abs_error", got.max_abs_error, max_abs, 1e-15) +
-           near_fault("max_rel_error", got.max_rel_error, max_rel, 1e-15) +
-           near_fault("signal_power", got.signal_power, signal, sum_tolerance) +
-           near_fault("noise_power", got.noise_power, noise, sum_tolerance);
+    tc::CastReport want = numbers;
+    want.signal_power = static_cast<double>(signal);
+    want.noise_power = static_cast<double>(noise);
+    std::string faults;
+    tc::options::for_each(tc::options::cast_report, [&](const auto& number) {
+      const auto have = got.*number.member, wanted = want.*number.member;
+      bool near = have == wanted;
+      if constexpr (std::is_floating_point_v<decltype(have)>) {
+        const double tolerance = number.merged == tc::options::Merged::sum ? sum_tolerance : 1e-15;
+        near = near || std::fabs(have - wanted) <= tolerance * std::fabs(wanted) + 1e-300;
+      }
+      if (!near)
+        faults += std::string(number.name) + " is " + std::to_string(have) + ", not " + std::to_string(wanted) + "; ";
+    });
+    return faults;
   }
 };
 

@@ -2,6 +2,7 @@
 #include "oracle.hpp"
 
 #include <cmath>
+#include <iterator>
 
 namespace oracle {
 namespace {
@@ -60,9 +61,9 @@ tc_status admission(Type from, Type to, const tc_cast_options& options) {
 
 std::string describe_events(std::uint16_t events) {
   static constexpr const char* names[] = {"inexact",  "overflowed", "saturated", "underflowed",
-                                          "nan_made", "nan_lost",   "wrapped"};
+                                          "nan_made", "nan_lost",   "wrapped",   "sign_lost"};
   std::string words;
-  for (int i = 0; i < 7; ++i) {
+  for (std::size_t i = 0; i < std::size(names); ++i) {
     if ((events >> i & 1) == 0) continue;
     if (!words.empty()) words += '+';
     words += names[i];
@@ -114,7 +115,11 @@ bool Conversion::stops_at_largest(const tc_cast_options& options, bool is_negati
 Outcome Conversion::to_float(const tc_cast_options& options) const {
   if (to_ == e8m0) return to_power(options);
   if (info(to_).special == Special::none) return to_finite_float(options);
-  if (to_ == e5m3fnu) return to_unsigned_float(options);
+  if (to_ == e5m3fnu) {
+    Outcome outcome = to_unsigned_float(options);
+    if (x_.negative && !x_.nan() && !x_.zero()) outcome.events |= sign_lost;
+    return outcome;
+  }
   if (is_float8(to_)) return to_float8(options);
   return to_ieee(options);
 }

@@ -30,6 +30,7 @@ inline constexpr std::uint16_t underflowed = 8;
 inline constexpr std::uint16_t nan_made = 16;
 inline constexpr std::uint16_t nan_lost = 32;
 inline constexpr std::uint16_t wrapped = 64;
+inline constexpr std::uint16_t sign_lost = 128;
 std::string describe_events(std::uint16_t events);
 
 struct Outcome {

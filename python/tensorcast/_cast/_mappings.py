@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, _requests
+from .. import _core
 from .._interop import _foreign
 from . import _arrays, _general, _numpy_types, _tensors
 from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
@@ -110,6 +110,8 @@ def _kept(value: Any, copy: bool) -> Any:
 
 
 def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> Any:
+    from .. import _requests  # with the results of files, which take longer to import than the first cast of an array
+
     request = {"to": to, **_requests.fields(keywords, OF_MAPPINGS)}
     per_tensor = {name: keywords.pop(name) for name in _PER_TENSOR if name in keywords}
     for name, default in (("out", None), ("packed", False), ("from_", None), ("shape", None)):

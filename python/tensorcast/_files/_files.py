@@ -567,7 +567,7 @@ def save(
     """Writes tensors to a file, which is complete or absent, also after an error.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
         format, overwrite: where the extension does not tell; replace an existing file.

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,17 +51,17 @@ def _equal_to(x: npt.NDArray[Any], key: Any) -> npt.NDArray[np.bool_]:
     """Where ``x`` is exactly ``key``; NaN is equal to NaN."""
     if isinstance(key, np.generic):
         key = key.item()
-    nowhere = np.zeros(x.shape, np.bool_)
     if x.dtype.kind in "iu":  # those of ml_dtypes are exact as float64
-        if key != key or key in (float("inf"), float("-inf")) or key != int(key):
-            return nowhere
         limits = np.iinfo(x.dtype)
-        return x == x.dtype.type(int(key)) if limits.min <= int(key) <= limits.max else nowhere
+        is_whole = key == key and key not in (float("inf"), float("-inf")) and key == int(key)
+        is_there = is_whole and limits.min <= int(key) <= limits.max
+        return x == x.dtype.type(int(key)) if is_there else np.zeros(x.shape, np.bool_)
     if key != key:
-        return np.asarray(np.isnan(x), np.bool_)
+        found: npt.NDArray[np.bool_] = np.isnan(x)
+        return found
     if isinstance(key, int) and int(float(key)) != key:
-        return nowhere
-    return np.asarray(x.astype(np.float64) == float(key), np.bool_)
+        return np.zeros(x.shape, np.bool_)
+    return np.asarray(x.astype(np.float64, copy=False) == float(key), np.bool_)
 
 
 def _options(facts: TypeFacts, rounding: str, out_of_range: str | None) -> dict[str, Any]:
@@ -94,6 +95,49 @@ def _to_infinity(x: npt.NDArray[Any], result: npt.NDArray[Any], first_beyond: fl
             result[wide <= -first_beyond] = -np.inf
 
 
+class Way(NamedTuple):
+    """How arrays become those of a type: by a cast with these options, and by what ``is_cast_alone`` says is not it."""
+
+    dtype: np.dtype[Any]
+    name: str
+    facts: TypeFacts
+    options: dict[str, Any]
+    is_cast_alone: bool
+
+
+@cache
+def _known_way(target: Any, rounding: str, out_of_range: str | None) -> Way:
+    check_words(rounding, out_of_range)
+    dtype = _native(target) if isinstance(target, str) else np.dtype(target)
+    name, facts = _name(dtype), facts_of(dtype)
+    if out_of_range == "wrap" and not facts.is_integer:
+        raise CastError(f"out_of_range wrap is of integers, and {name} is none")
+    keeps_infinity = facts.has_infinity and rounding in ("nearest-even", "nearest-away")
+    is_cast_alone = dtype.isnative and (out_of_range is None or facts.is_integer or keeps_infinity)
+    return Way(dtype, name, facts, _options(facts, rounding, out_of_range), is_cast_alone)
+
+
+def _way_to(target: Any, rounding: Any, out_of_range: Any) -> Way:
+    try:
+        return _known_way(target, rounding, out_of_range)
+    except TypeError:  # of what has no hash
+        check_words(rounding, out_of_range)
+        raise
+
+
+@lru_cache(1024, typed=True)
+def _cast_number(
+    value: Any, sign: float, dtype: np.dtype[Any], rounding: str, out_of_range: str | None
+) -> npt.NDArray[Any]:
+    """The result of an entry. ``sign`` tells -0.0 from 0.0, which are equal."""
+    wide = np.asarray(value, np.int64 if isinstance(value, int) and abs(value) < 2**63 else None)
+    if wide.dtype.kind == "O":
+        raise CastError(f"{value!r} is no number for {_name(dtype)}")
+    target = np.empty((), dtype)
+    cast_array_into(wide, target, rounding_mode=rounding, out_of_range_mode=out_of_range)
+    return target
+
+
 def cast_array_into(
     arr: npt.NDArray[Any],
     out: npt.NDArray[Any],
@@ -111,41 +155,34 @@ def cast_array_into(
         >>> out
         array([ 1, -2], dtype=int8)
     """
-    check_words(rounding_mode, out_of_range_mode)
-    to = _name(out.dtype)
+    way = _way_to(out.dtype, rounding_mode, out_of_range_mode)
     if arr.shape != out.shape:
         raise CastError(f"arr has the shape {arr.shape}, and out {out.shape}")
-    facts = facts_of(out.dtype)
-    if out_of_range_mode == "wrap" and not facts.is_integer:
-        raise CastError(f"out_of_range wrap is of integers, and {to} is none")
     entries = scalar_map_entries or ()
     source = np.asarray(arr)
-    mapped: list[tuple[npt.NDArray[np.bool_], Any]] = []
+    mapped: list[tuple[npt.NDArray[np.intp], Any]] = []
     if entries:
-        source = source.copy()
-        free = np.ones(source.shape, np.bool_)
+        unmapped, source = source.reshape(-1), np.array(source, order="C")
+        free = source.reshape(-1)
         for key, value in entries.items() if isinstance(entries, Mapping) else entries:
-            found = _equal_to(source, key) & free
-            if found.any():
-                mapped.append((found, value))
-                free &= ~found
-        source[~free] = 0
-    if _name(source.dtype) == to:
+            (places,) = _equal_to(unmapped, key).nonzero()
+            if places.size:
+                mapped.append((places, value))
+                free[places] = 0
+    if source.dtype == way.dtype:
         out[...] = source
     else:
         if out_of_range_mode is not None:
-            _check_infinity(source, to, facts)
-        _cast(source, to, out=out, **_options(facts, rounding_mode, out_of_range_mode))
-        if out_of_range_mode == "clamp" and facts.has_infinity:
-            _to_infinity(source, out, facts.first_beyond, rounding_mode)
-    for found, value in mapped:
-        exact = value.item() if isinstance(value, np.generic) else value
-        wide = np.asarray(exact, np.int64 if isinstance(exact, int) and abs(exact) < 2**63 else None)
-        if wide.dtype.kind == "O":
-            raise CastError(f"{value!r} is no number for {to}")
-        target = np.empty((), out.dtype)
-        cast_array_into(wide, target, rounding_mode=rounding_mode, out_of_range_mode=out_of_range_mode)
-        out[found] = target
+            _check_infinity(source, way.name, way.facts)
+        _cast(source, way.name, out=out, **way.options)
+        if out_of_range_mode == "clamp" and way.facts.has_infinity:
+            _to_infinity(source, out, way.facts.first_beyond, rounding_mode)
+    results: Any = out.reshape(-1) if out.flags.c_contiguous else out.flat
+    for places, value in reversed(mapped):  # the first that is equal is written last
+        if isinstance(value, np.generic):
+            value = value.item()
+        sign = math.copysign(1.0, value) if isinstance(value, float) else 1.0
+        results[places] = _cast_number(value, sign, out.dtype, rounding_mode, out_of_range_mode)
 
 
 def cast_array(
@@ -175,8 +212,11 @@ def cast_array(
         ... )
         array([  2, 127], dtype=int8)
     """
-    dtype = np.dtype(target_dtype) if not isinstance(target_dtype, str) else _native(target_dtype)
-    out = np.empty(np.shape(arr), dtype)
+    way = _way_to(target_dtype, rounding_mode, out_of_range_mode)
+    if not scalar_map_entries and way.is_cast_alone and type(arr) is np.ndarray and arr.dtype != way.dtype:
+        result: npt.NDArray[Any] = _cast(arr, way.name, **way.options)
+        return result
+    out = np.empty(np.shape(arr), way.dtype)
     cast_array_into(
         arr,
         out,

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "block/weight_layout.hpp"
+#include "block/encode/weight_layout.hpp"
 #include "cast/conversion.hpp"
 #include "checkpoint/source/opened_layers.hpp"
 #include "convert/run/progress_meter.hpp"
@@ -22,6 +22,7 @@
 #include "quantized/names/joined_modules.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/quantizing.hpp"
+#include "quantized/rewrite/target_options.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
@@ -48,7 +49,6 @@ class Detection {
       const std::string key = quantized::joined_module(name);
       if (!key.empty()) joined_[key].push_back(place);
     }
-    if (request.only_recorded) read_record();
   }
 
   Result<std::vector<LayerRecipes>> run() {
@@ -70,23 +70,17 @@ class Detection {
   // The original's tensors, then its layers decoded.
   [[nodiscard]] formats::Reader& weights() { return decoded_ ? *decoded_ : *original_.stored; }
 
-  void read_record() {
+  // What is recorded for a layer of this scheme that was made of this tensor; nothing, if it is not known.
+  [[nodiscard]] std::optional<quantized::RecordedRecipes> recorded_for(std::string_view scheme,
+                                                                       std::size_t original) const {
     const std::optional<file_conversion::ConversionRecord>& record = input_.record;
-    if (!record || record->recipes.empty()) return;
-    recorded_ = quantized::RecordedRecipes{.recipes = record->recipes,
-                                           .compute_dtype = record->request.compute_dtype,
-                                           .clip = record->request.clip,
-                                           .power_of_two_scales = record->request.power_of_two_scales,
-                                           .weighs = record->weighs};
-  }
-
-  // What is recorded for a layer that was made of this tensor.
-  [[nodiscard]] quantized::RecordedRecipes recorded_for(std::size_t original) const {
-    quantized::RecordedRecipes recorded = *recorded_;
+    if (!request_.only_recorded || !record || record->recipes.empty()) return std::nullopt;
+    quantized::RecordedRecipes recorded{
+        .recipes = record->recipes, .options = options::options_for(record->request, scheme), .weighs = record->weighs};
     const std::size_t plain = original_.names.size();
-    if (original >= plain && recorded.compute_dtype == DType::undefined) {
+    if (original >= plain && recorded.options.compute_dtype == DType::undefined) {
       const bool is_gguf = original_.layers[original - plain].coding.packing == BlockPacking::gguf;
-      recorded.compute_dtype = is_gguf ? DType::float32 : DType::bfloat16;
+      recorded.options.compute_dtype = is_gguf ? DType::float32 : DType::bfloat16;
     }
     return recorded;
   }
@@ -125,8 +119,9 @@ class Detection {
     const std::string key = quantized::joined_module(found_[index].name);
     quantized::OriginalWeight weight{
         .dtype = weights().tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
-    std::optional<quantized::RecordedRecipes> recorded;
-    if (recorded_) weight.recorded = &recorded.emplace(recorded_for(original));
+    const std::optional<quantized::RecordedRecipes> recorded =
+        recorded_for(quantized::scheme_of_recipes(layer), original);
+    if (recorded) weight.recorded = &*recorded;
     if (importance_ != nullptr) {
       const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
       weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
@@ -171,7 +166,6 @@ class Detection {
   OpenedLayers& original_;
   const quantized::ImportanceFile* importance_;
   std::optional<quantized::DecodedReader> decoded_;
-  std::optional<quantized::RecordedRecipes> recorded_;
   std::map<std::string, std::size_t> places_;                         // of weights()
   std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of weights()
   std::map<std::pair<std::string, DType>, float> maxima_;

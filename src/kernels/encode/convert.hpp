@@ -104,8 +104,23 @@ template <DType from, DType to>
 }
 #endif
 
+// Floats to integers by a word that make_encoder() does not know.
+template <DType from, DType to>
+[[gnu::noinline]] void convert_by_word(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  const FloatToIntegerEncoder<from, to, true> encoder(policy);
+  for_each_block<kBlock, bits_of<from>, bits_of<to>, loop_prefetches(from, to)>(
+      src, dst, count, [&encoder](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
+        encoder.store_block(result, load_block<from>(block));
+      });
+}
+
 template <DType from, DType to>
 [[gnu::noinline]] void convert(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
+  if constexpr (is_float<from> && row(to).family == Family::integer) {
+    if (is_rare_word(policy.rounding)) [[unlikely]] {
+      return in_default_environment([&] { convert_by_word<from, to>(src, dst, count, policy); });
+    }
+  }
   if constexpr (may_be_limited<from, to>) {
     if (is_limited<to>(policy)) {
       return in_default_environment([&] { convert_limited<from, to>(src, dst, count, policy); });

@@ -81,16 +81,15 @@ SIMD_INLINE F64x2 float64_hub(Unit x) {
 template <DType to, bool has_nonfinite, bool in_loop = true>
 class FloatEncoder {
   static constexpr FloatFormat format = row(to).format;
+
+ public:
   static constexpr int dropped_bits = 23 - format.mantissa_bits;
   static constexpr std::int32_t least_exponent = (format.min_exponent() + 127) << 23;
   static constexpr std::int32_t largest =
       ((format.max_exponent() + 127) << 23) |
       static_cast<std::int32_t>(format.largest_code() & ((1U << format.mantissa_bits) - 1)) << dropped_bits;
   static constexpr std::int32_t after_largest = largest + (1 << dropped_bits);
-  static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
-  static constexpr bool fills_byte = bits_of<to> == 8;
 
- public:
   explicit FloatEncoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
       : limit_(splat(policy.saturate || !format.has_nan() ? largest : after_largest)),
@@ -117,6 +116,13 @@ class FloatEncoder {
       const I32 power = exponent + binades_;
       return as<I32>(add_nearest(as<F32>(limited), as<F32>(power))) + (exponent >> dropped_bits);
     });
+    store_rounded<are_small>(dst, bits, magnitudes, rounded);
+  }
+
+  // The same, from step 5 on. `rounded`: what step 4 makes, before the bias is subtracted.
+  template <bool are_small = false>
+  SIMD_INLINE void store_rounded(std::byte* dst, const Block<I32>& bits, const Block<I32>& magnitudes,
+                                 const Block<I32>& rounded) const {
     U8 codes = pack_bytes(rounded) - bias_;
     if constexpr (are_small) codes = min(codes, most_);
     // 5. Signs.
@@ -145,6 +151,8 @@ class FloatEncoder {
   }
 
  private:
+  static constexpr auto bias = static_cast<std::uint8_t>((format.min_exponent() + 127) << format.mantissa_bits);
+  static constexpr bool fills_byte = bits_of<to> == 8;
   static constexpr std::uint8_t sign_bit = 1 << (bits_of<to> - 1);
 
   SIMD_INLINE U8 with_nan(U8 codes, const Block<I32>& bits, U8 signs) const {

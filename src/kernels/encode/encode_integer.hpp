@@ -76,8 +76,34 @@ struct IntegerEncoder {
   }
 };
 
-// Floats to integers. Options are tested in branches that go the same way for the whole call.
-template <DType from, DType to>
+// Reports whether numbers are rounded by a word other than the two that all encoders know.
+inline bool is_rare_word(Rounding word) {
+  return word != Rounding::automatic && word != Rounding::nearest_even && word != Rounding::toward_zero;
+}
+
+// Float lanes rounded to integers by a word, in the default floating-point environment. NaN and infinities stay.
+// nearest_away: by less than one half away from zero; truncation then cuts the rest.
+template <class Lanes>
+SIMD_INLINE Lanes round_by_word(Lanes x, Rounding word) {
+  using Number = std::remove_cvref_t<decltype(x[0])>;
+  using Bits = std::conditional_t<sizeof(Number) == 4, I32, I64>;
+  constexpr auto before_half = static_cast<Number>(sizeof(Number) == 4 ? 0x1.fffffep-2 : 0x1.fffffffffffffp-2);
+  if (word == Rounding::nearest_away) {
+    const Bits sign = as<Bits>(x) & as<Bits>(splat(Number{-0.0}));
+    return x + as<Lanes>(as<Bits>(splat(before_half)) | sign);
+  }
+  const Lanes nearest = round_to_integer(x);
+  if (word == Rounding::toward_positive) return select(less(nearest, x), nearest + Number{1}, nearest);
+  if (word == Rounding::toward_negative) return select(less(x, nearest), nearest - Number{1}, nearest);
+  const Lanes half = nearest * Number{0.5};  // to odd
+  const auto is_odd = not_equal(half, round_to_integer(half));
+  const Lanes other = nearest + select(less(nearest, x), splat(Number{1}), splat(Number{-1}));
+  return select(mask_and_not(not_equal(nearest, x), is_odd), other, nearest);
+}
+
+// Floats to integers. Options are tested in branches that go the same way for the whole call. `by_word`: the policy's
+// word is a rare one, and the floating-point environment is the default.
+template <DType from, DType to, bool by_word = false>
 class FloatToIntegerEncoder {
   static constexpr int bits = bits_of<to>;
   static constexpr bool is_signed = is_signed_type<to>;
@@ -94,11 +120,15 @@ class FloatToIntegerEncoder {
 
  public:
   explicit FloatToIntegerEncoder(const Policy& policy)
-      : saturates_(policy.range == codec::RangeRule::saturate), rounds_(policy.rounding == Rounding::nearest_even) {}
+      : saturates_(policy.range == codec::RangeRule::saturate),
+        rounds_(policy.rounding == Rounding::nearest_even),
+        word_(policy.rounding) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const Block<Hub>& input) const {
     Block<Hub> x = input;
-    if (rounds_) [[unlikely]]
+    if constexpr (by_word) {
+      x = rounded_by_word(x);
+    } else if (rounds_) [[unlikely]]
       x = map(x, [](Hub unit) SIMD_INLINE_LAMBDA { return rounded(unit); });
     if constexpr (bits == 64) {
       store_unit_pairs(dst, map(x, [this](Hub unit) SIMD_INLINE_LAMBDA { return truncate_64(unit); }));
@@ -112,6 +142,21 @@ class FloatToIntegerEncoder {
  private:
   SIMD_INLINE static F32 rounded(F32 x) { return round_to_integer(x); }
   SIMD_INLINE static F64x2 rounded(F64x2 x) { return {round_to_integer(x.lo), round_to_integer(x.hi)}; }
+
+  // A loop-invariant branch for each word, so that a block runs through one of them.
+  SIMD_INLINE Block<Hub> rounded_by_word(const Block<Hub>& x) const {
+    const auto by = [&x](Rounding word) SIMD_INLINE_LAMBDA {
+      return map(x, [word](Hub unit) SIMD_INLINE_LAMBDA { return rounded_by_word(unit, word); });
+    };
+    if (word_ == Rounding::nearest_away) return by(Rounding::nearest_away);
+    if (word_ == Rounding::toward_positive) return by(Rounding::toward_positive);
+    if (word_ == Rounding::toward_negative) return by(Rounding::toward_negative);
+    return by(Rounding::to_odd);
+  }
+  SIMD_INLINE static F32 rounded_by_word(F32 x, Rounding word) { return round_by_word(x, word); }
+  SIMD_INLINE static F64x2 rounded_by_word(F64x2 x, Rounding word) {
+    return {round_by_word(x.lo, word), round_by_word(x.hi, word)};
+  }
 
   // --- Wrapped: the low 32 bits of the result; the target keeps its own low bits of them
 
@@ -203,6 +248,7 @@ class FloatToIntegerEncoder {
 
   bool saturates_;
   bool rounds_;
+  Rounding word_;
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -15,7 +15,10 @@ extern const Ops ops;
 [[nodiscard]] MultiplyFn find_multiply(DType from, Products products) noexcept;
 [[nodiscard]] bool multiply_each(const double* numbers, const double* scales, double* products, std::size_t count,
                                  const Multiplication& by, bool to_nearest);
+[[nodiscard]] bool multiply_each_float32(const std::byte* numbers, const std::byte* scales, std::byte* products,
+                                         std::size_t count, const Multiplication& by);
 extern const Rounders rounders;
+[[nodiscard]] EncodeByWordFn find_encode_by_word(DType to) noexcept;
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words);
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;
@@ -53,6 +56,7 @@ void range_of_runs(const std::byte* numbers, DType dtype, std::size_t count, uns
                                 std::uint8_t* codes, RunOperand* operands);
 void fit_offset_runs(const float* numbers, const float* weights, std::size_t runs, const ScaleSearch& search,
                      const OffsetFit& fit);
+void set_offset_codes(const float* numbers, std::size_t runs, const OffsetFit& stored);
 void fit_signed_runs(const float* numbers, const float* weights, std::size_t runs, const SignedFit& fit);
 [[nodiscard]] EncodeGgufFn find_encode_gguf(GgufBlock block) noexcept;
 [[nodiscard]] UnpackGgufFn find_unpack_gguf(GgufBlock block, GgufElements elements) noexcept;

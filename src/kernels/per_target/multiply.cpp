@@ -2,6 +2,7 @@
 #include "kernels/multiply.hpp"
 
 #include <bit>
+#include <limits>
 
 #include "kernels/encode/blocks.hpp"
 #include "kernels/per_target/functions.hpp"
@@ -139,21 +140,21 @@ MultiplyFn find_multiply(DType from, Products products) noexcept {
 
 namespace {
 
-template <bool to_nearest>
-[[gnu::noinline]] bool multiply_lanes(const double* numbers, const double* scales, double* products, std::size_t count,
-                                      const Multiplication& by) {
-  Rejection<I64> rejection(by);
-  const I64 least = splat(std::bit_cast<std::int64_t>(0x1p-500)), most = splat(std::bit_cast<std::int64_t>(0x1p500));
-  const I64 magnitude_bits = splat(std::int64_t{0x7fffffffffffffff});
-  I64 failed = {};
-  for (std::size_t i = 0; i < count; i += kLanes / 2) {
-    const F64 x = load<F64>(reinterpret_cast<const std::byte*>(numbers + i));
-    const F64 scale = load<F64>(reinterpret_cast<const std::byte*>(scales + i));
-    const I64 magnitude = as<I64>(scale) & magnitude_bits;
-    failed |= (magnitude - least) | (most - magnitude);  // negative out of the range
-    const F64 product = to_nearest ? x * scale : multiply_odd(x, scale);
+// `Bits`: integers as wide as the numbers. `most`: scales are at most this, and at least its inverse.
+template <class Floats, class Bits, bool to_nearest, class Number>
+[[gnu::noinline]] bool multiply_lanes(const std::byte* numbers, const std::byte* scales, std::byte* products,
+                                      std::size_t count, Number most, const Multiplication& by) {
+  using Lane = std::remove_cvref_t<decltype(Bits{}[0])>;
+  Rejection<Bits> rejection(by);
+  const Bits first = splat(std::bit_cast<Lane>(1 / most)), last = splat(std::bit_cast<Lane>(most));
+  Bits failed = {};
+  for (std::size_t at = 0; at < count * sizeof(Number); at += kRegisterBytes) {
+    const auto x = load<Floats>(numbers + at), scale = load<Floats>(scales + at);
+    const Bits magnitude = as<Bits>(scale) & std::numeric_limits<Lane>::max();
+    failed |= (magnitude - first) | (last - magnitude);  // negative out of the range
+    const Floats product = to_nearest ? x * scale : multiply_odd(x, scale);
     rejection.add(product);
-    store(reinterpret_cast<std::byte*>(products + i), product);
+    store(products + at, product);
   }
   return reduce_min(failed) >= 0 && !rejection.found();
 }
@@ -163,8 +164,18 @@ template <bool to_nearest>
 bool multiply_each(const double* numbers, const double* scales, double* products, std::size_t count,
                    const Multiplication& by, bool to_nearest) {
   return in_default_environment([&] {
-    return (to_nearest ? multiply_lanes<true> : multiply_lanes<false>)(numbers, scales, products, count, by);
+    constexpr auto multiply = [](bool nearest) {
+      return nearest ? multiply_lanes<F64, I64, true, double> : multiply_lanes<F64, I64, false, double>;
+    };
+    return multiply(to_nearest)(reinterpret_cast<const std::byte*>(numbers), reinterpret_cast<const std::byte*>(scales),
+                                reinterpret_cast<std::byte*>(products), count, 0x1p500, by);
   });
+}
+
+bool multiply_each_float32(const std::byte* numbers, const std::byte* scales, std::byte* products, std::size_t count,
+                           const Multiplication& by) {
+  return in_default_environment(
+      [&] { return multiply_lanes<F32, I32, false, float>(numbers, scales, products, count, 0x1p60F, by); });
 }
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "codec/philox.hpp"
 #include "kernels/per_target/functions.hpp"
@@ -33,9 +34,6 @@ struct FormOf<double> {
   static constexpr int mantissa_bits = 52, bias = 1023;
 };
 
-// The words that differ by more than a sign.
-enum class Kind : std::uint8_t { even, away, zero, directed, odd, stochastic };
-
 // The first `count` bits of a random word, at the lowest places; count is below the bits of a word.
 template <class Bits>
 SIMD_INLINE Bits first_bits(Bits random, Bits count) {
@@ -43,7 +41,7 @@ SIMD_INLINE Bits first_bits(Bits random, Bits count) {
   return ((random << (width - 32)) >> 1) >> (width - 1 - count);
 }
 
-template <class Number, Kind kind>
+template <class Number, WordKind kind>
 class Rounder {
   using Form = FormOf<Number>;
   using Bits = typename Form::Bits;
@@ -67,7 +65,7 @@ class Rounder {
       least_ =
           std::bit_cast<Place>(static_cast<Number>(std::bit_cast<double>(std::uint64_t(rule.last_place + 1023) << 52)));
     }
-    rises_above_ = places(kind == Kind::away ? least_ - static_cast<Place>(leading) - 1 : 0);
+    rises_above_ = places(kind == WordKind::away ? least_ - static_cast<Place>(leading) - 1 : 0);
     signs_ = lanes(rule.is_magnitude ? ~sign : ~Bits{0});
     if (rule.is_power_of_two) {  // and 1 is not the least odd code
       first_ = bits_of(0x1p-127);
@@ -91,17 +89,17 @@ class Rounder {
     const Lanes last = lanes(1) << as<Lanes>(shift), below = last - 1, bits = as<Lanes>(magnitude);
     const Lanes up = as<Lanes>(is_negative ^ flip_);
     Lanes rounded = bits;
-    if constexpr (kind == Kind::even) rounded += (below >> 1) + ((bits >> mantissa) & 1);
-    if constexpr (kind == Kind::away) rounded += last >> 1;
-    if constexpr (kind == Kind::directed) rounded += below & up;
-    if constexpr (kind == Kind::stochastic) rounded += first_bits(random, as<Lanes>(shift));
+    if constexpr (kind == WordKind::even) rounded += (below >> 1) + ((bits >> mantissa) & 1);
+    if constexpr (kind == WordKind::away) rounded += last >> 1;
+    if constexpr (kind == WordKind::directed) rounded += below & up;
+    if constexpr (kind == WordKind::stochastic) rounded += first_bits(random, as<Lanes>(shift));
     rounded &= ~below;
-    if constexpr (kind == Kind::odd) rounded |= ((bits & below) + below) & last & odd_places_;
+    if constexpr (kind == WordKind::odd) rounded |= ((bits & below) + below) & last & odd_places_;
     // Less than the least number: it or zero.
     Lanes least_or_zero = {};
-    if constexpr (kind == Kind::away || kind == Kind::odd) least_or_zero = least_above(magnitude, rises_above_);
-    if constexpr (kind == Kind::directed) least_or_zero = least_above(magnitude, Places{}) & up;
-    if constexpr (kind == Kind::stochastic) least_or_zero = least_by_chance(bits, drop, random);
+    if constexpr (kind == WordKind::away || kind == WordKind::odd) least_or_zero = least_above(magnitude, rises_above_);
+    if constexpr (kind == WordKind::directed) least_or_zero = least_above(magnitude, Places{}) & up;
+    if constexpr (kind == WordKind::stochastic) least_or_zero = least_by_chance(bits, drop, random);
     Places result = magnitude < least_ ? as<Places>(least_or_zero) : as<Places>(rounded);
     const Places limit = is_negative ? negative_limit_ : positive_limit_;
     result = result < limit ? result : limit;
@@ -145,14 +143,14 @@ SIMD_INLINE U64 load_words(const std::uint32_t* random, U64) {
   return __builtin_convertvector(load<Half>(reinterpret_cast<const std::byte*>(random)), U64);
 }
 
-template <class Number, Kind kind>
+template <class Number, WordKind kind>
 void round_each(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
                 const std::uint32_t* random) {
   const Rounder<Number, kind> round(rule);
   using Lanes = typename Rounder<Number, kind>::Lanes;
   constexpr std::size_t lanes = sizeof(Lanes) / sizeof(Number);
   const auto words = [&](std::size_t i) {
-    if constexpr (kind == Kind::stochastic) return load_words(random + i, Lanes{});
+    if constexpr (kind == WordKind::stochastic) return load_words(random + i, Lanes{});
     return Lanes{};
   };
   std::size_t i = 0;
@@ -172,18 +170,18 @@ void round_numbers(const std::byte* src, std::byte* dst, std::size_t count, cons
   switch (rule.word) {
     case Rounding::automatic:
     case Rounding::nearest_even:
-      return round_each<Number, Kind::even>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::even>(src, dst, count, rule, random);
     case Rounding::nearest_away:
-      return round_each<Number, Kind::away>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::away>(src, dst, count, rule, random);
     case Rounding::to_odd:
-      return round_each<Number, Kind::odd>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::odd>(src, dst, count, rule, random);
     case Rounding::stochastic:
-      return round_each<Number, Kind::stochastic>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::stochastic>(src, dst, count, rule, random);
     case Rounding::toward_zero:
-      return round_each<Number, Kind::zero>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::zero>(src, dst, count, rule, random);
     case Rounding::toward_positive:
     case Rounding::toward_negative:
-      return round_each<Number, Kind::directed>(src, dst, count, rule, random);
+      return round_each<Number, WordKind::directed>(src, dst, count, rule, random);
   }
 }
 
@@ -278,6 +276,65 @@ void double_to_float32(const std::byte* src, std::byte* dst, std::size_t count) 
   });
 }
 
+// In memory, from which they are copied to all lanes as they are read.
+struct PhiloxKeys {
+  explicit PhiloxKeys(std::uint64_t seed) {
+    auto first = static_cast<std::uint32_t>(seed), second = static_cast<std::uint32_t>(seed >> 32);
+    for (int i = 0; i < codec::philox::rounds; ++i, first += codec::philox::step_0, second += codec::philox::step_1) {
+      of_round[i][0] = first;
+      of_round[i][1] = second;
+    }
+  }
+  std::uint64_t of_round[codec::philox::rounds][2];
+};
+
+// Blocks of random words that follow each other, one in each lane of 64 bits, whose lower half counts. Even lanes have
+// the first half of the blocks, so that pairs of lanes interleave in order.
+class PhiloxBlocks {
+ public:
+  static constexpr std::size_t count = kRegisterBytes / sizeof(std::uint64_t);
+
+  // After the first round, of counters whose upper halves are zero.
+  SIMD_INLINE PhiloxBlocks(std::uint64_t first, const PhiloxKeys& keys) {
+    U64 counters = {};
+    for (std::size_t i = 0; i < count; ++i) counters[i] = i % 2 * (count / 2) + i / 2;
+    counters += first;
+    const U64 product = multiply_low_halves(counters, U64{} + codec::philox::multiplier_0);
+    a_ = (counters >> 32) ^ keys.of_round[0][0];
+    c_ = (product >> 32) ^ keys.of_round[0][1];
+    d_ = product;
+  }
+
+  SIMD_INLINE void mix(const PhiloxKeys& keys, int round) {
+    const U64 product_0 = multiply_low_halves(a_, U64{} + codec::philox::multiplier_0);
+    const U64 product_1 = multiply_low_halves(c_, U64{} + codec::philox::multiplier_1);
+    a_ = (product_1 >> 32) ^ b_ ^ keys.of_round[round][0];
+    b_ = product_1;
+    c_ = (product_0 >> 32) ^ d_ ^ keys.of_round[round][1];
+    d_ = product_0;
+  }
+
+  SIMD_INLINE void store_words(std::uint32_t* words) const {
+    constexpr std::uint64_t low = 0xffffffff;
+    const U64 first = (a_ & low) | (b_ << 32), second = (c_ & low) | (d_ << 32);
+    auto* const bytes = reinterpret_cast<std::byte*>(words);
+    store(bytes, even_lanes(first, second, std::make_index_sequence<count>()));
+    store(bytes + kRegisterBytes, odd_lanes(first, second, std::make_index_sequence<count>()));
+  }
+
+ private:
+  template <std::size_t... i>
+  SIMD_INLINE static U64 even_lanes(U64 x, U64 y, std::index_sequence<i...>) {
+    return __builtin_shufflevector(x, y, (i % 2 == 0 ? i : count + i - 1)...);
+  }
+  template <std::size_t... i>
+  SIMD_INLINE static U64 odd_lanes(U64 x, U64 y, std::index_sequence<i...>) {
+    return __builtin_shufflevector(x, y, (i % 2 == 0 ? i + 1 : count + i)...);
+  }
+
+  U64 a_, b_ = {}, c_, d_;
+};
+
 }  // namespace
 
 extern constexpr Rounders rounders = {.float32 = round_numbers<float>,
@@ -292,41 +349,27 @@ extern constexpr Rounders rounders = {.float32 = round_numbers<float>,
                                       .uint32_to_float32 = int_to_float32<false>,
                                       .float64_to_float32 = double_to_float32};
 
-// A block in each lane of 64 bits; of a lane, the lower half counts.
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words) {
-  namespace philox = codec::philox;
-  constexpr std::size_t lanes = kRegisterBytes / sizeof(std::uint64_t), chains = 4;  // chains hide latency
-  constexpr std::uint64_t low = 0xffffffff;
-  U64 counters = {};
-  for (std::size_t i = 0; i < lanes; ++i) counters[i] = i;
-  for (std::size_t done = 0; done < blocks; done += chains * lanes) {
-    U64 a[chains], b[chains], c[chains] = {}, d[chains] = {};
-    for (std::size_t i = 0; i < chains; ++i) {
-      const U64 block = counters + (first_block + done + i * lanes);
-      a[i] = block & low;
-      b[i] = block >> 32;
+  const PhiloxKeys keys(seed);
+  constexpr std::size_t lanes = PhiloxBlocks::count, words_each = 4 * lanes;
+  for (; blocks >= 2 * lanes; blocks -= 2 * lanes, first_block += 2 * lanes, words += 2 * words_each) {
+    PhiloxBlocks first(first_block, keys), second(first_block + lanes, keys);  // which hide each other's latency
+#pragma GCC unroll 9
+    for (int round = 1; round < codec::philox::rounds; ++round) {
+      first.mix(keys, round);
+      second.mix(keys, round);
     }
-    auto key_0 = static_cast<std::uint32_t>(seed), key_1 = static_cast<std::uint32_t>(seed >> 32);
-    for (int round = 0; round < philox::rounds; ++round, key_0 += philox::step_0, key_1 += philox::step_1) {
-#pragma GCC unroll 4
-      for (std::size_t i = 0; i < chains; ++i) {
-        const U64 product_0 = multiply_low_halves(a[i], U64{} + philox::multiplier_0);
-        const U64 product_1 = multiply_low_halves(c[i], U64{} + philox::multiplier_1);
-        a[i] = (product_1 >> 32) ^ b[i] ^ std::uint64_t{key_0};
-        b[i] = product_1;
-        c[i] = (product_0 >> 32) ^ d[i] ^ std::uint64_t{key_1};
-        d[i] = product_0;
-      }
-    }
-    alignas(64) std::uint64_t pairs[chains * lanes][2];
-    for (std::size_t i = 0; i < chains; ++i) {
-      const U64 first = (a[i] & low) | (b[i] << 32), second = (c[i] & low) | (d[i] << 32);
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        pairs[i * lanes + lane][0] = first[lane];
-        pairs[i * lanes + lane][1] = second[lane];
-      }
-    }
-    __builtin_memcpy(words + 4 * done, pairs, std::min(blocks - done, chains * lanes) * sizeof pairs[0]);
+    first.store_words(words);
+    second.store_words(words + words_each);
+  }
+  for (; blocks != 0; first_block += lanes, words += words_each) {
+    PhiloxBlocks some(first_block, keys);
+    for (int round = 1; round < codec::philox::rounds; ++round) some.mix(keys, round);
+    alignas(64) std::uint32_t rest[words_each];
+    some.store_words(rest);
+    const std::size_t left = std::min(blocks, lanes);
+    __builtin_memcpy(words, rest, 4 * left * sizeof rest[0]);
+    blocks -= left;
   }
 }
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "block/quantizer.hpp"
-#include "block/saturation.hpp"
+#include "block/encode/quantizer.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
+#include "quantized/rewrite/loss_meter.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "tensorcast/block.hpp"
 
@@ -78,17 +78,12 @@ class Candidate {
     const Result<void> done = quantizer_->run(first, rows, numbers, made, {.threads = 1});
     if (!done) return failed(done.error());
     made.shape = shape;
-    std::vector<float> decoded(floats.size());
-    const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(decoded))};
-    if (const Result<void> read = dequantize(made.tensor(), 0, out, {}, nullptr, {.threads = 1}); !read) {
-      return failed(read.error());
-    }
+    const Result<quantized::RecoveredRows> recovered = quantized::recover(made.tensor(), 0, shape, floats);
+    if (!recovered) return failed(recovered.error());
+    counts.saturated = recovered->saturated;
     for (std::uint64_t row = 0; row < rows; ++row) {
-      compare(floats.subspan(row * columns, columns), {decoded.data() + row * columns, columns},
+      compare(floats.subspan(row * columns, columns), std::span(recovered->numbers).subspan(row * columns, columns),
               layout_->importance_of(first + row, 0), counts);
-    }
-    if (made.coding.gguf == GgufBlock::none) {
-      counts.saturated = block::count_saturated(made.coding, made.codes, columns, floats, decoded);
     }
     count_scales(made, columns, floats, counts);
     return counts;

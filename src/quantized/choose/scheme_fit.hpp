@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "block/weight_layout.hpp"
+#include "block/encode/weight_layout.hpp"
 #include "formats/format.hpp"
 #include "tensorcast/execution.hpp"
 #include "tensorcast/file.hpp"

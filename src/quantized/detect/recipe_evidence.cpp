@@ -12,7 +12,7 @@
 #include <mutex>
 #include <utility>
 
-#include "block/recipe.hpp"
+#include "block/recipe/recipe.hpp"
 #include "quantized/detect/recipe_trials.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/block.hpp"

@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/gguf_encode.hpp"
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
@@ -163,7 +163,7 @@ class Trials {
     is_raw_ = is_raw;
     const RecordedRecipes* const recorded = original_.recorded;
     if (recorded != nullptr && recorded->names(found_.scheme)) recorded_ = recorded;
-    if (recorded_ != nullptr) clip_ = recorded_->clip;
+    if (recorded_ != nullptr) clip_ = recorded_->options.clip;
     if (Result<void> ready = prepare(); !ready || !found_.problem.empty()) return ready;
     Result<void> done = run_parts();
     found_.trials = std::move(outcomes_);
@@ -279,14 +279,15 @@ class Trials {
 
   // Whether the recipe, computed in this type, is the recorded one.
   [[nodiscard]] bool is_recorded(const QuantizeRecipe& recipe, DType dtype) const {
-    DType wanted = recorded_->compute_dtype == DType::undefined ? original_.dtype : recorded_->compute_dtype;
+    DType wanted =
+        recorded_->options.compute_dtype == DType::undefined ? original_.dtype : recorded_->options.compute_dtype;
     if (wanted == DType::float32 && !recipe.uses_weights_dtype) wanted = original_.dtype;
     const std::string name = fmt::format("{}:{}", recipe.scheme, recipe.recipe);
     return dtype == wanted && std::ranges::find(recorded_->recipes, name) != recorded_->recipes.end();
   }
 
   [[nodiscard]] bool is_recorded(bool power, bool weighs) const {
-    return power == (recorded_->power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
+    return power == (recorded_->options.power_of_two_scales && has_option(block::RecipeOption::power_of_two)) &&
            weighs == (recorded_->weighs && can_weigh());
   }
 

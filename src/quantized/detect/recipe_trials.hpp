@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quantized/layer/part_reader.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/detect_recipes.hpp"
 #include "tensorcast/execution.hpp"
 
@@ -18,11 +19,9 @@ namespace tensorcast::quantized {
 
 // What an output's metadata say of how its weights were quantized.
 struct RecordedRecipes {
-  std::vector<std::string> recipes;        // "nvfp4:modelopt"
-  DType compute_dtype = DType::undefined;  // undefined: the weight's own
-  Clip clip = Clip::none;
-  bool power_of_two_scales = false;
-  bool weighs = false;  // by a file of importance
+  std::vector<std::string> recipes;  // "nvfp4:modelopt"
+  QuantizeOptions options = {};      // but the recipe, and what the layer itself tells
+  bool weighs = false;               // by a file of importance
 
   // Reports whether a recipe of the scheme is recorded.
   [[nodiscard]] bool names(std::string_view scheme) const;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "block/code_matrix.hpp"
+#include "block/format/code_matrix.hpp"
 #include "quantized/layer/layer.hpp"
 
 namespace tensorcast::quantized {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "block/code_table.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/code_table.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "tensorcast/block.hpp"

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/code_packing.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"

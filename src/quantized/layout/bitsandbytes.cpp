@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "block/code_table.hpp"
+#include "block/format/code_table.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"

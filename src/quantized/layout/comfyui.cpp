@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/model_tensors.hpp"

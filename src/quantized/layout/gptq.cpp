@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "block/code_packing.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"

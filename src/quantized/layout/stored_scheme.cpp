@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "quantized/names/module_name.hpp"
 
 namespace tensorcast::quantized {

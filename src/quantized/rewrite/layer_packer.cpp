@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "block/gguf_block.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/gguf_block.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "block/saturation.hpp"
+#include "block/encode/saturation.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
 
@@ -16,6 +16,21 @@ namespace {
 constexpr std::uint64_t part_elements = std::uint64_t{1} << 16;  // numbers and decoded ones fit the second-level cache
 
 }  // namespace
+
+Result<RecoveredRows> recover(const BlockTensor& made, std::uint64_t first, const Shape& shape,
+                              std::span<const float> numbers) {
+  RecoveredRows rows{.numbers = std::vector<float>(numbers.size())};
+  const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(rows.numbers))};
+  TRY(dequantize(made, static_cast<std::int64_t>(first), out, {}, nullptr, {.threads = 1}));
+  if (made.coding.gguf != tensorcast::GgufBlock::none || numbers.empty()) return rows;
+  const std::span<const std::byte> codes = made.codes.bytes;
+  const auto columns = static_cast<std::size_t>(made.shape.back());
+  const auto all_rows = TRY(element_count(made.shape)) / columns;
+  const std::size_t row_bytes = codes.size() / all_rows, count = numbers.size() / columns;
+  rows.saturated = block::count_saturated(made.coding, codes.subspan(first * row_bytes, count * row_bytes), columns,
+                                          numbers, rows.numbers);
+  return rows;
+}
 
 Result<void> LossMeter::add(std::uint64_t first, std::uint64_t rows, std::span<const std::byte> source,
                             const BlockTensor& made, const Execution& execution) {
@@ -47,24 +62,15 @@ Result<void> LossMeter::measure(std::uint64_t first, std::span<const std::byte> 
                                 Part& part) const {
   const auto columns = static_cast<std::size_t>(made.shape.back());
   const std::size_t count = source.size() / storage_bytes(numbers_, 1), rows = count / columns;
-  const std::int64_t shape[] = {static_cast<std::int64_t>(rows), made.shape.back()};
-  std::vector<float> numbers(count), decoded(count);
+  const Shape shape{static_cast<std::int64_t>(rows), made.shape.back()};
+  std::vector<float> numbers(count);
   const auto bytes_of = [](std::vector<float>& floats) { return std::as_writable_bytes(std::span(floats)); };
-  if (Result<void> read =
-          cast({numbers_, shape, source}, {DType::float32, shape, bytes_of(numbers)}, {}, {.threads = 1});
-      !read) {
-    return read;
-  }
-  TRY(dequantize(made, static_cast<std::int64_t>(first), {DType::float32, shape, bytes_of(decoded)}, {}, nullptr,
-                 {.threads = 1}));
-  reporter_.add({bytes_of(numbers).data(), bytes_of(decoded).data(), count}, part.accumulator);
+  TRY(cast({numbers_, shape, source}, {DType::float32, shape, bytes_of(numbers)}, {}, {.threads = 1}));
+  RecoveredRows recovered = TRY(recover(made, first, shape, numbers));
+  reporter_.add({bytes_of(numbers).data(), bytes_of(recovered.numbers).data(), count}, part.accumulator);
   part.is_finite = std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); });
   part.nonzero = file_conversion::count_nonzero(numbers_, source, count);
-  if (made.coding.gguf == tensorcast::GgufBlock::none) {
-    const std::uint64_t row_bytes = made.codes.bytes.size() / static_cast<std::uint64_t>(made.shape[0]);
-    part.saturated = block::count_saturated(made.coding, made.codes.bytes.subspan(first * row_bytes, rows * row_bytes),
-                                            columns, numbers, decoded);
-  }
+  part.saturated = recovered.saturated;
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "quantized/rewrite/damage.hpp"
 #include "report/reporter.hpp"
@@ -12,6 +13,15 @@
 #include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
+
+// What rows of a quantized weight mean.
+struct RecoveredRows {
+  std::vector<float> numbers;
+  std::uint64_t saturated = 0;  // as SchemeFit
+};
+// Decodes the rows from `first` on that were made of `numbers`, on this thread. `shape`: of these rows.
+[[nodiscard]] Result<RecoveredRows> recover(const BlockTensor& made, std::uint64_t first, const Shape& shape,
+                                            std::span<const float> numbers);
 
 // The report of a conversion to codes and back. Sums of squares have seven good digits.
 struct QuantizedLoss {

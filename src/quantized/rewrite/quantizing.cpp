@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "block/code_packing.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "block/quantizer.hpp"
+#include "block/encode/quantizer.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 #include "quantized/rewrite/loss_meter.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "block/recipe.hpp"
+#include "block/recipe/recipe.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "block/scale_grid.hpp"
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_grid.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
 #include "dtype/error_places.hpp"

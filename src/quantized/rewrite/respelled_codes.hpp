@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "block/code_matrix.hpp"
-#include "block/gguf_block.hpp"
+#include "block/format/code_matrix.hpp"
+#include "block/format/gguf_block.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 

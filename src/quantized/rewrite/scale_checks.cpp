@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "block/scale_tiles.hpp"
+#include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "block/code_packing.hpp"
-#include "block/weight_layout.hpp"
+#include "block/encode/weight_layout.hpp"
+#include "block/format/code_packing.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
+// rows of one format.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "block/encode/quantizer.hpp"
+#include "cast/conversion.hpp"
+#include "dtype/ceil_div.hpp"
+#include "dtype/errors.hpp"
+#include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
+#include "dtype/try.hpp"
+#include "tensorcast/block.hpp"
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+namespace {
+
+using block::Quantizer;
+using block::SharedLayout;
+using block::WeightLayout;
+
+// What a format and its options are called, and the rows that it has: what a quantizer is made of.
+struct Wanted {
+  std::string_view scheme;
+  GgufBlock gguf = GgufBlock::none;
+  const QuantizeOptions& options;
+};
+
+Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shape& shape) {
+  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
+  TRY(block::check_maximum(wanted.options));
+  return made;
+}
+
+Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layout) {
+  const auto maximum = [&]() -> Result<float> {
+    if (wanted.options.maximum) return *wanted.options.maximum;
+    return invalid(formatted("{} has a scale for the whole weight, which some of its rows do not tell", wanted.scheme),
+                   "set `maximum` to the largest magnitude of all rows, or call quantize()");
+  };
+  return Quantizer::make(layout, {.maximum = maximum});
+}
+
+// The quantizer of a thread's last call.
+class Kept {
+ public:
+  // Those of other numbers of rows are equal, unless rows share scales.
+  Result<const WeightLayout*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
+    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf &&
+                         weights_ == weights && columns_ == columns && (rows_ == rows || layout_->band_rows == 1) &&
+                         has(wanted.options);
+    if (is_same) return layout_.get();
+    quantizer_.reset();
+    layout_.reset();
+    layout_ = TRY(make_layout(wanted, weights, {rows, columns}));
+    scheme_ = wanted.scheme;
+    gguf_ = wanted.gguf;
+    weights_ = weights;
+    rows_ = rows;
+    columns_ = columns;
+    recipe_ = wanted.options.recipe;
+    options_ = wanted.options;
+    options_.recipe = {};
+    options_.importance = {};
+    is_weighed_ = !wanted.options.importance.empty();
+    return layout_.get();
+  }
+  // Of the layout that was found last.
+  Result<const Quantizer*> quantizer(const Wanted& wanted) {
+    if (!quantizer_) quantizer_ = TRY(make_quantizer(wanted, layout_));
+    return &*quantizer_;
+  }
+  block::QuantizerWork& work() noexcept { return work_; }
+
+ private:
+  // Importance is the caller's memory, which may have changed.
+  [[nodiscard]] bool has(const QuantizeOptions& options) const noexcept {
+    return !is_weighed_ && options.importance.empty() && recipe_ == options.recipe &&
+           options_.group_size == options.group_size && options_.symmetric == options.symmetric &&
+           options_.power_of_two_scales == options.power_of_two_scales &&
+           options_.compute_dtype == options.compute_dtype && options_.nonfinite == options.nonfinite &&
+           options_.maximum == options.maximum && options_.clip == options.clip;
+  }
+
+  SharedLayout layout_;
+  std::optional<Quantizer> quantizer_;
+  block::QuantizerWork work_;
+  std::string scheme_, recipe_;
+  GgufBlock gguf_ = GgufBlock::none;
+  DType weights_ = DType::undefined;
+  std::int64_t rows_ = 0, columns_ = 0;
+  QuantizeOptions options_;  // without its borrowed parts
+  bool is_weighed_ = false;
+};
+
+Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
+  const SharedLayout layout = TRY(make_layout(wanted, DType::float32, shape));
+  const std::size_t scales = layout->scale_count(0, layout->rows);
+  QuantizedSizes sizes{.rows = static_cast<std::int64_t>(layout->rows),
+                       .codes = layout->rows * layout->codes_row_bytes,
+                       .row_codes = layout->codes_row_bytes,
+                       .block_rows = static_cast<std::int64_t>(layout->band_rows),
+                       .codes_dtype = layout->tensor.codes_dtype,
+                       .scales_dtype = layout->tensor.scales_dtype,
+                       .global_scale = {}};
+  if (wanted.options.maximum) sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
+  if (scales != 0) sizes.scales = storage_bytes(sizes.scales_dtype, scales);
+  if (!wanted.options.symmetric) sizes.zero_points = scales;
+  return sizes;
+}
+
+Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, std::size_t rows) {
+  return invalid(formatted("the buffer of {} has {} bytes, but those of {} rows take {}", which, bytes, rows, expected),
+                 "give quantized_sizes() of the whole weight");
+}
+
+Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
+                        const QuantizedBuffers& out) {
+  const std::size_t count = TRY(element_count(src.shape));
+  const std::int64_t columns = src.shape.empty() ? 1 : src.shape.back();
+  TRY(check_numeric(src.dtype, src.dtype));
+  TRY(check_size("source", src.dtype, count, src.bytes.size()));
+  if (count == 0) return {};
+  if (src.bytes.data() == nullptr) return invalid("the source buffer is null");
+
+  thread_local Kept kept;
+  // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
+  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, 1, columns));
+  const std::size_t row_bytes = layout->codes_row_bytes;
+  if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
+    return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
+  }
+  const std::size_t rows = count / static_cast<std::size_t>(columns), all_rows = out.codes.size() / row_bytes;
+  if (layout->band_rows > 1) {
+    layout = TRY(kept.find(wanted, src.dtype, static_cast<std::int64_t>(all_rows), columns));
+  }
+  if (first_row < 0 || static_cast<std::uint64_t>(first_row) > all_rows ||
+      rows > all_rows - static_cast<std::size_t>(first_row)) {
+    return invalid(formatted("{} rows from row {} on, but the buffer of codes has {}", rows, first_row, all_rows));
+  }
+  const auto first = static_cast<std::size_t>(first_row);
+  const std::size_t band = layout->band_rows;
+  if (first % band != 0 || (rows % band != 0 && first + rows != all_rows)) {
+    return invalid(formatted("rows {} to {} are no whole blocks of {} rows", first, first + rows, band),
+                   "quantize the rows that share scales in one call");
+  }
+  const Quantizer* const quantizer = TRY(kept.quantizer(wanted));
+  const DType scales_dtype = layout->tensor.scales_dtype;
+  const std::size_t scales = layout->scale_count(0, all_rows), scales_bytes = storage_bytes(scales_dtype, scales);
+  if (out.scales.size() != scales_bytes) return wrong_buffer("scales", out.scales.size(), scales_bytes, all_rows);
+  const bool has_zeros = !wanted.options.symmetric;
+  if (has_zeros && out.zero_points.size() != scales) {
+    return wrong_buffer("zero points", out.zero_points.size(), scales, all_rows);
+  }
+  if (scales != 0 && (out.scales.data() == nullptr || (has_zeros && out.zero_points.data() == nullptr))) {
+    return invalid("a target buffer is null");
+  }
+  const std::size_t before = layout->scales_before(first);
+  const block::QuantizedRows to{
+      .codes = out.codes.data() + first * row_bytes,
+      .scales = scales == 0 ? nullptr : out.scales.data() + storage_bytes(scales_dtype, before),
+      .zero_points = has_zeros ? out.zero_points.data() + before : nullptr,
+      .are_all = rows == all_rows};
+  TRY(quantizer->run_here(first, rows, src.bytes.data(), to, kept.work()));
+  return {};
+}
+
+}  // namespace
+
+Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape, const QuantizeOptions& options) {
+  return guarded([&] { return sizes_of({format.scheme, format.coding.gguf, options}, shape); });
+}
+Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape, const QuantizeOptions& options) {
+  return guarded([&] { return sizes_of({scheme, GgufBlock::none, options}, shape); });
+}
+
+Result<void> quantize_rows(const BlockFormat& format, const TensorView& src, std::int64_t first_row,
+                           const QuantizedBuffers& out, const QuantizeOptions& options) {
+  return guarded([&] { return write_rows({format.scheme, format.coding.gguf, options}, src, first_row, out); });
+}
+Result<void> quantize_rows(std::string_view scheme, const TensorView& src, std::int64_t first_row,
+                           const QuantizedBuffers& out, const QuantizeOptions& options) {
+  return guarded([&] { return write_rows({scheme, GgufBlock::none, options}, src, first_row, out); });
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

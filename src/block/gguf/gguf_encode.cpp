@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "block/gguf/gguf_encode.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "block/recipe/float_steps.hpp"
+#include "block/recipe/run_encoder.hpp"
+#include "block/recipe/scale_rule_mx.hpp"
+#include "block/recipe/scale_rule_nv.hpp"
+#include "kernels/ops.hpp"
+
+namespace tensorcast::block {
+namespace {
+
+constexpr std::size_t count = 32;  // numbers of a block
+
+// The low byte of a conversion to int, as x86 does it: numbers out of int's range give 0.
+int low_byte(float x) noexcept {
+  if (!(x > -2147483648.0f && x < 2147483648.0f)) return 0;
+  return static_cast<std::int8_t>(static_cast<int>(x));
+}
+
+// 1 / d, or 0.
+float inverse(float d) noexcept { return d != 0.0f ? 1.0f / d : 0.0f; }
+
+// The first of the numbers whose magnitude is largest.
+float first_largest(const float* x) noexcept {
+  float size = 0.0f, found = 0.0f;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (size < magnitude(x[i])) size = magnitude(x[i]), found = x[i];
+  }
+  return found;
+}
+
+struct Range {
+  float low = std::numeric_limits<float>::max(), high = -low;
+};
+Range range_of(const float* x) noexcept {
+  Range range;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (x[i] < range.low) range.low = x[i];
+    if (x[i] > range.high) range.high = x[i];
+  }
+  return range;
+}
+
+using Codes = std::array<std::uint8_t, count>;
+
+// Low nibbles are the first half of the codes, high nibbles the second.
+void put_nibbles(const std::uint8_t* codes, std::size_t codes_count, std::uint8_t* bytes) noexcept {
+  for (std::size_t i = 0; i < codes_count / 2; ++i) {
+    bytes[i] = static_cast<std::uint8_t>((codes[i] & 15) | (codes[i + codes_count / 2] & 15) << 4);
+  }
+}
+void put_fifth_bits(const Codes& codes, std::uint8_t* bytes) noexcept {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < count; ++i) word |= static_cast<std::uint32_t>(codes[i] >> 4 & 1) << i;
+  std::memcpy(bytes, &word, sizeof(word));
+}
+
+template <int levels>
+Codes symmetric_codes(const float* x, std::uint8_t* bytes) noexcept {
+  const float d = first_largest(x) / static_cast<float>(-levels / 2);
+  const float id = inverse(d);
+  put_half(d, bytes);
+  Codes codes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int q = low_byte(x[i] * id + (static_cast<float>(levels / 2) + 0.5f));
+    codes[i] = static_cast<std::uint8_t>(std::min(levels - 1, q));
+  }
+  return codes;
+}
+
+template <int levels>
+Codes offset_codes(const float* x, std::uint8_t* bytes) noexcept {
+  const Range range = range_of(x);
+  const float d = (range.high - range.low) / static_cast<float>(levels - 1);
+  const float id = inverse(d);
+  put_half(d, bytes);
+  put_half(range.low, bytes + 2);
+  Codes codes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int q = low_byte((x[i] - range.low) * id + 0.5f);
+    codes[i] = static_cast<std::uint8_t>(levels == 16 ? std::min(levels - 1, q) : q);
+  }
+  return codes;
+}
+
+void encode_q4_0(const float* x, std::uint8_t* bytes) noexcept {
+  put_nibbles(symmetric_codes<16>(x, bytes).data(), count, bytes + 2);
+}
+void encode_q4_1(const float* x, std::uint8_t* bytes) noexcept {
+  put_nibbles(offset_codes<16>(x, bytes).data(), count, bytes + 4);
+}
+void encode_q5_0(const float* x, std::uint8_t* bytes) noexcept {
+  const Codes codes = symmetric_codes<32>(x, bytes);
+  put_fifth_bits(codes, bytes + 2);
+  put_nibbles(codes.data(), count, bytes + 6);
+}
+void encode_q5_1(const float* x, std::uint8_t* bytes) noexcept {
+  const Codes codes = offset_codes<32>(x, bytes);
+  put_fifth_bits(codes, bytes + 4);
+  put_nibbles(codes.data(), count, bytes + 8);
+}
+
+void encode_q8_0(const float* x, std::uint8_t* bytes) noexcept {
+  float largest = 0.0f;
+  for (std::size_t i = 0; i < count; ++i) largest = largest > magnitude(x[i]) ? largest : magnitude(x[i]);
+  const float d = largest / 127.0f;
+  const float id = inverse(d);
+  put_half(d, bytes);
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, bits_of(x[i]) & magnitude_bits);
+  if (float_of(most) * id < 256.0f) {  // no number is NaN: the same without branches, for vectors
+    for (std::size_t i = 0; i < count; ++i) {
+      const float product = x[i] * id;
+      const auto whole = static_cast<std::int32_t>(product);
+      const float fraction = product - static_cast<float>(whole);
+      bytes[2 + i] = static_cast<std::uint8_t>(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // Half away from zero: the fraction is exact, as the product is below 2^23.
+    const float product = x[i] * id;
+    const int whole = low_byte(product);
+    const float fraction = product - static_cast<float>(whole);
+    const int up = fraction >= 0.5f ? 1 : fraction <= -0.5f ? -1 : 0;
+    bytes[2 + i] = static_cast<std::uint8_t>(whole + (is_finite(product) ? up : 0));
+  }
+}
+
+// Float4 codes of a run of numbers under one scale.
+void put_float4(const float* x, std::size_t run, const BlockScale& scale, std::uint8_t* bytes) noexcept {
+  constexpr ElementRule rule{.element = DType::float4_e2m1fn,
+                             .bits = 4,
+                             .ties = Ties::towards_zero,
+                             .zeros = Zeros::never_negative,
+                             .search = Search::numbers};
+  Codes codes{};
+  if (!scale.clears) encode(rule, DType::float32, scale.operand, {x, run}, codes);
+  put_nibbles(codes.data(), run, bytes);
+}
+
+Extent extent_of(const float* x, std::size_t run) noexcept {
+  Extent extent;
+  for (std::size_t i = 0; i < run; ++i) extent.largest = std::max(extent.largest, magnitude(x[i]));
+  return extent;
+}
+
+void encode_mxfp4(const float* x, std::uint8_t* bytes) noexcept {
+  const BlockScale scale = mx::ggml(extent_of(x, count), {});
+  bytes[0] = scale.code;
+  put_float4(x, count, scale, bytes + 1);
+}
+
+void encode_nvfp4(const float* x, std::uint8_t* bytes) noexcept {
+  constexpr std::size_t run = 16, runs = 4;
+  for (std::size_t i = 0; i < runs; ++i) {
+    const BlockScale scale = nv::ggml(extent_of(x + i * run, run), {});
+    bytes[i] = scale.code;
+    put_float4(x + i * run, run, scale, bytes + runs + i * run / 2);
+  }
+}
+
+// A format's blocks one by one: the definition.
+template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+void encode_each(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
+  const GgufBlockSize size = block_size(format);
+  for (std::size_t i = 0; i < blocks; ++i) encode_block(numbers + i * size.elements, bytes + i * size.bytes);
+}
+
+// By the kernels of this CPU, and one by one where they stop.
+template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+void encode_many(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
+  const GgufBlockSize size = block_size(format);
+  const kernels::EncodeGgufFn encode = kernels::ops_of(active_target()).find_encode_gguf(format);
+  for (std::size_t done = 0; done < blocks;) {
+    done += encode(numbers + done * count, blocks - done, reinterpret_cast<std::byte*>(bytes + done * size.bytes));
+    if (done == blocks) return;
+    encode_block(numbers + done * count, bytes + done * size.bytes);
+    ++done;
+  }
+}
+
+}  // namespace
+
+void put_half(float number, std::uint8_t* bytes) noexcept {
+  const float rounded = round_to_float16(number);
+  const std::uint32_t bits = bits_of(rounded) & magnitude_bits;
+  std::uint32_t half = 0x7e00;  // NaN
+  if (bits == infinity_bits) {
+    half = 0x7c00;
+  } else if (bits < infinity_bits && bits >= bits_of(0x1p-14f)) {
+    half = (bits - ((127u - 15u) << mantissa_bits)) >> 13;
+  } else if (bits < infinity_bits) {
+    half = static_cast<std::uint32_t>(float_of(bits) * 0x1p24f);
+  }
+  half |= bits_of(number) >> 16 & 0x8000u;
+  bytes[0] = static_cast<std::uint8_t>(half);
+  bytes[1] = static_cast<std::uint8_t>(half >> 8);
+}
+
+float half_number(float number) noexcept { return round_to_float16(number); }
+
+GgufEncode gguf_encoder(GgufBlock format) noexcept {
+  switch (format) {
+    case GgufBlock::q4_0:
+      return encode_many<GgufBlock::q4_0, encode_q4_0>;
+    case GgufBlock::q4_1:
+      return encode_many<GgufBlock::q4_1, encode_q4_1>;
+    case GgufBlock::q5_0:
+      return encode_many<GgufBlock::q5_0, encode_q5_0>;
+    case GgufBlock::q5_1:
+      return encode_many<GgufBlock::q5_1, encode_q5_1>;
+    case GgufBlock::q8_0:
+      return encode_many<GgufBlock::q8_0, encode_q8_0>;
+    default:
+      return gguf_definition(format);
+  }
+}
+
+GgufEncode gguf_definition(GgufBlock format) noexcept {
+  switch (format) {
+    case GgufBlock::q4_0:
+      return encode_each<GgufBlock::q4_0, encode_q4_0>;
+    case GgufBlock::q4_1:
+      return encode_each<GgufBlock::q4_1, encode_q4_1>;
+    case GgufBlock::q5_0:
+      return encode_each<GgufBlock::q5_0, encode_q5_0>;
+    case GgufBlock::q5_1:
+      return encode_each<GgufBlock::q5_1, encode_q5_1>;
+    case GgufBlock::q8_0:
+      return encode_each<GgufBlock::q8_0, encode_q8_0>;
+    case GgufBlock::q2_k:
+      return encode_q2_k;
+    case GgufBlock::q3_k:
+      return encode_q3_k;
+    case GgufBlock::q4_k:
+      return encode_q4_k;
+    case GgufBlock::q5_k:
+      return encode_q5_k;
+    case GgufBlock::q6_k:
+      return encode_q6_k;
+    case GgufBlock::iq4_nl:
+      return encode_iq4_nl;
+    case GgufBlock::iq4_xs:
+      return encode_iq4_xs;
+    case GgufBlock::mxfp4:
+      return encode_each<GgufBlock::mxfp4, encode_mxfp4>;
+    case GgufBlock::nvfp4:
+      return encode_each<GgufBlock::nvfp4, encode_nvfp4>;
+    default:
+      return nullptr;
+  }
+}
+
+bool weighs_importance(GgufBlock format) noexcept { return format >= GgufBlock::q2_k && format <= GgufBlock::iq4_xs; }
+
+}  // namespace tensorcast::block

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of fuzz targets add up in docs/verification.md, where each target has a description."""
+
+import importlib.machinery
+import importlib.util
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def record(source_dir):
+    loader = importlib.machinery.SourceFileLoader("fuzz_record", str(source_dir / "scripts/make/fuzz-record"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fuzz_record", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_runs_add_up(record):
+    page = "before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n"
+    page = record.added(page, "npy_fuzz", 1000, 90, "2026-01-01")
+    page = record.added(page, "gguf_fuzz", 5, 3600, "2026-01-02")
+    page = record.added(page, "npy_fuzz", 234, 30, "2026-01-03")
+    assert "| `npy_fuzz` | 1,234 | 2.0 | 2026-01-03 |" in page
+    assert "| `gguf_fuzz` | 5 | 60.0 | 2026-01-02 |" in page
+    assert "\n1.0 hours of a processor" in page and page.endswith("\nafter\n") and "old" not in page
+
+
+def test_each_target_is_described(source_dir):
+    page = (source_dir / "docs/verification.md").read_text()
+    sources = [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
+    described = set(re.findall(r"`(\w+_fuzz)`", page.partition("<!-- fuzz -->")[0]))
+    assert {path.stem for path in sources} <= described
