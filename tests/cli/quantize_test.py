@@ -149,7 +149,7 @@ class QuantizeTest(running.CommandTest):
         path = self.folder / "out/.tcast/plan.json"
         text = path.read_text()
         for old, new in (('"scheme":"mxfp8","recipe"', '"scheme":"fp8-block","recipe"'),
-                         ('"numbers":"bfloat16"', '"numbers":"float32"'), ('"packing":9', '"packing":8')):
+                         ('"numbers":"bfloat16"', '"numbers":"float32"'), ('"is_plain":true', '"is_plain":false')):
             self.assertIn(old, text)
             path.write_text(text.replace(old, new))
             self.refused("run-shard", "out")

@@ -136,7 +136,7 @@ TEST(ConversionJson, PlansHaveOptionsThatAreNotAtTheirDefaults) {
        {R"({"clip":"rms"})", R"({"clip":1})", R"({"symmetric":"no"})", R"({"compute_dtype":"f"})"}) {
     EXPECT_FALSE(read_quantize_options(nlohmann::json::parse(wrong), again)) << wrong;
   }
-  EXPECT_FALSE(read_settings(nlohmann::json::parse(R"({"rounding":"up"})"), read));
+  EXPECT_FALSE(read_settings(nlohmann::json::parse(R"({"rounding":"sideways"})"), read));
 }
 
 }  // namespace
