@@ -25,7 +25,6 @@ class Shape {
   template <class Pointer>
     requires(std::is_same_v<Pointer, const std::int64_t*> || std::is_same_v<Pointer, std::int64_t*>)
   Shape(Pointer dimensions, std::size_t rank) : rank_(rank) {
-    // One branch decides and one copy writes: GCC 12 takes a second look at rank_ for a read of heap_ before it is set.
     std::int64_t* to = inline_;
     if (rank > inline_rank) to = heap_ = new std::int64_t[rank];
     copy(dimensions, rank, to);
@@ -91,7 +90,7 @@ class Shape {
   std::size_t rank_ = 0;
   union {
     std::int64_t inline_[inline_rank];
-    std::int64_t* heap_;
+    std::int64_t* heap_ = nullptr;  // set, as GCC 12 warns of moves and swaps of small shapes in users' code
   };
 };
 

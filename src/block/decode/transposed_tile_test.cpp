@@ -51,7 +51,7 @@ std::vector<std::byte> with_ones(std::vector<std::byte> words, std::size_t width
 }
 
 // W[n, k] = scale[g, n] * (q[k, n] - zero[g, n]), g that of k; GPTQ stores zeros less one.
-struct Sample {
+struct PackedSample {
   std::int64_t outputs, inputs, group;  // group 0: all inputs
   int bits;
   bool is_awq;
@@ -113,7 +113,7 @@ struct Sample {
   }
 };
 
-void expect_definition(Sample sample, std::mt19937& random) {
+void expect_definition(PackedSample sample, std::mt19937& random) {
   sample.fill(random);
   SCOPED_TRACE(std::to_string(sample.outputs) + " x " + std::to_string(sample.inputs) + ", groups of " +
                std::to_string(sample.group) + (sample.is_awq ? ", awq " : ", gptq ") + std::to_string(sample.bits) +
