@@ -3,8 +3,8 @@
 // these; bench/blocks measures them. The constants that are not of blocks are those of cast/tuning.hpp.
 //
 // Tables and ways of their own take lines that have to pay: below 1.1, one should go. The time without it over the time
-// with it, AVX-512 with VBMI, one thread, bench/blocks --in-cache, bfloat16, the least of six runs in turns (AMD EPYC,
-// Zen 4):
+// with it, AVX-512 with VBMI, one thread, bench/blocks --in-cache, bfloat16, the least of three to six runs in turns
+// (AMD EPYC, Zen 4):
 //
 //   kernels::ScaleSteps        scales of many blocks at once     1.8 to 2.3 (MX), 2.7 (nvfp4)
 //   kernels::StepTables        codes of four bits by steps       1.2 (mxfp4), 1.5 (nvfp4)
