@@ -24,7 +24,8 @@ def known_names():
     """The names of schemes, and of all tables."""
     formats = (ROOT / "src/block/format/formats.cpp").read_text()
     rows = re.findall(r'\{"([\w-]+)", "([\w-]+)", ', formats)
-    schemes = {scheme for scheme, _ in rows} | set(re.findall(r'of_gguf\("([\w-]+)"', formats))
+    ggml = (ROOT / "src/block/format/gguf_block.hpp").read_text()
+    schemes = {scheme for scheme, _ in rows} | set(re.findall(r'\{GgufBlock::\w+, "([\w-]+)"', ggml))
     names = schemes | {layout for _, layout in rows} | {"gguf"}
     for path in (ROOT / "src/quantized/layout").glob("*.[ch]pp"):
         text = path.read_text()

@@ -2,8 +2,10 @@
 // The table of block formats: one row for each scheme in each tool's layout.
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "block/format/code_table.hpp"
+#include "block/format/gguf_block.hpp"
 #include "dtype/lower_case.hpp"
 #include "tensorcast/block.hpp"
 
@@ -35,16 +37,19 @@ constexpr BlockCoding signed_integers(int bits, BlockPacking packing = stream) {
 constexpr BlockCoding gptq(int bits, int added) {
   return {.element = DType::uint8, .bits = bits, .packing = words_down, .zero_added = added};
 }
-constexpr BlockFormat of_gguf(std::string_view scheme, GgufBlock block, std::string_view order = float_order) {
-  return {scheme, "gguf", {.element = DType::undefined, .packing = BlockPacking::gguf, .gguf = block}, 1, 0, order};
-}
 
 constexpr std::string_view with_bias = "float32(float32(element * scale) + bias)";
 constexpr std::string_view k_scale = "scale = float32(d * integer); float32(element * scale)";
 constexpr std::string_view k_bias =
     "scale = float32(d * integer), minimum = float32(dmin * integer); float32(float32(element * scale) - minimum)";
 
-constexpr auto formats = [] {
+constexpr BlockFormat of_gguf(const block::GgufRow& row) {
+  const std::string_view order =
+      row.has_integer_scales ? (row.has_bias ? k_bias : k_scale) : (row.has_bias ? with_bias : float_order);
+  return {row.scheme, "gguf", {.element = DType::undefined, .packing = gguf, .gguf = row.block}, 1, 0, order};
+}
+
+constexpr auto own_formats = [] {
   BlockCoding modelopt_nvfp4 = nvfp4(GlobalScale::factor);
   modelopt_nvfp4.positive_zero = true;
   BlockCoding comfy_nvfp4 = nvfp4(GlobalScale::factor, high_nibble_first);
@@ -94,30 +99,16 @@ constexpr auto formats = [] {
       {"affine-5", "mlx", integers(5, 0), 1, 64, with_bias},
       {"affine-6", "mlx", integers(6, 0), 1, 64, with_bias},
       {"affine-8", "mlx", integers(8, 0), 1, 64, with_bias},
-      of_gguf("q4_0", GgufBlock::q4_0),
-      of_gguf("q4_1", GgufBlock::q4_1, with_bias),
-      of_gguf("q5_0", GgufBlock::q5_0),
-      of_gguf("q5_1", GgufBlock::q5_1, with_bias),
-      of_gguf("q8_0", GgufBlock::q8_0),
-      of_gguf("q2_k", GgufBlock::q2_k, k_bias),
-      of_gguf("q3_k", GgufBlock::q3_k, k_scale),
-      of_gguf("q4_k", GgufBlock::q4_k, k_bias),
-      of_gguf("q5_k", GgufBlock::q5_k, k_bias),
-      of_gguf("q6_k", GgufBlock::q6_k, k_scale),
-      of_gguf("iq4_nl", GgufBlock::iq4_nl),
-      of_gguf("iq4_xs", GgufBlock::iq4_xs, k_scale),
-      of_gguf("mxfp4", GgufBlock::mxfp4),
-      of_gguf("nvfp4", GgufBlock::nvfp4),
-      of_gguf("iq1_s", GgufBlock::iq1_s, k_scale),
-      of_gguf("iq1_m", GgufBlock::iq1_m, k_scale),
-      of_gguf("iq2_xxs", GgufBlock::iq2_xxs, k_scale),
-      of_gguf("iq2_xs", GgufBlock::iq2_xs, k_scale),
-      of_gguf("iq2_s", GgufBlock::iq2_s, k_scale),
-      of_gguf("iq3_xxs", GgufBlock::iq3_xxs, k_scale),
-      of_gguf("iq3_s", GgufBlock::iq3_s, k_scale),
-      of_gguf("tq1_0", GgufBlock::tq1_0),
-      of_gguf("tq2_0", GgufBlock::tq2_0),
   });
+}();
+
+// ggml's are the last.
+constexpr auto formats = [] {
+  std::array<BlockFormat, own_formats.size() + std::size(block::gguf_rows)> all{};
+  std::size_t n = 0;
+  for (const BlockFormat& format : own_formats) all[n++] = format;
+  for (const block::GgufRow& row : block::gguf_rows) all[n++] = of_gguf(row);
+  return all;
 }();
 
 // Quantiles of the normal distribution (arXiv 2305.14314), as bitsandbytes has them.

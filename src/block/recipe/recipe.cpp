@@ -13,6 +13,7 @@
 namespace tensorcast::block {
 namespace {
 
+constexpr DType e8m0 = DType::float8_e8m0fnu;
 constexpr DType e4m3 = DType::float8_e4m3fn;
 constexpr DType e5m2 = DType::float8_e5m2;
 constexpr DType e2m3 = DType::float6_e2m3fn;
@@ -24,64 +25,25 @@ struct Row {
   Recipe recipe;
 };
 
+// x / s, or x times a factor, which the words of the row give.
 constexpr ElementRule divided(DType element, int bits) { return {.element = element, .bits = bits}; }
 constexpr ElementRule multiplied(DType element, int bits) {
   return {.element = element, .bits = bits, .multiplies = true};
 }
-constexpr ElementRule with(ElementRule rule, Ties ties, Zeros zeros) {
-  rule.ties = ties;
-  rule.zeros = zeros;
-  return rule;
-}
 // The quotient is rounded to the weights' type.
-constexpr ElementRule rounded(ElementRule rule, Zeros zeros = Zeros::sign_kept, Ties ties = Ties::even) {
-  rule.rounds = true;
-  return with(rule, ties, zeros);
+constexpr ElementRule rounded(DType element, int bits, Zeros zeros = Zeros::sign_kept) {
+  return {.element = element, .bits = bits, .rounds = true, .zeros = zeros};
+}
+// As MLX and ggml find float4_e2m1fn.
+constexpr ElementRule searched(Search search) {
+  return {.element = e2m1,
+          .bits = 4,
+          .rounds = search == Search::quotients,
+          .ties = Ties::towards_zero,
+          .zeros = Zeros::never_negative,
+          .search = search};
 }
 
-constexpr ElementRule searched(ElementRule rule, Search search) {
-  rule.ties = Ties::towards_zero;
-  rule.zeros = Zeros::never_negative;
-  rule.search = search;
-  return rule;
-}
-
-constexpr Recipe mx_recipe(ElementRule element, ScaleRule scale) {
-  return {.element = element, .scale = scale, .scales = DType::float8_e8m0fnu};
-}
-constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale) {
-  return {.element = element, .scale = scale, .scales = e4m3};
-}
-// With a scale of the whole tensor. GCC's sanitizers do not know at compile time that a function is not null.
-constexpr Recipe nv_recipe(ElementRule element, ScaleRule scale, GlobalRule global,
-                           GlobalScale stored = GlobalScale::factor) {
-  Recipe recipe = nv_recipe(element, scale);
-  recipe.global = global;
-  recipe.stored_global = stored;
-  return recipe;
-}
-constexpr Recipe fp8_recipe(ElementRule element, ScaleRule scale, RecipeOption option = RecipeOption::none) {
-  return {.element = element, .scale = scale, .option = option};
-}
-// The scales are rounded to the weights' type.
-constexpr Recipe narrow(Recipe recipe) {
-  recipe.narrow_scales = true;
-  return recipe;
-}
-// What the tool does with NaN and infinity, besides what its scale's rule says.
-constexpr Recipe unspecified_for(UnspecifiedInputs numbers, Recipe recipe) {
-  recipe.undefined = numbers;
-  return recipe;
-}
-constexpr Recipe skipping_nan(Recipe recipe) {
-  recipe.skips_nan = true;
-  return recipe;
-}
-constexpr ElementRule with_nan_code(ElementRule rule, int code, bool has_sign = false) {
-  rule.nan_code = static_cast<std::int8_t>(code);
-  rule.nan_has_sign = has_sign;
-  return rule;
-}
 // ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
 constexpr UnspecifiedInputs unspecified_of(GgufBlock block) {
   if (block == GgufBlock::mxfp4) return UnspecifiedInputs::infinity;
@@ -137,33 +99,51 @@ constexpr Row mxfp4(std::string_view recipe, std::string_view scale, std::string
 }
 
 constexpr auto tool_mx = std::to_array<Row>({
-    mxfp8("te", "as rceil", rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::rceil>), false, true),
-    mxfp8("modelopt", modelopt_scale, rne_clamped, mx_recipe(multiplied(e4m3, 8), each<mx::modelopt_mxfp8>)),
+    mxfp8("te", "as rceil", rne_clamped, {.element = multiplied(e4m3, 8), .scale = each<mx::rceil>, .scales = e8m0},
+          false, true),
+    mxfp8("modelopt", modelopt_scale, rne_clamped,
+          {.element = multiplied(e4m3, 8), .scale = each<mx::modelopt_mxfp8>, .scales = e8m0}),
     mxfp8("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
+          {.element = rounded(e4m3, 8, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>, .scales = e8m0},
+          true),
     mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
-          mx_recipe(multiplied(e4m3, 8), each<mx::deepgemm>)),
+          {.element = multiplied(e4m3, 8), .scale = each<mx::deepgemm>, .scales = e8m0}),
     mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
-          unspecified_for(UnspecifiedInputs::both, mx_recipe(rounded(divided(e4m3, 8)), each<mx::mlx>)), true),
+          {.element = rounded(e4m3, 8), .scale = each<mx::mlx>, .scales = e8m0, .undefined = UnspecifiedInputs::both},
+          true),
     mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
-          mx_recipe(divided(e4m3, 8), each<mx::comfy>)),
+          {.element = divided(e4m3, 8), .scale = each<mx::comfy>, .scales = e8m0}),
     {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, "nearest even of clamp(w(x / s))", true, false},
-     mx_recipe(rounded(divided(e2m3, 6)), each<mx::compressed_tensors>)},
+     {.element = rounded(e2m3, 6), .scale = each<mx::compressed_tensors>, .scales = e8m0}},
     mxfp4("modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
-          mx_recipe(with_nan_code(with(divided(e2m1, 4), Ties::towards_zero, Zeros::always_negative), 8),
-                    each<mx::modelopt_mxfp4>)),
+          {.element =
+               {.element = e2m1, .bits = 4, .ties = Ties::towards_zero, .zeros = Zeros::always_negative, .nan_code = 8},
+           .scale = each<mx::modelopt_mxfp4>,
+           .scales = e8m0}),
     mxfp4("compressed-tensors", ct_mx_scale, rounded_quotient,
-          mx_recipe(rounded(divided(e2m1, 4), Zeros::negative_numbers), each<mx::compressed_tensors>), true),
+          {.element = rounded(e2m1, 4, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>, .scales = e8m0},
+          true),
     mxfp4("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
-          mx_recipe(with_nan_code(with(multiplied(e2m1, 4), Ties::towards_zero, Zeros::never_negative), 7),
-                    each<mx::deepgemm>)),
+          {.element = {.element = e2m1,
+                       .bits = 4,
+                       .multiplies = true,
+                       .ties = Ties::towards_zero,
+                       .zeros = Zeros::never_negative,
+                       .nan_code = 7},
+           .scale = each<mx::deepgemm>,
+           .scales = e8m0}),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          unspecified_for(UnspecifiedInputs::both,
-                          mx_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<mx::mlx>)),
+          {.element = searched(Search::quotients),
+           .scale = each<mx::mlx>,
+           .scales = e8m0,
+           .undefined = UnspecifiedInputs::both},
           true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          unspecified_for(UnspecifiedInputs::infinity,
-                          skipping_nan(mx_recipe(searched(divided(e2m1, 4), Search::numbers), each<mx::ggml>)))),
+          {.element = searched(Search::numbers),
+           .scale = each<mx::ggml>,
+           .scales = e8m0,
+           .undefined = UnspecifiedInputs::infinity,
+           .skips_nan = true}),
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
@@ -171,30 +151,53 @@ constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::str
   return {{"nvfp4", recipe, spelling, scale, element, uses_dtype, is_from_source}, made};
 }
 
+constexpr ElementRule positive_zeros = {.element = e2m1, .bits = 4, .zeros = Zeros::negative_numbers};
+
 constexpr auto nvfp4_rows = std::to_array<Row>({
     nvfp4("modelopt", "modelopt", "g = amax / 2688; s = clamp(bmax / (6 g), 2^-9, 448), 0 becomes 1",
           "nearest even of x / (s g); -0 becomes 0",
-          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), each<nv::modelopt>,
-                    nv::modelopt_global)),
+          {.element = positive_zeros,
+           .scale = each<nv::modelopt>,
+           .global = nv::modelopt_global,
+           .scales = e4m3,
+           .stored_global = GlobalScale::factor}),
     nvfp4("compressed-tensors", "compressed-tensors",
           "divisor g = w(w(1 / max(amax, tiny)) * 2688); s = g * w(bmax / 6), 0 becomes 0.125",
           "nearest even of x / (s / g); -0 becomes 0",
-          nv_recipe(with(divided(e2m1, 4), Ties::even, Zeros::negative_numbers), each<nv::compressed_tensors>,
-                    nv::compressed_tensors_global, GlobalScale::divisor),
+          {.element = positive_zeros,
+           .scale = each<nv::compressed_tensors>,
+           .global = nv::compressed_tensors_global,
+           .scales = e4m3,
+           .stored_global = GlobalScale::divisor},
           true),
     nvfp4("torchao", "modelopt", "g = amax / 2688; s = clamp((bmax / 6) / g, 2^-6, 448)",
-          "nearest even of x * ((1 / g) / s)", nv_recipe(multiplied(e2m1, 4), each<nv::torchao>, nv::modelopt_global)),
+          "nearest even of x * ((1 / g) / s)",
+          {.element = multiplied(e2m1, 4),
+           .scale = each<nv::torchao>,
+           .global = nv::modelopt_global,
+           .scales = e4m3,
+           .stored_global = GlobalScale::factor}),
     nvfp4("torchao-one-level", "modelopt", "s = clamp(bmax / 6, 2^-6, 448); no g", "nearest even of x * (1 / s)",
-          nv_recipe(multiplied(e2m1, 4), each<nv::torchao_one_level>)),
+          {.element = multiplied(e2m1, 4), .scale = each<nv::torchao_one_level>, .scales = e4m3}),
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
-          "nearest even of x * (1 / (s g))", nv_recipe(multiplied(e2m1, 4), each<nv::te>, nv::te_global)),
+          "nearest even of x * (1 / (s g))",
+          {.element = multiplied(e2m1, 4),
+           .scale = each<nv::te>,
+           .global = nv::te_global,
+           .scales = e4m3,
+           .stored_global = GlobalScale::factor}),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
-          nv_recipe(with_nan_code(divided(e2m1, 4), 3, true), each<nv::comfy>, nv::comfy_global), true),
+          {.element = {.element = e2m1, .bits = 4, .nan_code = 3, .nan_has_sign = true},
+           .scale = each<nv::comfy>,
+           .global = nv::comfy_global,
+           .scales = e4m3,
+           .stored_global = GlobalScale::factor},
+          true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
-          nv_recipe(searched(rounded(divided(e2m1, 4)), Search::quotients), each<nv::mlx>), true),
+          {.element = searched(Search::quotients), .scale = each<nv::mlx>, .scales = e4m3}, true),
     nvfp4("ggml", "modelopt", "s = bmax / 6, ties away from zero, 448 from 256 on; no g",
           "x / s, ties towards zero, never -0",
-          skipping_nan(nv_recipe(searched(divided(e2m1, 4), Search::numbers), each<nv::ggml>))),
+          {.element = searched(Search::numbers), .scale = each<nv::ggml>, .scales = e4m3, .skips_nan = true}),
 });
 
 constexpr std::string_view in_dtype = "w(amax / 448)";
@@ -205,38 +208,47 @@ constexpr Row fp8_row(std::string_view scheme, std::string_view recipe, std::str
           made};
 }
 constexpr Row fp8_torchao(std::string_view scheme) {
-  return fp8_row(scheme, "torchao", in_dtype, rne_quotient, narrow(fp8_recipe(divided(e4m3, 8), each<fp8::torchao>)));
+  return fp8_row(scheme, "torchao", in_dtype, rne_quotient,
+                 {.element = divided(e4m3, 8), .scale = each<fp8::torchao>, .narrow_scales = true});
 }
 constexpr Row fp8_ct(std::string_view scheme) {
   return fp8_row(scheme, "compressed-tensors", "w(amax / 448), 0 becomes the type's epsilon", rounded_quotient,
-                 narrow(fp8_recipe(rounded(divided(e4m3, 8), Zeros::negative_numbers), each<fp8::compressed_tensors>)));
+                 {.element = rounded(e4m3, 8, Zeros::negative_numbers),
+                  .scale = each<fp8::compressed_tensors>,
+                  .narrow_scales = true});
 }
 constexpr Row fp8_modelopt(std::string_view scheme) {
   return fp8_row(scheme, "modelopt", in_dtype, "nearest even of w(x / s)",
-                 narrow(fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::torchao>)));
+                 {.element = rounded(e4m3, 8), .scale = each<fp8::torchao>, .narrow_scales = true});
 }
 
 constexpr auto fp8_rows = std::to_array<Row>({
     fp8_torchao("fp8-tensor"),
     fp8_ct("fp8-tensor"),
     fp8_row("fp8-tensor", "modelopt", "amax / 448", "nearest even of w(x / s)",
-            fp8_recipe(rounded(divided(e4m3, 8)), each<fp8::modelopt_export>)),
+            {.element = rounded(e4m3, 8), .scale = each<fp8::modelopt_export>}),
     fp8_row("fp8-tensor", "comfy", in_dtype, "nearest even of w(x * w(1 / s))",
-            narrow(fp8_recipe(rounded(multiplied(e4m3, 8)), each<fp8::comfy>))),
+            {.element = {.element = e4m3, .bits = 8, .multiplies = true, .rounds = true},
+             .scale = each<fp8::comfy>,
+             .narrow_scales = true}),
     fp8_torchao("fp8-channel"),
     fp8_ct("fp8-channel"),
     fp8_modelopt("fp8-channel"),
     fp8_row("fp8-block", "deepseek", "max(amax, 1e-4) / 448; power of two: 2^ceil(log2(s))", rne_quotient,
-            fp8_recipe(divided(e4m3, 8), each<fp8::deepseek>, RecipeOption::power_of_two), false, true),
-    fp8_row("fp8-block", "deepseek-v3.2", "max(amax, 1e-4) * f32(1 / 448); power of two: rounded up exactly",
-            rne_quotient, fp8_recipe(divided(e4m3, 8), each<fp8::deepseek_v3_2>, RecipeOption::power_of_two), false,
+            {.element = divided(e4m3, 8), .scale = each<fp8::deepseek>, .option = RecipeOption::power_of_two}, false,
             true),
+    fp8_row("fp8-block", "deepseek-v3.2", "max(amax, 1e-4) * f32(1 / 448); power of two: rounded up exactly",
+            rne_quotient,
+            {.element = divided(e4m3, 8), .scale = each<fp8::deepseek_v3_2>, .option = RecipeOption::power_of_two},
+            false, true),
     fp8_row("fp8-block", "deepgemm", "max(amax, 1e-4) / 448; power of two: rounded up exactly",
             "nearest even of x * (1 / s)",
-            fp8_recipe(multiplied(e4m3, 8), each<fp8::deepgemm>, RecipeOption::power_of_two), false),
+            {.element = multiplied(e4m3, 8), .scale = each<fp8::deepgemm>, .option = RecipeOption::power_of_two},
+            false),
     fp8_row("fp8-block", "transformers", "r = (1 / amax) * 448, s = 1 / r; power of two: 2^ceil(log2(s))",
             "nearest even of x * r",
-            fp8_recipe(multiplied(e4m3, 8), each<fp8::transformers>, RecipeOption::power_of_two), false),
+            {.element = multiplied(e4m3, 8), .scale = each<fp8::transformers>, .option = RecipeOption::power_of_two},
+            false),
     fp8_torchao("fp8-block"),
     fp8_ct("fp8-block"),
     fp8_modelopt("fp8-block"),
@@ -297,7 +309,7 @@ constexpr std::array<Row, row_count> rows = [] {
       const UnspecifiedInputs numbers = mode.recipe == "quark" ? UnspecifiedInputs::nan : UnspecifiedInputs::none;
       made[n++] = {
           {scheme.scheme, mode.recipe, scheme.spelling, mode.scale_words, mode.element_words, false, is_from_source},
-          unspecified_for(numbers, mx_recipe(element, mode.scale))};
+          {.element = element, .scale = mode.scale, .scales = e8m0, .undefined = numbers}};
     }
     for (const Row& row : tool_mx) {
       if (row.words.scheme == scheme.scheme) made[n++] = row;

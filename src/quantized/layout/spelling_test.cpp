@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstring>
 #include <map>
 
 #include "dtype/lookup.hpp"
+#include "formats/gguf/gguf_types.hpp"
 #include "quantized/layout/config.hpp"
 #include "tensorcast/block.hpp"
 
@@ -494,6 +496,19 @@ TEST(Spelling, DeepOrWrongConfigsDescribeNothing) {
         find({tensor("a.weight", fp8, {4, 4}), tensor("a.weight_scale_inv", f32, {1, 1})}, config);
     EXPECT_TRUE(found.source.empty());
     EXPECT_TRUE(found.layers.empty());
+  }
+}
+
+// Files know the sizes of all types of ggml, removed ones too; blocks know those that they decode.
+TEST(Spelling, TypesOfGgufFilesHaveTheSizesOfBlocks) {
+  for (const BlockFormat& format : block_formats()) {
+    if (format.coding.gguf == GgufBlock::none) continue;
+    std::string name(format.scheme);
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const formats::gguf::TensorType* type = formats::gguf::find_type(name);
+    ASSERT_NE(type, nullptr) << name;
+    EXPECT_EQ(type->block_elements, block_size(format.coding.gguf).elements) << name;
+    EXPECT_EQ(type->block_bytes, block_size(format.coding.gguf).bytes) << name;
   }
 }
 
