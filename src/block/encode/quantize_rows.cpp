@@ -3,8 +3,10 @@
 // rows of one format.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "block/encode/quantizer.hpp"
 #include "cast/conversion.hpp"
@@ -13,6 +15,7 @@
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "options/quantize_options.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast {
@@ -78,12 +81,16 @@ class Kept {
 
  private:
   // Importance is the caller's memory, which may have changed.
-  [[nodiscard]] bool has(const QuantizeOptions& options) const noexcept {
-    return !is_weighed_ && options.importance.empty() && recipe_ == options.recipe &&
-           options_.group_size == options.group_size && options_.symmetric == options.symmetric &&
-           options_.power_of_two_scales == options.power_of_two_scales &&
-           options_.compute_dtype == options.compute_dtype && options_.nonfinite == options.nonfinite &&
-           options_.maximum == options.maximum && options_.clip == options.clip;
+  [[nodiscard]] bool has(const QuantizeOptions& wanted) const noexcept {
+    if (is_weighed_ || !wanted.importance.empty() || recipe_ != wanted.recipe) return false;
+    return options::all_of(options::quantize_options, [&](const auto& option) {
+      using Value = std::remove_cvref_t<decltype(wanted.*option.member)>;
+      if constexpr (std::is_same_v<Value, std::string_view> || std::is_same_v<Value, std::span<const float>>) {
+        return true;
+      } else {
+        return options_.*option.member == wanted.*option.member;
+      }
+    });
   }
 
   SharedLayout layout_;
