@@ -13,6 +13,7 @@
 #include "cast/strided_block.hpp"
 #include "cast/tiles.hpp"
 #include "cast/tuning.hpp"
+#include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "dtype/try.hpp"
 #include "kernels/ops.hpp"
@@ -21,6 +22,15 @@
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
+
+#if TENSORCAST_HAS_THREADS
+using Mutex = std::mutex;
+#else
+struct Mutex {
+  void lock() noexcept {}
+  void unlock() noexcept {}
+};
+#endif
 
 // Maximum rows and columns of a tile of a transposed source.
 constexpr std::size_t tile_edge = 128;
@@ -214,7 +224,7 @@ class Tiles {
   std::size_t missing_columns_ = 0;  // of the first band
   bool transposes_ = false;
   bool bypasses_cache_ = false;
-  std::mutex blocks_mutex_;
+  Mutex blocks_mutex_;
   std::vector<std::unique_ptr<Block>> blocks_;  // that no task uses now
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
 };
