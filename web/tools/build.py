@@ -21,7 +21,7 @@ from bundle import bundle  # noqa: E402
 from compile import ROOT, compile_modules  # noqa: E402
 
 PAGE = ROOT / "web/page"
-LARGEST = {"explain": 130_000, "kernels": 240_000}  # bytes after brotli
+LARGEST = {"explain": 130_000, "kernels": 250_000}  # bytes after brotli
 
 
 def script(text: str, attributes: str = "") -> str:

@@ -59,11 +59,19 @@ void encode_by_word(const std::byte* src, std::byte* dst, std::size_t count, con
   }
 }
 
+// Rounders serve a page as well, and these would be 10 kB of its module.
+#if defined(__wasm__)
+constexpr bool is_left_out = true;
+#else
+constexpr bool is_left_out = false;
+#endif
+
 template <DType to>
 constexpr EncodeByWordFn encoder_of() {
   constexpr DTypeRow type = row(to);
   const bool is_short_float = type.family == Family::floating && type.bits <= 8 && type.format.has_zero;
-  if constexpr (is_short_float || to == DType::bfloat16 || type.family == Family::integer) return encode_by_word<to>;
+  constexpr bool has_one = is_short_float || to == DType::bfloat16 || type.family == Family::integer;
+  if constexpr (has_one && !is_left_out) return encode_by_word<to>;
   return nullptr;
 }
 
