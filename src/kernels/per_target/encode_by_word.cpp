@@ -15,13 +15,13 @@ template <DType to, class Encoder>
                                      const std::uint32_t* random) {
   constexpr std::size_t src_bytes = bytes_of<DType::float32>(kBlock), dst_bytes = bytes_of<to>(kBlock);
   const Encoder encoder(policy);
+  alignas(64) std::uint32_t words[kBlock] = {};  // of the last numbers, and without random words, which nobody reads
   for (; count >= kBlock; count -= kBlock, src += src_bytes, dst += dst_bytes) {
-    encoder.store_block(dst, load_block<DType::float32>(src), random);
+    encoder.store_block(dst, load_block<DType::float32>(src), random != nullptr ? random : words);
     if (random != nullptr) random += kBlock;
   }
   if (count == 0) return;
   alignas(64) std::byte rest[src_bytes] = {}, codes[dst_bytes < 64 ? 64 : dst_bytes];
-  alignas(64) std::uint32_t words[kBlock] = {};
   __builtin_memcpy(rest, src, bytes_of<DType::float32>(count));
   if (random != nullptr) __builtin_memcpy(words, random, count * sizeof words[0]);
   encoder.store_block(codes, load_block<DType::float32>(rest), words);
