@@ -179,6 +179,28 @@ void CodeMatrices::pack(std::span<const std::byte> codes, std::size_t row, std::
   }
 }
 
+std::size_t CodeMatrices::byte_rows() const noexcept {
+  if (packing == BlockPacking::words_down) return words_of(rows);
+  return packing == BlockPacking::row_pairs ? (rows + 1) / 2 : rows;
+}
+
+std::size_t CodeMatrices::least_row_bytes() const noexcept {
+  switch (packing) {
+    case BlockPacking::words_down:
+      return columns * sizeof(Word);
+    case BlockPacking::awq:
+      return (columns + 7) / 8 * sizeof(Word);
+    case BlockPacking::row_pairs:
+      return columns;
+    case BlockPacking::gguf: {
+      const GgufBlockSize size = block::row(gguf).size;
+      return columns / size.elements * size.bytes;
+    }
+    default:
+      return has_gaps ? words_of(columns) * sizeof(Word) : (columns * static_cast<std::size_t>(bits) + 7) / 8;
+  }
+}
+
 bool CodeMatrices::is_stream() const noexcept {
   const bool is_in_order =
       packing == BlockPacking::stream || packing == BlockPacking::high_nibble_first || packing == BlockPacking::flat;
@@ -292,33 +314,14 @@ Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {
                  .message = formatted("{} take {} bytes, and {} x {} x {} of {} bits would take {}", what, bytes,
                                       codes.count, codes.rows, codes.columns, codes.bits, least)};
   };
-  const auto width = static_cast<std::size_t>(codes.bits);
-  std::size_t row_units = codes.rows;  // rows of bytes in a matrix
-  std::size_t least = 0;               // bytes in each
-  switch (codes.packing) {
-    case BlockPacking::words_down:
-      row_units = codes.words_of(codes.rows);
-      least = codes.columns * sizeof(std::uint32_t);
-      break;
-    case BlockPacking::awq:
-      least = (codes.columns + 7) / 8 * sizeof(std::uint32_t);
-      break;
-    case BlockPacking::row_pairs:
-      row_units = (codes.rows + 1) / 2;
-      least = codes.columns;
-      break;
-    case BlockPacking::gguf: {
-      const GgufBlockSize size = row(codes.gguf).size;
-      if (codes.columns % size.elements != 0) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message = formatted("{} columns are no whole blocks of {}", codes.columns, size.elements)};
-      }
-      least = codes.columns / size.elements * size.bytes;
-      break;
+  if (codes.packing == BlockPacking::gguf) {
+    const GgufBlockSize size = row(codes.gguf).size;
+    if (codes.columns % size.elements != 0) {
+      return Error{.code = ErrorCode::invalid_argument,
+                   .message = formatted("{} columns are no whole blocks of {}", codes.columns, size.elements)};
     }
-    default:
-      least = codes.has_gaps ? codes.words_of(codes.columns) * sizeof(Word) : (codes.columns * width + 7) / 8;
   }
+  const std::size_t row_units = codes.byte_rows(), least = codes.least_row_bytes();
   const std::size_t units = codes.count * row_units;
   if (units == 0 || least == 0) {
     codes.row_bytes = codes.matrix_bytes = 0;

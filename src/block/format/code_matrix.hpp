@@ -38,6 +38,10 @@ struct CodeMatrices {
     return codes == 0 ? 0 : (bit_of(codes - 1) + static_cast<std::size_t>(bits) - 1) / word_bits + 1;
   }
 
+  // The rows of bytes of a matrix, and the bytes that codes take in each; row_bytes may be more.
+  [[nodiscard]] std::size_t byte_rows() const noexcept;
+  [[nodiscard]] std::size_t least_row_bytes() const noexcept;
+
   // Codes of a row, from `column` on, in the low bits of bytes. Not of GGUF.
   // Precondition: `column` is a multiple of 8, unless the packing is words_down or row_pairs.
   void unpack(std::size_t matrix, std::size_t row, std::size_t column, std::span<std::byte> codes) const noexcept;
