@@ -135,13 +135,8 @@ void encode_q8_0(const float* x, std::uint8_t* bytes) noexcept {
 
 // Float4 codes of a run of numbers under one scale.
 void put_float4(const float* x, std::size_t run, const BlockScale& scale, std::uint8_t* bytes) noexcept {
-  constexpr ElementRule rule{.element = DType::float4_e2m1fn,
-                             .bits = 4,
-                             .ties = Ties::towards_zero,
-                             .zeros = Zeros::never_negative,
-                             .search = Search::numbers};
   Codes codes{};
-  if (!scale.clears) encode(rule, DType::float32, scale.operand, {x, run}, codes);
+  if (!scale.clears) encode(searched_float4(Search::numbers), DType::float32, scale.operand, {x, run}, codes);
   put_nibbles(codes.data(), run, bytes);
 }
 
@@ -186,6 +181,50 @@ void encode_many(const float* numbers, const float* /*importance*/, std::size_t 
   }
 }
 
+struct Encoders {
+  GgufEncode definition = nullptr, fastest = nullptr;
+};
+
+template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+constexpr Encoders by_kernels = {encode_each<format, encode_block>, encode_many<format, encode_block>};
+
+constexpr Encoders alone(GgufEncode encode) noexcept { return {encode, encode}; }
+
+Encoders encoders_of(GgufBlock format) noexcept {
+  switch (format) {
+    case GgufBlock::q4_0:
+      return by_kernels<GgufBlock::q4_0, encode_q4_0>;
+    case GgufBlock::q4_1:
+      return by_kernels<GgufBlock::q4_1, encode_q4_1>;
+    case GgufBlock::q5_0:
+      return by_kernels<GgufBlock::q5_0, encode_q5_0>;
+    case GgufBlock::q5_1:
+      return by_kernels<GgufBlock::q5_1, encode_q5_1>;
+    case GgufBlock::q8_0:
+      return by_kernels<GgufBlock::q8_0, encode_q8_0>;
+    case GgufBlock::q2_k:
+      return alone(encode_q2_k);
+    case GgufBlock::q3_k:
+      return alone(encode_q3_k);
+    case GgufBlock::q4_k:
+      return alone(encode_q4_k);
+    case GgufBlock::q5_k:
+      return alone(encode_q5_k);
+    case GgufBlock::q6_k:
+      return alone(encode_q6_k);
+    case GgufBlock::iq4_nl:
+      return alone(encode_iq4_nl);
+    case GgufBlock::iq4_xs:
+      return alone(encode_iq4_xs);
+    case GgufBlock::mxfp4:
+      return alone(encode_each<GgufBlock::mxfp4, encode_mxfp4>);
+    case GgufBlock::nvfp4:
+      return alone(encode_each<GgufBlock::nvfp4, encode_nvfp4>);
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 void put_half(float number, std::uint8_t* bytes) noexcept {
@@ -206,57 +245,9 @@ void put_half(float number, std::uint8_t* bytes) noexcept {
 
 float half_number(float number) noexcept { return round_to_float16(number); }
 
-GgufEncode gguf_encoder(GgufBlock format) noexcept {
-  switch (format) {
-    case GgufBlock::q4_0:
-      return encode_many<GgufBlock::q4_0, encode_q4_0>;
-    case GgufBlock::q4_1:
-      return encode_many<GgufBlock::q4_1, encode_q4_1>;
-    case GgufBlock::q5_0:
-      return encode_many<GgufBlock::q5_0, encode_q5_0>;
-    case GgufBlock::q5_1:
-      return encode_many<GgufBlock::q5_1, encode_q5_1>;
-    case GgufBlock::q8_0:
-      return encode_many<GgufBlock::q8_0, encode_q8_0>;
-    default:
-      return gguf_definition(format);
-  }
-}
+GgufEncode gguf_encoder(GgufBlock format) noexcept { return encoders_of(format).fastest; }
 
-GgufEncode gguf_definition(GgufBlock format) noexcept {
-  switch (format) {
-    case GgufBlock::q4_0:
-      return encode_each<GgufBlock::q4_0, encode_q4_0>;
-    case GgufBlock::q4_1:
-      return encode_each<GgufBlock::q4_1, encode_q4_1>;
-    case GgufBlock::q5_0:
-      return encode_each<GgufBlock::q5_0, encode_q5_0>;
-    case GgufBlock::q5_1:
-      return encode_each<GgufBlock::q5_1, encode_q5_1>;
-    case GgufBlock::q8_0:
-      return encode_each<GgufBlock::q8_0, encode_q8_0>;
-    case GgufBlock::q2_k:
-      return encode_q2_k;
-    case GgufBlock::q3_k:
-      return encode_q3_k;
-    case GgufBlock::q4_k:
-      return encode_q4_k;
-    case GgufBlock::q5_k:
-      return encode_q5_k;
-    case GgufBlock::q6_k:
-      return encode_q6_k;
-    case GgufBlock::iq4_nl:
-      return encode_iq4_nl;
-    case GgufBlock::iq4_xs:
-      return encode_iq4_xs;
-    case GgufBlock::mxfp4:
-      return encode_each<GgufBlock::mxfp4, encode_mxfp4>;
-    case GgufBlock::nvfp4:
-      return encode_each<GgufBlock::nvfp4, encode_nvfp4>;
-    default:
-      return nullptr;
-  }
-}
+GgufEncode gguf_definition(GgufBlock format) noexcept { return encoders_of(format).definition; }
 
 bool weighs_importance(GgufBlock format) noexcept { return format >= GgufBlock::q2_k && format <= GgufBlock::iq4_xs; }
 

@@ -30,6 +30,16 @@ struct ElementRule {
   bool nan_has_sign = false;  // with the quotient's sign
 };
 
+// float4_e2m1fn as MLX, by quotients, and ggml, by numbers, find it.
+constexpr ElementRule searched_float4(Search search) noexcept {
+  return {.element = DType::float4_e2m1fn,
+          .bits = 4,
+          .rounds = search == Search::quotients,
+          .ties = Ties::towards_zero,
+          .zeros = Zeros::never_negative,
+          .search = search};
+}
+
 // Codes, one a byte: the definition. `weights` is the type that quotients are rounded to.
 void define_codes(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
                   std::span<std::uint8_t> codes) noexcept;

@@ -34,16 +34,6 @@ constexpr ElementRule multiplied(DType element, int bits) {
 constexpr ElementRule rounded(DType element, int bits, Zeros zeros = Zeros::sign_kept) {
   return {.element = element, .bits = bits, .rounds = true, .zeros = zeros};
 }
-// As MLX and ggml find float4_e2m1fn.
-constexpr ElementRule searched(Search search) {
-  return {.element = e2m1,
-          .bits = 4,
-          .rounds = search == Search::quotients,
-          .ties = Ties::towards_zero,
-          .zeros = Zeros::never_negative,
-          .search = search};
-}
-
 // ggml's float4 has no NaN to convert: it passes over it. All its other formats convert quotients to integers.
 constexpr UnspecifiedInputs unspecified_of(GgufBlock block) {
   if (block == GgufBlock::mxfp4) return UnspecifiedInputs::infinity;
@@ -133,13 +123,13 @@ constexpr auto tool_mx = std::to_array<Row>({
            .scale = each<mx::deepgemm>,
            .scales = e8m0}),
     mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          {.element = searched(Search::quotients),
+          {.element = searched_float4(Search::quotients),
            .scale = each<mx::mlx>,
            .scales = e8m0,
            .undefined = UnspecifiedInputs::both},
           true),
     mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          {.element = searched(Search::numbers),
+          {.element = searched_float4(Search::numbers),
            .scale = each<mx::ggml>,
            .scales = e8m0,
            .undefined = UnspecifiedInputs::infinity,
@@ -194,10 +184,10 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
            .stored_global = GlobalScale::factor},
           true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
-          {.element = searched(Search::quotients), .scale = each<nv::mlx>, .scales = e4m3}, true),
+          {.element = searched_float4(Search::quotients), .scale = each<nv::mlx>, .scales = e4m3}, true),
     nvfp4("ggml", "modelopt", "s = bmax / 6, ties away from zero, 448 from 256 on; no g",
           "x / s, ties towards zero, never -0",
-          {.element = searched(Search::numbers), .scale = each<nv::ggml>, .scales = e4m3, .skips_nan = true}),
+          {.element = searched_float4(Search::numbers), .scale = each<nv::ggml>, .scales = e4m3, .skips_nan = true}),
 });
 
 constexpr std::string_view in_dtype = "w(amax / 448)";
