@@ -127,3 +127,72 @@ def test_scales_of_small_float16_weights(convert, scheme, bound, magnitude):
     error = np.abs(found - w.astype(np.float64)).max() / np.abs(w.astype(np.float64)).max()
     assert error <= bound + 2**-24 / magnitude  # the weights themselves are multiples of 2^-24
     assert (found[:, 3] == 0).all()
+
+
+def named(tensor_type, *names):
+    return [onnx.helper.make_tensor_value_info(name, tensor_type, [4]) for name in names]
+
+
+def root_of(eps, nodes=(), initializers=(), functions=()):
+    """x² + eps, its root, and x divided by that: NaN at 0 if eps is 0."""
+    node = onnx.helper.make_node
+    nodes = [*nodes, node("Mul", ["x", "x"], ["v"]), node("Add", ["v", eps], ["e"]), node("Sqrt", ["e"], ["s"]), node("Div", ["x", "s"], ["y"])]
+    arrays = [numpy_helper.from_array(np.asarray(array), name) for name, array in dict(initializers).items()]
+    graph = onnx.helper.make_graph(nodes, "g", named(F32, "x"), named(F32, "y"), arrays)
+    opsets = [onnx.helper.make_opsetid("", 19), onnx.helper.make_opsetid("own", 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
+
+
+def around(kind):
+    """The same, where the constant and its use are not in one graph."""
+    node, small = onnx.helper.make_node, np.full(4, 1e-9, np.float32)
+    opset = [onnx.helper.make_opsetid("", 19)]
+    body = [node("Mul", ["x", "x"], ["v"]), node("Add", ["v", "eps"], ["e"]), node("Sqrt", ["e"], ["s"]), node("Div", ["x", "s"], ["y"])]
+    if kind == "a branch of an If":
+        branches = {f"{which}_branch": onnx.helper.make_graph([node("Constant", [], [which], value_floats=[1e-9] * 4)], which, [], named(F32, which))
+                    for which in ("then", "else")}  # fmt: skip
+        return root_of("eps", [node("If", ["c"], ["eps"], **branches)], {"c": np.array(True)})
+    if kind == "carried by a Loop":
+        edges = [onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []), onnx.helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])]
+        ends = [onnx.helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, [])]
+        steps = [*body, node("Identity", ["c"], ["go"]), node("Identity", ["eps"], ["same"])]
+        loop = onnx.helper.make_graph(steps, "b", edges + named(F32, "x", "eps"), ends + named(F32, "y", "same"))
+        graph = onnx.helper.make_graph([node("Loop", ["n", "", "input", "small"], ["output", "last"], body=loop)], "g", named(F32, "input"), named(F32, "output"),
+                                       [numpy_helper.from_array(np.int64(1), "n"), numpy_helper.from_array(small, "small")])  # fmt: skip
+        model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=9)
+        model.graph.input[0].name = model.graph.node[0].input[2] = "x"
+        model.graph.output[0].name = model.graph.node[0].output[0] = "y"
+        return model
+    call = node("Root", ["x", "small"] if kind == "an argument" else ["x"], ["y"], domain="own")
+    attributes, defaults = [], []
+    constant = node("Constant", [], ["eps"])
+    refers = onnx.AttributeProto(name="value_float", ref_attr_name="small", type=onnx.AttributeProto.FLOAT)
+    if kind == "an attribute":
+        constant.attribute.append(refers)
+        call.attribute.append(onnx.helper.make_attribute("small", 1e-9))
+        attributes = ["small"]
+    elif kind == "a default":
+        constant.attribute.append(refers)
+        defaults = [onnx.helper.make_attribute("small", 1e-9)]
+    if kind != "an argument":
+        body.insert(0, constant)
+    function = onnx.helper.make_function("own", "Root", ["x", "eps"] if kind == "an argument" else ["x"], ["y"], body, opset, attributes, defaults)
+    graph = onnx.helper.make_graph([call], "g", named(F32, "x"), named(F32, "y"), [numpy_helper.from_array(small, "small")] if kind == "an argument" else [])
+    return onnx.helper.make_model(graph, opset_imports=[*opset, onnx.helper.make_opsetid("own", 1)], ir_version=9, functions=[function])
+
+
+@pytest.mark.parametrize("kind", ["a branch of an If", "carried by a Loop", "an argument", "an attribute", "a default"])
+def test_constants_of_other_graphs(convert, kind):
+    model = around(kind)
+    made, _ = convert(model, "--to", "float16")
+    (wanted,), (found,) = run(model, {"x": X4}), run(made, {"x": X4})
+    assert np.isfinite(found).all() and np.abs(found - wanted).max() <= 0.003 * np.abs(wanted).max()
+
+
+def test_a_scale_of_codes_that_a_product_makes(convert):
+    model = parse("(float[2,4] x) => (float[2,3] y) { s = Mul(a, b) d = DequantizeLinear<axis = 1>(w, s) p = MatMul(x, d) y = Div(p, b) }",
+                  {"w": RNG.integers(-127, 128, (4, 3)).astype(np.int8), "a": np.float32([2, 5, 8]), "b": np.float32(1e-8)})  # fmt: skip
+    made, _ = convert(model, "--to", "float16")
+    x = np.float32(RNG.normal(size=(2, 4)).astype(np.float16))
+    (wanted,), (found,) = run(model, {"x": x}), run(made, {"x": x})
+    assert np.abs(found - wanted).max() <= 0.01 * np.abs(wanted).max()

@@ -319,6 +319,34 @@ def test_constants_initializers_of_bodies_and_inputs_with_defaults(convert, sche
             assert np.linalg.norm(old - new) <= (0.2 if scheme == "int4-group" else 0.05) * np.linalg.norm(old)
 
 
+def test_weights_behind_identity_and_in_calls(convert):
+    w, v = weight((64, 8)), weight((64, 8), 4)
+    info, node, opset = helper.make_tensor_value_info, helper.make_node, [helper.make_opsetid("", 21)]
+    linear = helper.make_function("own", "Linear", ["a", "b"], ["c"], [node("MatMul", ["a", "b"], ["c"])], opset)
+    nodes = [node("Identity", ["w"], ["w2"]), node("MatMul", ["x", "w2"], ["y"]), node("Linear", ["x", "v"], ["z"], domain="own")]
+    graph = helper.make_graph(nodes, "g", [info("x", 1, [2, 64])], [info("y", 1, [2, 8]), info("z", 1, [2, 8])],
+                              [numpy_helper.from_array(w, "w"), numpy_helper.from_array(v, "v")])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[*opset, helper.make_opsetid("own", 1)], ir_version=10, functions=[linear])
+    made = convert(model, "int8")
+    assert sum(node.op_type == "DequantizeLinear" for node in made.graph.node) == 2
+    x = {"x": f32(np.random.default_rng(0).normal(size=(2, 64)))}
+    for old, new in zip(outputs_of(model, x), outputs_of(made, x)):
+        assert np.abs(old - new).max() <= 0.02 * np.abs(old).max()
+
+
+def test_weights_that_no_consumer_explains(run_tcast, tmp_path):
+    double = model_of(MATMUL.replace("float[", "double["), weight((32, 8)).astype(np.float64), 21)
+    output = model_of(MATMUL, weight((32, 8)), 21)
+    output.graph.output.append(helper.make_tensor_value_info("w", 1, [32, 8]))
+    flat = model_of(MATMUL.replace("{", "{ s = Constant<value_ints = [32, 32]>() w = Reshape(flat, s)").replace(",8]", ",32]"), weight((1,)), 21)
+    flat.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight((32, 32)).reshape(-1), "flat"))
+    reasons = [(double, "float64 weights get no scales"), (output, "it is an output"), (flat, "a Reshape gives it its rows")]
+    for model, reason in reasons:
+        onnx.save(model, tmp_path / "m.onnx")
+        done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "-f", "--weights-only", "int8")
+        assert done.returncode == 0 and "0 changes" in done.stdout and reason in done.stdout, done.stdout + done.stderr
+
+
 def test_initializers_of_ir_version_3(run_tcast, tmp_path):
     model = model_of(MATMUL, weight((32, 8)), 10)
     model.ir_version = 3

@@ -143,7 +143,7 @@ struct Function {
   std::string overload;
   std::vector<Opset> opsets;
   std::vector<std::string> attributes;  // without default
-  std::vector<Attribute> defaults;      // names only, unless the whole model is read
+  std::vector<Attribute> defaults;      // names and numbers only, unless the whole model is read
   Graph body;
 };
 

@@ -204,7 +204,10 @@ class ModelReader {
     Attribute* added = TRY(add_part(defaults));
     added->field = field;
     return each_field_of(wire_, field, [&](const WireField& part) -> Result<void> {
-      return part.number == attribute_field::name ? take_text(part, added->name) : Result<void>();
+      if (part.number == attribute_field::name) return take_text(part, added->name);
+      if (part.number == attribute_field::t) return take_tensor(part, *added);
+      const bool is_number = part.number == attribute_field::f || part.number == attribute_field::floats;
+      return is_number ? take_floats(part, added->floats) : Result<void>();
     });
   }
 

@@ -26,11 +26,20 @@ using ::tensorcast::onnx::OnOverflow;
 constexpr std::string_view mostly_zero = "most numbers of a constant that it takes would become zero";
 constexpr std::string_view scale_too_small = "a divisor or scale that it takes would be zero or lose digits";
 constexpr std::string_view other_weights_stay = "it is no matrix of a product; --only op:TYPE selects it";
+constexpr std::string_view is_held = "an operator that takes it needs the type, or it is an output";
+constexpr std::string_view has_no_rows = "a Reshape gives it its rows";
 constexpr std::string_view takes_small = "it takes numbers that are too small for the type";
+
+ValueId id_of(ValueId id) { return id; }
+ValueId id_of(const Declaration& declared) { return declared.value; }
 
 // A node that gives the elements that it takes.
 bool passes_on(const Node& node) {
   return node.domain.empty() && (node.op_type == "Cast" || only_moves_elements(node.op_type));
+}
+
+bool is_scale_of_codes(const Node& node, std::size_t input) {
+  return input == 1 && (node.op_type == "DequantizeLinear" || node.op_type == "QuantizeLinear");
 }
 
 bool is_product(const Node& node) {
@@ -87,22 +96,55 @@ constexpr double smallest_float16_scale = 0x1p-19;
 
 }  // namespace
 
-// Nodes that are followed: each once, as many ways may lead to it, and only so many, as each constant has its own.
+// Values that are followed: each once, as many ways may lead to it, and only so many, as each constant has its own.
+bool NumberSurvey::Seen::add(ValueId id) {
+  constexpr std::size_t most_values = 256;
+  return ids_.size() < most_values && ids_.insert(id).second;
+}
+
 bool NumberSurvey::Seen::add(const Node& node) {
-  constexpr std::size_t most_nodes = 256;
   const bool has_output = !node.outputs.empty() && node.outputs[0] != no_value;
-  return has_output && ids_.size() < most_nodes && ids_.insert(node.id).second;
+  return has_output && add(node.outputs[0]);
 }
 
 NumberSurvey::NumberSurvey(const io::InputFile& file, const WeightRecipe* weights, PrecisionPlan& plan)
-    : file_(file), weights_(weights), plan_(plan), uses_(plan.model().values.size()) {
+    : file_(file),
+      weights_(weights),
+      plan_(plan),
+      uses_(plan.model().values.size()),
+      same_(plan.model().values.size()) {
   each_graph(plan.model(), [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != no_value) uses_[node.inputs[i]].emplace_back(&node, i);
       }
+      link(node, graph);
     }
   });
+}
+
+// Finds where bodies and functions take and give the node's values under names of their own.
+void NumberSurvey::link(const Node& node, const Graph& graph) {
+  const auto add = [&](const auto& from, std::size_t i, const auto& to, std::size_t k) {
+    if (i < from.size() && k < to.size() && id_of(from[i]) != no_value && id_of(to[k]) != no_value) {
+      same_[id_of(from[i])].push_back(id_of(to[k]));
+    }
+  };
+  if (const Function* function = plan_.model().function(node)) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) add(node.inputs, k, function->body.inputs, k);
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) add(function->body.outputs, k, node.outputs, k);
+    calls_[&function->body].push_back({.function = function, .node = &node, .graph = &graph});
+  } else if (is_control_flow(node)) {
+    const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
+    for (const Graph* body : node.bodies()) {
+      for (std::size_t k = 0; k < body->inputs.size(); ++k) add(node.inputs, wiring.input_of(k), body->inputs, k);
+      for (std::size_t k = 0; k < body->outputs.size(); ++k) {
+        const std::size_t output = wiring.output_of(k);
+        add(body->outputs, k, node.outputs, output);
+        if (output < wiring.carried) add(body->outputs, k, body->inputs, wiring.first_body_input + output);
+      }
+    }
+  }
 }
 
 Result<void> NumberSurvey::run() {
@@ -121,41 +163,125 @@ Result<void> NumberSurvey::survey(const Graph& graph) {
     TRY(judge(initializer.value, TRY(survey_tensor(file_, initializer.tensor, to)), initializer.name));
   }
   for (const Node& node : graph.nodes) {
-    if (node.outputs.empty() || node.outputs[0] == no_value || !plan_.may_change(node.outputs[0])) continue;
+    if (node.outputs.empty() || node.outputs[0] == no_value) continue;
     if (node.op_type != "Constant" && node.op_type != "ConstantOfShape") continue;
-    for (const Attribute& attribute : node.attributes) {
-      if (attribute.name.starts_with("value_float")) {
-        TRY(judge(node.outputs[0], TRY(survey_numbers(attribute.floats, to)), node.output_names[0]));
-      } else if (attribute.tensor.length != 0) {
-        TRY(judge(node.outputs[0], TRY(survey_tensor(file_, attribute.tensor, to)), node.output_names[0]));
-      }
+    TRY(survey_arguments(graph, node));
+    if (!plan_.may_change(node.outputs[0])) continue;
+    for (const Attribute& attribute : node.attributes) TRY(judge_attribute(node, attribute));
+  }
+  return {};
+}
+
+Result<void> NumberSurvey::judge_attribute(const Node& node, const Attribute& numbers) {
+  const DType to = plan_.settings().to;
+  if (!numbers.floats.empty()) {
+    return judge(node.outputs[0], TRY(survey_numbers(numbers.floats, to)), node.output_names[0]);
+  }
+  if (numbers.tensor.length == 0) return {};
+  return judge(node.outputs[0], TRY(survey_tensor(file_, numbers.tensor, to)), node.output_names[0]);
+}
+
+// A constant whose numbers are an attribute of the function keeps its type; its consumers need not, so the numbers that
+// calls give it count.
+Result<void> NumberSurvey::survey_arguments(const Graph& graph, const Node& node) {
+  if (!plan_.settings().converts(plan_.model().values[node.outputs[0]].type)) return {};
+  for (const Attribute& attribute : node.attributes) {
+    std::vector<const Attribute*> given;
+    if (!attribute.reference.empty()) find_arguments(graph, attribute.reference, 0, given);
+    for (const Attribute* numbers : given) TRY(judge_attribute(node, *numbers));
+  }
+  return {};
+}
+
+void NumberSurvey::find_arguments(const Graph& graph, const std::string& name, int depth,
+                                  std::vector<const Attribute*>& given) const {
+  constexpr int max_depth = 8;
+  constexpr std::size_t most_arguments = 1024;
+  const Graph* outer = &graph;
+  while (outer->parent != nullptr) outer = outer->parent;
+  const auto calls = calls_.find(outer);
+  if (calls == calls_.end() || depth == max_depth) return;
+  for (const auto& [function, call, from] : calls->second) {
+    if (given.size() == most_arguments) return;
+    const Attribute* found = call->attribute(name);
+    for (const Attribute& absent : function->defaults) {
+      if (found == nullptr && absent.name == name) found = &absent;
+    }
+    if (found == nullptr) continue;
+    if (found->reference.empty()) {
+      given.push_back(found);
+    } else {
+      find_arguments(*from, found->reference, depth + 1, given);
+    }
+  }
+}
+
+// Finds the weights that get scales: those of two or more dimensions, along the axis that the first consumer needs.
+Result<void> NumberSurvey::survey_weights(const Graph& graph) {
+  for (const Initializer& initializer : graph.initializers) TRY(survey_weight(graph, initializer));
+  for (const Node& node : graph.nodes) {
+    const bool is_constant = node.op_type == "Constant" && node.domain.empty();
+    if (!is_constant || node.outputs.empty() || node.outputs[0] == no_value) continue;
+    for (const Attribute& value : node.attributes) {
+      if (!value.reference.empty()) continue;
+      Initializer tensor = as_initializer(value);
+      tensor.value = node.outputs[0];
+      if (!value.floats.empty()) tensor.count = value.floats.size();
+      TRY(survey_weight(graph, tensor));
     }
   }
   return {};
 }
 
-// Finds the weights that get scales: those of two or more dimensions, along the axis that the first consumer needs.
-Result<void> NumberSurvey::survey_weights(const Graph& graph) {
-  for (const Initializer& initializer : graph.initializers) {
-    if (!initializer.sparse) TRY(survey_weight(graph, initializer));
+// Returns the uses of a value, through Identity, calls and bodies.
+std::vector<NumberSurvey::Use> NumberSurvey::all_uses(ValueId id) const {
+  std::vector<Use> uses;
+  std::vector<ValueId> open = {id};
+  Seen seen;
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    for (const ValueId same : same_[next]) {
+      if (seen.add(same)) open.push_back(same);
+    }
+    for (const Use& use : uses_[next]) {
+      const Node& node = *use.first;
+      const bool is_same =
+          (node.op_type == "Identity" && node.domain.empty()) || plan_.model().function(node) != nullptr;
+      if (!is_same) uses.push_back(use);
+      if (node.op_type == "Identity" && is_same && seen.add(node)) open.push_back(node.outputs[0]);
+    }
   }
-  for (const Node& node : graph.nodes) {
-    const Attribute* value = node.op_type == "Constant" && node.domain.empty() ? node.attribute("value") : nullptr;
-    if (value == nullptr || !value->reference.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;
-    Initializer tensor = as_initializer(*value);
-    tensor.value = node.outputs[0];
-    TRY(survey_weight(graph, tensor));
+  return uses;
+}
+
+// A weight that the scheme is not for by what it is, not by what takes it, is named, as nothing else tells why it
+// stays.
+std::string_view NumberSurvey::unfit(const Initializer& initializer) const {
+  constexpr std::uint64_t smallest = 1024;  // others with one dimension are biases
+  const ValueId id = initializer.value;
+  const auto& request = *plan_.settings().request;
+  const ValueType& type = plan_.model().values[id].type;
+  const bool asks_for_all = request.keep.empty() && request.only.empty();
+  if (!type.is_tensor() || initializer.count == 0 || uses_[id].empty()) return "";
+  if (initializer.rank < 2) {
+    const bool is_reshaped = std::ranges::any_of(
+        uses_[id], [](const Use& use) { return use.second == 0 && use.first->op_type == "Reshape"; });
+    return is_reshaped && initializer.count >= smallest && plan_.settings().converts(type) ? has_no_rows : "";
   }
-  return {};
+  if (type.element == DType::float64 && request.from.empty()) return "float64 weights get no scales";
+  if (!plan_.settings().converts(type)) return "";
+  if (initializer.sparse) return "it is sparse";
+  return asks_for_all && !plan_.may_change(id) ? is_held : "";
 }
 
 // Returns the use that tells how a weight's rows lie; null: no scheme is for it. Embeddings stay, also if a product
 // takes them, too, and so do convolutions and biases, unless the request selects their operators.
-const NumberSurvey::Use* NumberSurvey::weight_use(ValueId id) const {
-  const std::vector<Use>& uses = uses_[id];
+std::optional<NumberSurvey::Use> NumberSurvey::weight_use(ValueId id) const {
+  const std::vector<Use> uses = all_uses(id);
   const bool is_selected = !plan_.settings().request->only.empty();
   const bool is_embedding = std::ranges::any_of(uses, [](const Use& use) { return use.first->op_type == "Gather"; });
-  if (!is_selected && is_embedding) return nullptr;
+  if (uses.empty() || (!is_selected && is_embedding)) return std::nullopt;
   const auto is_matrix = [](const Use& use) { return is_matrix_input(*use.first, use.second); };
   const auto is_turned_matrix = [&](const Use& use) {
     const Node& node = *use.first;
@@ -168,7 +294,7 @@ const NumberSurvey::Use* NumberSurvey::weight_use(ValueId id) const {
     return use.first->op_type == "LSTM" || use.first->op_type == "GRU" || use.first->op_type == "RNN";
   };
   if (found == uses.end() && is_selected && !is_recurrent(uses.front())) found = uses.begin();
-  return found == uses.end() ? nullptr : &*found;
+  return found == uses.end() ? std::nullopt : std::optional(*found);
 }
 
 // Other weights of the node that takes it may change.
@@ -180,14 +306,20 @@ void NumberSurvey::keep_weight(ValueId id, std::string_view reason) {
 Result<void> NumberSurvey::survey_weight(const Graph& graph, const Initializer& initializer) {
   constexpr std::int64_t first_per_axis = 13;
   constexpr std::int64_t first_narrow_scales = 19;
-  if (!plan_.may_change(initializer.value) || initializer.rank < 2 || initializer.count == 0) return {};
+  if (const std::string_view reason = unfit(initializer); !reason.empty()) {
+    keep_weight(initializer.value, reason);
+    return {};
+  }
+  if (initializer.sparse || !plan_.may_change(initializer.value) || initializer.rank < 2 || initializer.count == 0) {
+    return {};
+  }
   const std::vector<Use>& uses = uses_[initializer.value];
   const bool has_scales = std::ranges::any_of(uses, [](const Use& use) {
     return use.first->op_type == "DequantizeLinear" || use.first->op_type == "QuantizeLinear";
   });
   if (uses.empty() || has_scales) return {};
-  const Use* use = weight_use(initializer.value);
-  if (use == nullptr) {
+  const std::optional<Use> use = weight_use(initializer.value);
+  if (!use) {
     keep_weight(initializer.value, other_weights_stay);
     return {};
   }
@@ -239,13 +371,15 @@ NumberSurvey::Role NumberSurvey::role_of(ValueId id, Seen& seen) const {
   for (const auto& [node, index] : uses_[id]) {
     const std::string_view op = node->op_type;
     if (!node->domain.empty()) continue;
-    const bool is_scale = (op == "Div" && index == 1) || op == "Reciprocal" ||
-                          ((op == "DequantizeLinear" || op == "QuantizeLinear") && index == 1);
+    const bool is_scale = (op == "Div" && index == 1) || op == "Reciprocal" || is_scale_of_codes(*node, index);
     if (is_scale) return Role::scale;
     const bool is_factor = op == "Mul" || (op == "BatchNormalization" && index == 4);
     if (is_factor) role = Role::factor;
     if (!passes_on(*node) || !seen.add(*node)) continue;
     role = std::max(role, role_of(node->outputs[0], seen));
+  }
+  for (const ValueId same : same_[id]) {
+    if (seen.add(same)) role = std::max(role, role_of(same, seen));
   }
   return role;
 }
@@ -272,6 +406,9 @@ void NumberSurvey::keep_small(ValueId id, std::string_view reason, Seen& seen) {
       keep_behind(*node, is_product(*node), seen);
     }
   }
+  for (const ValueId same : same_[id]) {
+    if (seen.add(same)) keep_small(same, reason, seen);
+  }
 }
 
 // What a node makes of small numbers is small, too, until it is divided or multiplied: Add(x, 1e-12), Sqrt, Div.
@@ -279,16 +416,22 @@ void NumberSurvey::keep_behind(const Node& made_by, bool is_product, Seen& seen)
   constexpr std::string_view makers[] = {"Add", "Sub", "Max", "Min", "Clip", "Sum", "Sqrt", "Pow", "Neg", "Abs"};
   const bool makes_small =
       made_by.domain.empty() && (is_product || passes_on(made_by) || contains(makers, made_by.op_type));
-  if (!makes_small) return;
-  for (const auto& [node, index] : uses_[made_by.outputs[0]]) {
+  if (makes_small) keep_uses(made_by.outputs[0], is_product, seen);
+}
+
+void NumberSurvey::keep_uses(ValueId small, bool is_product, Seen& seen) {
+  for (const auto& [node, index] : uses_[small]) {
     const std::string_view op = node->op_type;
     if (!node->domain.empty()) continue;
     const bool goes_on = passes_on(*node) || op == "Sqrt" || op == "Pow" || op == "Neg" || op == "Abs";
-    const bool ends =
-        op == "Reciprocal" || op == "Log" || (op == "Div" && (index == 1 || is_product)) || (op == "Mul" && is_product);
+    const bool ends = op == "Reciprocal" || op == "Log" || (op == "Div" && (index == 1 || is_product)) ||
+                      (op == "Mul" && is_product) || is_scale_of_codes(*node, index);
     if (!goes_on && !ends) continue;
     plan_.keep_input(*node, index, takes_small);
     if (goes_on && seen.add(*node)) keep_behind(*node, is_product, seen);
+  }
+  for (const ValueId same : same_[small]) {
+    if (seen.add(same)) keep_uses(same, is_product, seen);
   }
 }
 

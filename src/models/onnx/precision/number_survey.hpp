@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -47,28 +49,45 @@ class NumberSurvey {
 
   class Seen {
    public:
-    // Returns false if the node was there, has no output, or there are too many.
-    bool add(const Node& node);
+    // Returns false if the value was there, or there are too many.
+    bool add(ValueId id);
+    bool add(const Node& node);  // its first output
 
    private:
-    std::unordered_set<std::uint32_t> ids_;
+    std::unordered_set<ValueId> ids_;
+  };
+  struct Call {
+    const Function* function;
+    const Node* node;
+    const Graph* graph;  // that has the node
   };
 
+  void link(const Node& node, const Graph& graph);
+
   [[nodiscard]] Result<void> survey(const Graph& graph);
+  [[nodiscard]] Result<void> judge_attribute(const Node& node, const Attribute& numbers);
+  [[nodiscard]] Result<void> survey_arguments(const Graph& graph, const Node& node);
+  void find_arguments(const Graph& graph, const std::string& name, int depth,
+                      std::vector<const Attribute*>& given) const;
   [[nodiscard]] Result<void> survey_weights(const Graph& graph);
   void keep_weight(ValueId id, std::string_view reason);
-  [[nodiscard]] const Use* weight_use(ValueId id) const;
+  [[nodiscard]] std::vector<Use> all_uses(ValueId id) const;
+  [[nodiscard]] std::string_view unfit(const Initializer& initializer) const;
+  [[nodiscard]] std::optional<Use> weight_use(ValueId id) const;
   [[nodiscard]] Result<void> survey_weight(const Graph& graph, const Initializer& initializer);
   [[nodiscard]] Result<void> judge(ValueId id, const TensorNumbers& found, const std::string& tensor_name);
   [[nodiscard]] std::string_view harm_of_small(ValueId id, const TensorNumbers& found) const;
   [[nodiscard]] Role role_of(ValueId id, Seen& seen) const;
   void keep_small(ValueId id, std::string_view reason, Seen& seen);
   void keep_behind(const Node& made_by, bool is_product, Seen& seen);
+  void keep_uses(ValueId small, bool is_product, Seen& seen);
 
   const io::InputFile& file_;
   const WeightRecipe* weights_;
   PrecisionPlan& plan_;
-  std::vector<std::vector<Use>> uses_;  // by value
+  std::vector<std::vector<Use>> uses_;      // by value
+  std::vector<std::vector<ValueId>> same_;  // by value: its names in bodies and functions, or around them
+  std::unordered_map<const Graph*, std::vector<Call>> calls_;  // by the body of the function
   std::vector<Finding> findings_;
   std::vector<::tensorcast::onnx::KeptWeight> kept_;
   std::shared_ptr<LastWeight> last_weight_ = std::make_shared<LastWeight>();
