@@ -124,4 +124,22 @@ def test_diff_compares_constants(run_tcast, tmp_path):
     assert done.returncode == 1
     said = json.loads(done.stdout)
     different = {each["name"] for each in said["initializers"] if not each["equal"]}
-    assert different == {"a", "b", "c", "choose.then_branch/w", "choose.else_branch/p"} and not said["equal"]
+    assert different == {"a", "b", "c", "e", "choose.then_branch/w", "choose.else_branch/p"} and not said["equal"]
+
+
+def test_diff_compares_text_and_sparse_tensors(run_tcast, tmp_path):
+    def save(name, text="a", number=1.0, place=3):
+        values = numpy_helper.from_array(np.float32([number, 2]), "e")
+        places = numpy_helper.from_array(np.int64([place, 7]), "places")
+        node = helper.make_node("Constant", [], ["y"], sparse_value=helper.make_sparse_tensor(values, places, [10]))
+        graph = helper.make_graph([node], "g", [], [helper.make_tensor_value_info("y", 1, [10])],
+                                  [helper.make_tensor("text", onnx.TensorProto.STRING, [2], [text.encode(), b"b"])])  # fmt: skip
+        onnx.save(helper.make_model(graph), tmp_path / name)
+
+    save("a.onnx")
+    for changed, name in [({}, None), ({"text": "c"}, "text"), ({"number": 1.5}, "y"), ({"place": 4}, "y")]:
+        save("b.onnx", **changed)
+        done = run_tcast("onnx", "diff", "a.onnx", "b.onnx", "--json")
+        said = json.loads(done.stdout)
+        assert [each["name"] for each in said["initializers"] if not each["equal"]] == ([name] if name else [])
+        assert done.returncode == (1 if name else 0) and said["equal"] == (name is None)

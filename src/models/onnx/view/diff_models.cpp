@@ -133,6 +133,28 @@ Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t co
               MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
 }
 
+// Compares the messages, of a sparse tensor with its places. Text and places that are stored in another way differ so.
+Result<bool> have_same_bytes(const ShownTensor& a, const ShownTensor& b) {
+  const auto message = [](const ShownTensor& shown) {
+    return shown.tensor.sparse ? ByteRange{.offset = shown.tensor.field.offset, .length = shown.tensor.field.length}
+                               : shown.tensor.tensor;
+  };
+  const ByteRange in_a = message(a);
+  const ByteRange in_b = message(b);
+  if (in_a.length != in_b.length) return false;
+  std::vector<std::byte> x;
+  std::vector<std::byte> y;
+  for (std::uint64_t done = 0; done < in_a.length; done += x.size()) {
+    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(compared_elements, in_a.length - done));
+    x.resize(bytes);
+    y.resize(bytes);
+    TRY(a.file->read(in_a.offset + done, x));
+    TRY(b.file->read(in_b.offset + done, y));
+    if (x != y) return false;
+  }
+  return true;
+}
+
 Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool headers_only, TensorDifference& result) {
   const auto reader_a = TRY(TensorProtoReader::open(*a.file, a.tensor.tensor));
   const auto reader_b = TRY(TensorProtoReader::open(*b.file, b.tensor.tensor));
@@ -144,8 +166,11 @@ Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool h
   result.to_shape = to.shape;
   result.count = from.count;
   result.equal = from.dtype == to.dtype && from.shape == to.shape && a.tensor.sparse == b.tensor.sparse;
-  const bool numbers = from.dtype != DType::string && to.dtype != DType::string;
-  if (headers_only || from.shape != to.shape || !numbers || a.tensor.sparse) return {};
+  if (headers_only || from.shape != to.shape) return {};
+  const bool is_sparse = a.tensor.sparse || b.tensor.sparse;
+  const bool is_text = from.dtype == DType::string || to.dtype == DType::string;
+  if (is_sparse || is_text) result.equal = result.equal && TRY(have_same_bytes(a, b));
+  if (is_text) return {};
   file_conversion::NumberDifference found;
   std::vector<std::byte> raw;
   std::vector<double> x;
@@ -173,6 +198,7 @@ Result<void> compare_initializers(const Side& a, const Side& b, bool headers_onl
     const ShownTensor& other = *found->second;
     if (known(shown.tensor.element) == DType::undefined || known(other.tensor.element) == DType::undefined) {
       result.equal = shown.tensor.element == other.tensor.element && shown.tensor.count == other.tensor.count;
+      if (!headers_only) result.equal = result.equal && TRY(have_same_bytes(shown, other));
       continue;
     }
     Result<void> done = compare_elements(shown, other, headers_only, result);
