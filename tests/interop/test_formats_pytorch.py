@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of PyTorch 2.13.0 are read as expected.json beside them says; the package itself is not needed."""
 
+import collections
+import enum
 import json
 import pathlib
 import pickle
@@ -138,3 +140,79 @@ def test_inspect_lists_names_and_types(run_tcast):
     done = run_tcast("inspect", TESTDATA / "valid" / "training.pt")
     assert done.returncode == 0, done.stderr
     assert "optimizer.state.0.exp_avg" in done.stdout and "pytorch: " in done.stdout
+
+
+class Layer(enum.Enum):
+    FIRST = "first"
+    LAST = "last"
+
+
+class Name(str):
+    pass
+
+
+def pickled(path, value, protocol=2):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(value, protocol))
+
+
+W = np.float32([1, 2, 3])
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_keys_of_classes_of_text(run_tcast, tmp_path, protocol):
+    keys = {np.str_("wé"): W, Name("v"): W + 1, Layer.FIRST: W + 2, Layer.LAST: W + 3, 1.0: W + 4, "1": W + 5, ("a", 1): W + 6}
+    pickled(tmp_path / "in.pt", keys, protocol)
+    assert run_tcast("convert", "in.pt", "-o", "out.safetensors", "--to", "float32").stderr == ""
+    names = ["wé", "v", "first", "last", "1.0", "1", "('a', 1)"]
+    assert tensors_of(tmp_path / "out.safetensors") == {name: ["F32", [3], (W + i).tobytes().hex()] for i, name in enumerate(names)}
+
+
+def test_a_container_of_itself_locks_nothing(run_tcast, tmp_path):
+    deep = []
+    for _ in range(200):
+        deep = [deep]
+    itself = {"w": W, "deep": deep, "list": []}
+    itself["again"] = collections.OrderedDict(parent=itself)
+    itself["list"].append(itself["list"])
+    pickled(tmp_path / "in.pt", itself)
+    done = run_tcast("convert", "in.pt", "-o", "out.safetensors", "--to", "float32")
+    assert done.returncode == 0 and "3 containers that contain themselves, or are nested deeper than 100" in done.stderr
+    assert list(tensors_of(tmp_path / "out.safetensors")) == ["w"]
+    other = json.loads((tmp_path / "out.safetensors.json").read_text())
+    assert other["again"] == {"parent": {"object": "a container around it"}}
+
+
+def test_tensors_nested_too_deep_are_an_error_unless_dropped(run_tcast, tmp_path):
+    sys.path.insert(0, str(TESTDATA))
+    import generate
+
+    tensor = deep = generate.tensor(generate.StorageStub(items=3), size=(3,), strides=(1,))
+    for _ in range(200):
+        deep = [deep]
+    data = {"0": W.tobytes()}
+    (tmp_path / "in.pt").write_bytes(generate.archive(generate.pickled({"w": tensor, "deep": deep}), data))
+    said = refuse(run_tcast, tmp_path / "in.pt", tmp_path / "out.safetensors", "--to", "float16")
+    assert "nested deeper than 100" in said
+    convert(run_tcast, tmp_path / "in.pt", tmp_path / "out.safetensors", "--to", "float16", "--drop", "deep")
+    assert list(tensors_of(tmp_path / "out.safetensors")) == ["w"]
+
+
+def test_numpy_arrays_of_types_of_ml_dtypes(run_tcast, tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    read = {name: np.arange(-3, 5).astype(getattr(ml_dtypes, name)) for name in ("float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "bfloat16")}
+    pickled(tmp_path / "in.pt", read)
+    convert(run_tcast, tmp_path / "in.pt", tmp_path / "out.safetensors", "--to", "float32", "--rule", ".=float32")
+    for name, (kind, _, content) in tensors_of(tmp_path / "out.safetensors").items():
+        assert kind == "F32" and content == read[name].astype(np.float32).tobytes().hex(), name
+
+
+@pytest.mark.parametrize("array", ["int4", "float4_e2m1fn", "longdouble"])
+def test_numbers_that_are_not_read_are_an_error_unless_dropped(run_tcast, tmp_path, array):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    narrow = np.arange(4).astype(getattr(ml_dtypes, array, None) or np.dtype(array))
+    pickled(tmp_path / "in.pt", {"w": W, "codes": narrow})
+    said = refuse(run_tcast, tmp_path / "in.pt", tmp_path / "out.safetensors", "--to", "float16")
+    assert "codes" in said and "NumPy array of" in said and "astype" in said
+    convert(run_tcast, tmp_path / "in.pt", tmp_path / "out.safetensors", "--to", "float16", "--drop", "codes")
+    assert list(tensors_of(tmp_path / "out.safetensors")) == ["w"]

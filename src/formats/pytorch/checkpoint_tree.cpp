@@ -47,9 +47,7 @@ class Sorter {
 
   Result<Plain> visit(Ref ref, const std::string& path, int depth) {
     const Value& value = objects_[ref];
-    if (depth == max_depth) {
-      return parse_error(fmt::format("the checkpoint is nested deeper than {}, or contains itself", max_depth));
-    }
+    if (depth == max_depth) return visit_too_deep(ref, path);
     constexpr std::uint64_t visit_bytes = 64;
     TRY(take(visit_bytes + 6 * value.text.size() + 3 * path.size()));
     switch (value.kind) {
@@ -78,9 +76,8 @@ class Sorter {
       case Kind::list:
       case Kind::tuple:
       case Kind::set:
-        return visit_list(value, path, depth);
       case Kind::dict:
-        return visit_dict(value, path, depth);
+        return visit_items(ref, path, depth);
       case Kind::function:
         return skip(ref, path);
       case Kind::foreign:
@@ -111,8 +108,21 @@ class Sorter {
     if (value.integer == 0) return skip(object, path);
     const bool has_others = TRY(has_tensors(object, false));
     if (has_others) return add_problem(path, inside_of(object));
-    const Value& content = objects_[static_cast<Ref>(value.integer)];
-    return content.kind == Kind::dict ? visit_dict(content, path, depth) : visit_list(content, path, depth);
+    return visit_items(static_cast<Ref>(value.integer), path, depth);
+  }
+
+  // What a container has of itself is there already, under the names of its own.
+  Result<Plain> visit_items(Ref container, const std::string& path, int depth) {
+    if (!open_.insert(container).second) return skip_data("a container around it", path);
+    const Value& value = objects_[container];
+    Plain found = TRY(value.kind == Kind::dict ? visit_dict(value, path, depth) : visit_list(value, path, depth));
+    open_.erase(container);
+    return found;
+  }
+
+  Result<Plain> visit_too_deep(Ref ref, const std::string& path) {
+    if (!TRY(has_tensors(ref, true))) return skip_data("nested too deep", path);
+    return add_problem(path, parse_error(fmt::format("the checkpoint is nested deeper than {}", max_depth)));
   }
 
   Error inside_of(Ref object) const {
@@ -124,6 +134,7 @@ class Sorter {
   Result<bool> has_tensors(Ref object, bool with_content) {
     constexpr std::string_view generator = "torch._C.Generator";
     std::vector<Ref> open, seen;
+    if (objects_[object].kind == Kind::foreign && objects_[object].text == generator) return false;
     const auto add_parts = [&](const Value& value) {
       open.insert(open.end(), value.items.begin(), value.items.end());
       if (value.attributes != no_ref) open.push_back(value.attributes);
@@ -139,7 +150,7 @@ class Sorter {
       seen.push_back(ref);
       const Value& value = objects_[ref];
       if (value.kind == Kind::foreign && value.text == generator) continue;
-      found = value.kind == Kind::unread || value.kind == Kind::storage ||
+      found = (value.kind == Kind::unread && value.text.empty()) || value.kind == Kind::storage ||
               (value.kind == Kind::tensor && is_of_storage(objects_.tensors[static_cast<std::size_t>(value.integer)]));
       TRY(take(4 * value.items.size()));
       add_parts(value);
@@ -164,6 +175,12 @@ class Sorter {
     return Plain("{\"object\":" + nlohmann::json(name_of(object)).dump() + "}");
   }
 
+  // Names data without tensors that have no end.
+  Result<Plain> skip_data(std::string_view what, const std::string& path) {
+    if (endless_.count++ == 0) endless_.first = path;
+    return Plain(fmt::format("{{\"object\":\"{}\"}}", what));
+  }
+
   std::string name_of(Ref object) const { return shown(objects_[object].text); }
 
   void add_warnings() {
@@ -178,6 +195,12 @@ class Sorter {
           skipped.count == 1 ? fmt::format("{} is an object of {} without tensors, which is not written", first, name)
                              : fmt::format("{} objects of {} without tensors are not written; the first is {}",
                                            skipped.count, name, first));
+    }
+    if (endless_.count != 0) {
+      tree_.warnings.push_back(
+          fmt::format("{} containers that contain themselves, or are nested deeper than {}, are not written; the first "
+                      "is \"{}\"",
+                      endless_.count, max_depth, endless_.first));
     }
     if (replaced_ != 0) {
       tree_.warnings.push_back(
@@ -315,10 +338,14 @@ class Sorter {
         return std::string(key.integer != 0 ? "True" : "False");
       case Kind::none:
         return std::string("None");
-      case Kind::real:
-        return fmt::format("{}", key.real);
-      case Kind::function:
+      case Kind::real: {
+        std::string text = fmt::format("{}", key.real);
+        return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+      }
       case Kind::foreign:
+        if (const Ref only = only_argument(key); only != no_ref) return key_text(only);
+        return fmt::format("<{}>", name_of(ref));
+      case Kind::function:
         return fmt::format("<{}>", name_of(ref));
       case Kind::tuple:
         break;
@@ -333,6 +360,15 @@ class Sorter {
       text += text.size() == 1 ? part : ", " + part;
     }
     return text + (key.items.size() == 1 ? ",)" : ")");
+  }
+
+  // The text or number that alone makes an object: a member of an enumeration, an object of a class derived from str.
+  Ref only_argument(const Value& object) const {
+    if (object.items.empty() || objects_[object.items[0]].kind != Kind::tuple) return no_ref;
+    const std::vector<Ref>& arguments = objects_[object.items[0]].items;
+    if (arguments.size() != 1) return no_ref;
+    const Kind kind = objects_[arguments[0]].kind;
+    return kind == Kind::string || kind == Kind::integer ? arguments[0] : no_ref;
   }
 
   // A text in quotes, with escapes for what is not printed; bytes above 127 stay where they are UTF-8.
@@ -373,8 +409,10 @@ class Sorter {
     std::size_t count = 0;
   };
   std::map<std::string, Skipped> skipped_;  // by class
-  std::unordered_set<Ref> harmless_;        // values that are no tensors and have none inside
-  std::size_t replaced_ = 0;                // texts with characters that were replaced
+  Skipped endless_;
+  std::unordered_set<Ref> open_;      // the containers around what is visited
+  std::unordered_set<Ref> harmless_;  // values that are no tensors and have none inside
+  std::size_t replaced_ = 0;          // texts with characters that were replaced
   std::string first_replaced_;
   std::size_t alike_ = 0;  // values that JSON has no key for
   std::string first_alike_;

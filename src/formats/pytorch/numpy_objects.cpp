@@ -8,6 +8,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "formats/npy/npy_text.hpp"
 #include "formats/pytorch/pickle_names.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
@@ -28,11 +29,46 @@ std::optional<Element> element_of(const Value& dtype) {
   return Element{.type = type, .big_endian = text.front() == '>'};
 }
 
+std::string type_of(const Value& dtype) {
+  constexpr std::size_t longest = 40;
+  if (dtype.text == "<f16" || dtype.text == ">f16") return "longdouble";  // f16 reads like float16
+  return dtype.kind == Kind::numpy_dtype ? shown(dtype.text.substr(1, longest)) : "another kind";
+}
+
 // Makes what is no array of plain numbers, such as one of texts, dates or records, an object that is only named.
 Value other_array(const Value& dtype, Ref content) {
-  constexpr std::size_t longest = 40;
-  const std::string type = dtype.kind == Kind::numpy_dtype ? shown(dtype.text.substr(1, longest)) : "another kind";
-  return {.kind = Kind::foreign, .text = "numpy.ndarray of type " + type, .items = {content}};
+  return {.kind = Kind::foreign, .text = "numpy.ndarray of type " + type_of(dtype), .items = {content}};
+}
+
+// Reports whether an array of a type that is not known has numbers, such as int4 of ml_dtypes or a long double.
+bool has_numbers(const Value& dtype) {
+  constexpr std::string_view others = "USaOVMmT";  // text, objects, records, dates
+  if (dtype.kind != Kind::numpy_dtype || dtype.text.size() < 2) return false;
+  const bool is_other = others.find(dtype.text[1]) != std::string_view::npos;
+  return !is_other || dtype.text.find_first_not_of("0123456789", 2) != std::string::npos;
+}
+
+// The numbers of such an array may be weights.
+Result<Value> unread_array(Objects& objects, Ref dtype) {
+  const Ref made = TRY(objects.add_unread(
+      unsupported(fmt::format("the checkpoint has a NumPy array of {}, which is not read", type_of(objects[dtype])),
+                  "save array.astype(numpy.float32) instead")));
+  objects[made].text = "numpy";
+  return objects[made];
+}
+
+// Returns the text of numpy.str_; nothing for what is none.
+Result<std::optional<std::string>> text_of_scalar(const Value& dtype, const Value& data) {
+  constexpr std::size_t character_bytes = 4;
+  if (dtype.kind != Kind::numpy_dtype || dtype.text.size() < 2 || dtype.text[1] != 'U' || data.kind != Kind::bytes ||
+      data.text.empty() || data.text.size() % character_bytes != 0) {
+    return std::nullopt;
+  }
+  const npy::ElementLayout layout{
+      .item_bytes = data.text.size(), .big_endian = dtype.text[0] == '>', .text = npy::Text::utf32};
+  std::vector<char> utf8;
+  TRY(npy::decode_text(std::as_bytes(std::span(data.text)), layout, utf8));
+  return std::string(utf8.begin(), utf8.end());
 }
 
 // Returns a tensor over the bytes of `data`, of a type that element_of() knows.
@@ -87,6 +123,9 @@ Result<Ref> make_numpy_scalar(Objects& objects, const Arguments& arguments) {
   const Ref dtype = TRY(arguments.at(0));
   const Ref data = TRY(arguments.at(1));
   const std::optional<Element> known = element_of(objects[dtype]);
+  if (const auto text = TRY(text_of_scalar(objects[dtype], objects[data]))) {
+    return objects.add({.kind = Kind::string, .text = *text});
+  }
   if (!known || known->type->dtype == DType::undefined || objects[data].kind != Kind::bytes) {
     return objects.add(other_array(objects[dtype], data));
   }
@@ -119,7 +158,10 @@ Result<Ref> make_numpy_array_of_buffer(Objects& objects, const Arguments& argume
   const Ref data = TRY(arguments.at(0));
   const Ref dtype = TRY(arguments.at(1));
   std::vector<std::int64_t> shape = TRY(arguments.sizes_at(2));
-  if (!element_of(objects[dtype])) return objects.add(other_array(objects[dtype], data));
+  if (!element_of(objects[dtype])) {
+    return objects.add(has_numbers(objects[dtype]) ? TRY(unread_array(objects, dtype))
+                                                   : other_array(objects[dtype], data));
+  }
   if (objects[data].kind != Kind::bytes) return malformed_pickle("a NumPy array whose elements are not bytes");
   const Ref order = TRY(arguments.at(3, Kind::string));
   StridedTensor tensor = TRY(array_over(objects, data, dtype, std::move(shape), objects[order].text == "F"));
@@ -133,7 +175,7 @@ Result<void> set_numpy_array_state(Objects& objects, Ref array, Ref state) {
   const Ref dtype = TRY(arguments.at(2));
   const Ref fortran_order = TRY(arguments.at(3, Kind::boolean));
   if (!element_of(objects[dtype])) {
-    Value made = other_array(objects[dtype], state);
+    Value made = has_numbers(objects[dtype]) ? TRY(unread_array(objects, dtype)) : other_array(objects[dtype], state);
     TRY(objects.budget().take(made.text.size() + sizeof(Ref)));
     objects[array] = std::move(made);
     return {};

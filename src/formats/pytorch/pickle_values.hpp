@@ -40,7 +40,7 @@ enum class Kind : std::uint8_t {
   numpy_array,  // an array that BUILD fills
   foreign,      // an object of another class. text: its class; items: its arguments and states; attributes: the last
                 // state; integer: the dict or list of what it holds as a dict or list does; 0: nothing
-  unread,       // a tensor that is not read. integer: index into Objects::problems
+  unread,       // a tensor that is not read. integer: index into Objects::problems; text: "numpy" of an array
 };
 
 struct Value {

@@ -27,6 +27,9 @@ constexpr auto types = std::to_array<TorchType>({
     {"float8_e4m3fnuz", "", "float8_e4m3fnuz", DType::float8_e4m3fnuz, "", 1, 1},
     {"float8_e5m2fnuz", "", "float8_e5m2fnuz", DType::float8_e5m2fnuz, "", 1, 1},
     {"float8_e8m0fnu", "", "float8_e8m0fnu", DType::float8_e8m0fnu, "", 1, 1},
+    {"float8_e4m3", "", "float8_e4m3", DType::float8_e4m3, "", 1, 1},  // of ml_dtypes alone, as the next two
+    {"float8_e3m4", "", "float8_e3m4", DType::float8_e3m4, "", 1, 1},
+    {"float8_e4m3b11fnuz", "", "float8_e4m3b11fnuz", DType::float8_e4m3b11fnuz, "", 1, 1},
     {"float4_e2m1fn_x2", "", "", DType::float4_e2m1fn, "", 1, 1, 2},
     {"complex32", "", "", DType::undefined, "complex32", 4, 2},
     {"complex64", "ComplexFloatStorage", "c8", DType::undefined, "C64", 8, 4},  // safetensors' name
