@@ -6,6 +6,7 @@ import io
 import types
 import typing
 import warnings
+import zipfile
 
 import ml_dtypes
 import numpy as np
@@ -374,6 +375,41 @@ def test_content_in_the_place_of_a_path(tmp_path):
         tc.load(5)
     with pytest.raises(CastError, match="<content>"):
         tc.load(content[:20])
+
+
+@pytest.mark.parametrize("format", ["npz", "safetensors", "gguf"])
+def test_content_is_saved_and_inspected(tmp_path, format):
+    tensors = {"x": X, "n": np.int8([1])}
+    tc.save(content := io.BytesIO(), tensors, format=format)
+    tc.save(tmp_path / f"x.{format}", tensors)
+    assert format == "npz" or content.getvalue() == (tmp_path / f"x.{format}").read_bytes()
+    with open(tmp_path / "raw", "w+b", buffering=0) as raw:
+        tc.save(raw, tensors, format=format)
+        raw.seek(0)
+        listed = tc.inspect(raw)
+    assert listed == tc.inspect(content.getvalue()) == tc.inspect(tmp_path / f"x.{format}")
+    assert tc.inspect(content.getvalue(), stats=True).tensors[0].stats.max == X.max()
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        with archive.open("inner", "w") as member:
+            tc.save(member, tensors, format=format)
+        assert np.array_equal(tc.load(archive.read("inner"))["x"], X)
+
+
+def test_content_that_is_refused(tmp_path):
+    with pytest.raises(CastError, match="format= names what to write"):
+        tc.save(io.BytesIO(), {"x": X})
+    with pytest.raises(TypeError, match="open it in binary mode"):
+        tc.save(io.StringIO(), {"x": X}, format="npz")
+    with pytest.raises(TypeError, match="saved to a path, or to a file open in binary mode, not to 5"):
+        tc.save(5, {"x": X}, format="npz")
+    with pytest.raises(CastError, match="npy holds exactly one array, not 2"):
+        tc.save(content := io.BytesIO(), {"x": X, "y": X}, format="npy")
+    assert content.getvalue() == b""
+    with pytest.raises(CastError, match="<content>"):
+        tc.inspect(b"no file of tensors")
+    for given in (io.BytesIO(b"x"), 5, None):
+        with pytest.raises(TypeError, match=r"a path is a text or a pathlib.Path, not .*; open\(\), load\(\) and inspect\(\) take bytes"):
+            tc.convert(given, tmp_path / "y.npy", "float16")
 
 
 def test_devices_of_files(tmp_path):

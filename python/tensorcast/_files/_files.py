@@ -53,7 +53,7 @@ FileFormat: TypeAlias = Literal["npy", "npz", "safetensors", "gguf", "pytorch", 
 @shows_options
 @plain_errors
 def inspect(
-    path: Path,
+    path: Source,
     *,
     stats: bool = False,
     candidates: Iterable[DTypeLike] | None = None,
@@ -66,7 +66,8 @@ def inspect(
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
             safetensors files, or the index of one, gives a :class:`CheckpointInfo`. May be a URL of fsspec; other
-            files than safetensors are then fetched whole.
+            files than safetensors are then fetched whole. Also the bytes of a file, or an open file, as :func:`open`
+            takes them.
         stats: read the data too, in blocks; without it only the header is read.
         candidates: types and schemes to try, such as ``"nvfp4"`` and ``"mxfp4:even"``, only with ``stats``; ``None``:
             float16, bfloat16, float8_e4m3fn and float8_e5m2 on floating-point tensors.
@@ -93,6 +94,9 @@ def inspect(
     if isinstance(candidates, str):
         raise TypeError(f"candidates= are types, such as [{candidates!r}], not a text")
     tried = None if candidates is None else list(candidates)
+    if _remote.is_content(path):
+        with _remote.content_in_file(path) as here:
+            return FileInfo._of(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
     name = _remote.path_of(path)
     if not _core.is_checkpoint(name):
         if _remote.is_url(name) and name.endswith(".safetensors") and not stats:
@@ -495,7 +499,7 @@ def open(
     """
     as_torch = is_torch(framework)
     where = device_of(device, as_torch)
-    if not isinstance(path, (str, os.PathLike)):
+    if _remote.is_content(path):
         with _remote.content_in_file(path) as here:
             found = here if dequantize is not None else None
             return TensorFile(_core.TensorFile(here, format or "", from_, raw), "<content>", as_torch, dequantize, found, where)
@@ -556,7 +560,7 @@ def load(
 
 @plain_errors
 def save(
-    path: Path,
+    path: Path | BinaryIO,
     tensors: Mapping[str, Any],
     *,
     metadata: Mapping[str, str] | None = None,
@@ -567,7 +571,9 @@ def save(
     """Writes tensors to a file, which is complete or absent, also after an error.
 
     Args:
-        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec.
+        path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec,
+            or a file that Python opened in binary mode, such as ``io.BytesIO()``, which gets the whole file; ``format``
+            then says which.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
         format, overwrite: where the extension does not tell; replace an existing file.
@@ -581,6 +587,10 @@ def save(
         >>> tc.save("new.safetensors", {"x": tc.cast(weight, "bfloat16")}, metadata={"made_by": "me"})
         >>> tc.inspect("new.safetensors").metadata
         {'made_by': 'me'}
+        >>> import io
+        >>> tc.save(content := io.BytesIO(), {"x": weight}, format="npy")
+        >>> content.getvalue()[:6]
+        b'\\x93NUMPY'
     """
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors is a mapping of names to arrays, such as {{'weight': x}}, not {type(tensors).__name__}")
@@ -589,5 +599,11 @@ def save(
         if not isinstance(name, str):
             raise TypeError(f"the name of a tensor is a string, not {name!r}")
         named.append((name, _tensors.to_core(tensor)))
+    if not isinstance(path, (str, os.PathLike)):
+        if format is None:
+            raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
+        with _remote.written_to(path) as here:
+            _core.save(here, named, list((metadata or {}).items()), format, False, False)
+        return
     with _remote.written(_remote.path_of(path), overwrite) as here:
         _core.save(here, named, list((metadata or {}).items()), format or "", overwrite, parents)

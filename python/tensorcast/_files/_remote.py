@@ -260,7 +260,9 @@ def _set_store() -> None:
 
 def path_of(path: str | os.PathLike[str]) -> str:
     """The path as a text. The first URL sets the library's store."""
-    name = os.fspath(path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"a path is a text or a pathlib.Path, not {path!r}; open(), load() and inspect() take bytes and open files")
+    name = os.fsdecode(path)
     if is_url(name):
         _set_store()
     return name
@@ -292,6 +294,33 @@ def copy_of(path: str) -> Iterator[str]:
         Store().download(path, copy)
         with named({copy: path}):
             yield copy
+
+
+def is_content(path: Any) -> bool:
+    """Whether it is what a file has, or an open file, and no path."""
+    return not isinstance(path, (str, os.PathLike))
+
+
+@contextlib.contextmanager
+def written_to(file: Any) -> Iterator[str]:
+    """The path of a file whose bytes an open file gets afterwards; nothing is written after an error."""
+    if not hasattr(file, "write"):
+        raise TypeError(f"tensors are saved to a path, or to a file open in binary mode, not to {file!r}")
+    with tempfile.TemporaryDirectory(prefix="tensorcast-") as folder:
+        made = os.path.join(folder, "content")
+        with named({made: "<content>"}):
+            yield made
+        with open(made, "rb") as content:
+            while block := content.read(_BLOCK_BYTES):
+                left = memoryview(block)
+                try:
+                    while len(left) > 0:
+                        taken = file.write(left)  # a file without a buffer may take a part
+                        if taken == 0:
+                            raise OSError("the file takes no bytes")
+                        left = left[len(left) if taken is None else taken :]
+                except TypeError:
+                    raise TypeError("the file is open as text; open it in binary mode, as by open(path, 'wb')") from None
 
 
 @contextlib.contextmanager
