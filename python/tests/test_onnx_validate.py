@@ -279,6 +279,41 @@ def crashing():
     return model
 
 
+def product():
+    w = np.random.default_rng(7).normal(size=(64, 32)).astype(np.float32)
+    return parse("g (float[2,64] x) => (float[2,32] y) { y = MatMul(x, w) }", w=w)
+
+
+@pytest.mark.parametrize("scheme", ["int8", "float8", "int4-group"])
+def test_weights_in_codes_are_compared_by_the_cosine(folder, scheme):
+    onnx.save(product(), folder / "in/p.onnx")
+    size = ["--group-size", "32"] if scheme == "int4-group" else []
+    command = ["convert", "in/p.onnx", "--weights-only", scheme, *size, "--validate"]
+    for module, place in (["tensorcast", "onnx"], "a.onnx"), (["tensorcast.onnx"], "b.onnx"):
+        done = python(folder, *module, *command, "-o", f"out/{place}")
+        assert done.returncode == 0 and "cosine 0.99" in done.stdout and "1 weight in " in done.stdout, done.stderr
+    assert (folder / "out/a.onnx").read_bytes() == (folder / "out/b.onnx").read_bytes()
+    done = python(folder, "tensorcast.onnx", *command, "-o", "out/c.onnx", "--cosine", "0.9999999")
+    assert done.returncode == 1 and "allowed are rtol 1, atol 0, cosine 1" in done.stderr and not (folder / "out/c.onnx").exists()
+
+
+def test_weights_that_stay_are_named(folder):
+    onnx.save(product(), folder / "in/p.onnx")
+    done = python(folder, "tensorcast.onnx", "convert", "in/p.onnx", "-o", "out/o.onnx", "--weights-only", "int4-group")
+    assert "1 weight stays, such as 'w': it has fewer inputs than share a scale" in done.stdout
+
+
+def test_inputs_of_files(folder):
+    source = good()
+    for given in (folder / "in/x.npz", str(folder / "in/x.npz"), [folder / "in/x.npz", {"x": X}]):
+        assert tc.onnx.convert(source, to="float16", validate=tc.onnx.Validation(inputs=given)).validated
+    np.save(folder / "in/x.npy", X)
+    with pytest.raises(tc.CastError, match="is no npz file"):
+        tc.onnx.convert(source, to="float16", validate=tc.onnx.Validation(inputs=folder / "in/x.npy"))
+    with pytest.raises(TypeError, match="a set of inputs is a mapping"):
+        tc.onnx.convert(source, to="float16", validate=tc.onnx.Validation(inputs=[5]))
+
+
 def test_a_crash_of_the_runtime_is_a_result(folder):
     """A stand-in for a crash: whether a model crashes the runtime depends on the processor."""
     onnx.save(good(), folder / "in/old.onnx")

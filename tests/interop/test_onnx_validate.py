@@ -80,6 +80,14 @@ def test_what_is_run(run_tcast, model, stand_in, tmp_path):
     assert numpy_helper.to_array(onnx.load(model / "o.onnx").graph.initializer[0]).dtype == np.float16
 
 
+@pytest.mark.parametrize("scheme, to", [("int8", "int8"), ("float8", "float8_e4m3fn"), ("int4-group", "int4")])
+def test_the_type_of_a_scheme(run_tcast, model, stand_in, tmp_path, scheme, to):
+    more = ["--weights-only", scheme, "--opset", "auto", "--validate"]
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", *more, cwd=model, env=stand_in(f"print({ANSWER!r})"))
+    assert done.returncode == 0, done.stderr
+    assert f"--to={to}" in json.loads((tmp_path / "runs").read_text().splitlines()[1])
+
+
 def test_json_and_quiet(run_tcast, model, stand_in):
     environment = stand_in(f"print({ANSWER!r})")
     said = json.loads(run_tcast(*CONVERT, "--json", cwd=model, env=environment).stdout)

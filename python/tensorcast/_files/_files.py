@@ -94,7 +94,7 @@ def inspect(
     if isinstance(candidates, str):
         raise TypeError(f"candidates= are types, such as [{candidates!r}], not a text")
     tried = None if candidates is None else list(candidates)
-    if _remote.is_content(path):
+    if not isinstance(path, (str, os.PathLike)):
         with _remote.content_in_file(path) as here:
             return FileInfo._of(_core.inspect(here, from_, stats, tried, weighed_by, {**options}))
     name = _remote.path_of(path)
@@ -499,7 +499,7 @@ def open(
     """
     as_torch = is_torch(framework)
     where = device_of(device, as_torch)
-    if _remote.is_content(path):
+    if not isinstance(path, (str, os.PathLike)):
         with _remote.content_in_file(path) as here:
             found = here if dequantize is not None else None
             return TensorFile(_core.TensorFile(here, format or "", from_, raw), "<content>", as_torch, dequantize, found, where)

@@ -296,11 +296,6 @@ def copy_of(path: str) -> Iterator[str]:
             yield copy
 
 
-def is_content(path: Any) -> bool:
-    """Whether it is what a file has, or an open file, and no path."""
-    return not isinstance(path, (str, os.PathLike))
-
-
 @contextlib.contextmanager
 def written_to(file: Any) -> Iterator[str]:
     """The path of a file whose bytes an open file gets afterwards; nothing is written after an error."""

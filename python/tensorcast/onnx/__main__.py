@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import CastError
-from . import OutputDifference, Validation, convert, search, validate
+from . import ConvertResult, OutputDifference, Validation, convert, search, validate
 from ._option_table import add_options, given_options
 
 
@@ -117,9 +117,8 @@ def _metric(command: str) -> Callable[[Sequence[Any], Sequence[Any]], bool]:
 
 
 def _run(given: argparse.Namespace) -> Any:
-    inputs = None if given.inputs is None else [dict(np.load(path, allow_pickle=False)) for path in given.inputs]
     checks = Validation(
-        inputs=inputs, rtol=given.rtol, atol=given.atol, cosine=given.cosine, dims=given.dims, seed=given.seed
+        inputs=given.inputs, rtol=given.rtol, atol=given.atol, cosine=given.cosine, dims=given.dims, seed=given.seed
     )
     if given.command == "validate":
         return validate(given.model, given.new, given.to, checks)
@@ -158,6 +157,27 @@ def _print_outputs(outputs: Sequence[OutputDifference]) -> None:
         )
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _print_conversion(name: str, done: ConvertResult) -> None:
+    weights = [change for change in done.initializers if change.scheme]
+    if weights:
+        print(f"{name}: {_count(len(weights), 'weight')} in {done.to}, {_count(done.casts_added, 'node')} added")
+        print(f"  weights: {done.initializer_bytes_before:,} bytes -> {done.initializer_bytes_after:,} bytes")
+        worst = sorted((change.snr_db, change.name) for change in weights if change.snr_db is not None)
+        for snr_db, weight in worst[:5]:
+            print(f"  {weight}: {snr_db:.1f} dB")
+    else:
+        print(f"{name}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
+    if done.opset_after != done.opset_before:
+        print(f"  opset: {done.opset_before} -> {done.opset_after}")
+    for reason in dict.fromkeys(weight.reason for weight in done.kept_weights):
+        names = [weight.name for weight in done.kept_weights if weight.reason == reason]
+        print(f"  {_count(len(names), 'weight')} stay{'s' if len(names) == 1 else ''}, such as {names[0]!r}: {reason}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
@@ -176,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.json:
         print(done.to_json(indent=2))
     elif given.command == "convert":
-        print(f"{given.output or given.model}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
+        _print_conversion(given.output or given.model, done)
         _print_outputs(done.outputs)
         for node in done.explained:
             print(f"{node.op_type} {node.name!r}{' in ' + node.scope if node.scope else ''}")

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._requests import Path
 from .._results import Result, TensorDifference
 
 
@@ -42,11 +43,13 @@ class Validation:
 
     __module__ = "tensorcast.onnx"
 
-    # Arrays by name, in the old model's types, or several such sets, which all must pass; None: random ones, in which
-    # masks are 1.
-    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-    rtol: float | None = None  # None: by the type, 2e-2 for float16, 0.12 for bfloat16, 1e-4 for others
-    atol: float | None = None  # None: as rtol
+    # Arrays by name, in the old model's types, or the path of an npz file, or several of these, which all must pass;
+    # None: random ones, in which masks are 1.
+    inputs: Mapping[str, Any] | Path | Sequence[Mapping[str, Any] | Path] | None = None
+    # None: by the type, 2e-2 for float16, 0.12 for bfloat16, 1e-4 for float32 and float64; for weights in codes 1, so that
+    # the cosine decides
+    rtol: float | None = None
+    atol: float | None = None  # None: as rtol; 0 for weights in codes
     cosine: float = 0.99
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)  # lengths of symbolic dimensions; default 2
     seed: int = 0  # of random inputs

@@ -120,7 +120,8 @@ void add_validation(CLI::App& command, ValidationArguments& arguments) {
                    : fmt::format("\"{}\" is not a list of lengths; write batch=1,sequence=16", printable(given));
       }));
   add("--seed", arguments.seed, "of random inputs (default 0)", "NUMBER");
-  const char* rtol = "relative error that passes (default by the type: 0.02 for float16, 0.12 for bfloat16, 1e-4)";
+  const char* rtol =
+      "relative error that passes (default by the type: 0.02 for float16, 0.12 for bfloat16, 1 for codes, else 1e-4)";
   add("--rtol", arguments.rtol, rtol, "NUMBER")->check(not_negative());
   add("--atol", arguments.atol, "absolute error that passes (default as --rtol)", "NUMBER")->check(not_negative());
   add("--cosine", arguments.cosine, "the least cosine between old and new outputs (default 0.99)", "NUMBER")
