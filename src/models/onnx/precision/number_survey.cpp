@@ -123,6 +123,14 @@ NumberSurvey::NumberSurvey(const io::InputFile& file, const WeightRecipe* weight
   });
 }
 
+// Many calls may give a constant each to one function of many nodes, of which each would be looked at for each call.
+bool NumberSurvey::follows(ValueId same, Seen& seen) const {
+  const std::size_t steps = uses_[same].size() + 1;
+  if (steps > steps_left_ || !seen.add(same)) return false;
+  steps_left_ -= steps;
+  return true;
+}
+
 // Finds where bodies and functions take and give the node's values under names of their own.
 void NumberSurvey::link(const Node& node, const Graph& graph) {
   const auto add = [&](const auto& from, std::size_t i, const auto& to, std::size_t k) {
@@ -196,13 +204,13 @@ Result<void> NumberSurvey::survey_arguments(const Graph& graph, const Node& node
 void NumberSurvey::find_arguments(const Graph& graph, const std::string& name, int depth,
                                   std::vector<const Attribute*>& given) const {
   constexpr int max_depth = 8;
-  constexpr std::size_t most_arguments = 1024;
   const Graph* outer = &graph;
   while (outer->parent != nullptr) outer = outer->parent;
   const auto calls = calls_.find(outer);
   if (calls == calls_.end() || depth == max_depth) return;
   for (const auto& [function, call, from] : calls->second) {
-    if (given.size() == most_arguments) return;
+    if (arguments_left_ == 0) return;
+    --arguments_left_;
     const Attribute* found = call->attribute(name);
     for (const Attribute& absent : function->defaults) {
       if (found == nullptr && absent.name == name) found = &absent;
@@ -242,7 +250,7 @@ std::vector<NumberSurvey::Use> NumberSurvey::all_uses(ValueId id) const {
     const ValueId next = open.back();
     open.pop_back();
     for (const ValueId same : same_[next]) {
-      if (seen.add(same)) open.push_back(same);
+      if (follows(same, seen)) open.push_back(same);
     }
     for (const Use& use : uses_[next]) {
       const Node& node = *use.first;
@@ -379,7 +387,7 @@ NumberSurvey::Role NumberSurvey::role_of(ValueId id, Seen& seen) const {
     role = std::max(role, role_of(node->outputs[0], seen));
   }
   for (const ValueId same : same_[id]) {
-    if (seen.add(same)) role = std::max(role, role_of(same, seen));
+    if (follows(same, seen)) role = std::max(role, role_of(same, seen));
   }
   return role;
 }
@@ -407,7 +415,7 @@ void NumberSurvey::keep_small(ValueId id, std::string_view reason, Seen& seen) {
     }
   }
   for (const ValueId same : same_[id]) {
-    if (seen.add(same)) keep_small(same, reason, seen);
+    if (follows(same, seen)) keep_small(same, reason, seen);
   }
 }
 
@@ -431,7 +439,7 @@ void NumberSurvey::keep_uses(ValueId small, bool is_product, Seen& seen) {
     if (goes_on && seen.add(*node)) keep_behind(*node, is_product, seen);
   }
   for (const ValueId same : same_[small]) {
-    if (seen.add(same)) keep_uses(same, is_product, seen);
+    if (follows(same, seen)) keep_uses(same, is_product, seen);
   }
 }
 

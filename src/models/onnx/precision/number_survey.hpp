@@ -63,6 +63,7 @@ class NumberSurvey {
   };
 
   void link(const Node& node, const Graph& graph);
+  [[nodiscard]] bool follows(ValueId same, Seen& seen) const;
 
   [[nodiscard]] Result<void> survey(const Graph& graph);
   [[nodiscard]] Result<void> judge_attribute(const Node& node, const Attribute& numbers);
@@ -88,6 +89,9 @@ class NumberSurvey {
   std::vector<std::vector<Use>> uses_;      // by value
   std::vector<std::vector<ValueId>> same_;  // by value: its names in bodies and functions, or around them
   std::unordered_map<const Graph*, std::vector<Call>> calls_;  // by the body of the function
+  // Of the whole survey, as a malformed model may ask for more.
+  mutable std::size_t steps_left_ = std::size_t{1} << 22;
+  mutable std::size_t arguments_left_ = std::size_t{1} << 14;
   std::vector<Finding> findings_;
   std::vector<::tensorcast::onnx::KeptWeight> kept_;
   std::shared_ptr<LastWeight> last_weight_ = std::make_shared<LastWeight>();
