@@ -110,8 +110,9 @@ Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, c
   if (count == 0 || (is_dense(src) && is_dense(dst))) {
     return cast_dense({src.data, src.dtype, dst.data, dst.dtype, count}, work);
   }
-  const StridedArray from = squeezed(src), to = squeezed(dst);
+  StridedArray from = squeezed(src), to = squeezed(dst);
   TRY(check_overlap(from, to, count));
+  merge_axes(from, to);
   // Stochastic rounding depends on places in C order, which tiles are not in.
   const bool may_tile = work.options.rounding != Rounding::stochastic;
   const std::optional<std::size_t> rows = may_tile ? tile_axis(from, count) : std::nullopt;

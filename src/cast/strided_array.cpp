@@ -73,6 +73,25 @@ StridedArray squeezed(const StridedView& view) {
           .swapped = view.swapped};
 }
 
+void merge_axes(StridedArray& src, StridedArray& dst) {
+  std::vector<std::int64_t> shape, from, to;
+  for (std::size_t axis = 0; axis < src.shape.size(); ++axis) {
+    const std::int64_t length = src.shape[axis];
+    if (!shape.empty() && from.back() == src.strides[axis] * length && to.back() == dst.strides[axis] * length) {
+      shape.back() *= length;
+      from.back() = src.strides[axis];
+      to.back() = dst.strides[axis];
+    } else {
+      shape.push_back(length);
+      from.push_back(src.strides[axis]);
+      to.push_back(dst.strides[axis]);
+    }
+  }
+  src.shape = dst.shape = shape;
+  src.strides = from;
+  dst.strides = to;
+}
+
 Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count) {
   const Footprint read = TRY(footprint_of(src, count)), written = TRY(footprint_of(dst, count));
   if (may_overlap_itself(written)) {

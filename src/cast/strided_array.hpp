@@ -53,6 +53,9 @@ struct Work {
 // Leaves axes of one element out, so that the last axis has the longest runs.
 [[nodiscard]] StridedArray squeezed(const StridedView& view);
 
+// Makes one axis of neighbours that are one in both arrays, so that runs and tiles are longer. The shapes are equal.
+void merge_axes(StridedArray& src, StridedArray& dst);
+
 [[nodiscard]] inline Error interrupted() { return {.code = ErrorCode::cancelled, .message = "interrupted"}; }
 
 }  // namespace TENSORCAST_ABI

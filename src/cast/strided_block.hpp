@@ -49,12 +49,6 @@ class Block {
 
   [[nodiscard]] std::byte* converted() { return converted_.data(); }
 
-  // Room for as many elements of the narrower type.
-  [[nodiscard]] std::byte* turned() {
-    turned_.resize(std::min(gathered_.size(), converted_.size()));
-    return turned_.data();
-  }
-
   // Converts `count` elements, which have bytes of their own or are packed as in the source, to dense ones.
   Result<void> convert(const std::byte* src, std::byte* dst, std::size_t count, std::uint64_t first, const Work& work) {
     if (src_.one_per_byte) src = packed_source(src, count);
@@ -77,7 +71,7 @@ class Block {
  private:
   const StridedArray& src_;
   const StridedArray& dst_;
-  std::vector<std::byte> gathered_, packed_, converted_, unpacked_, turned_;
+  std::vector<std::byte> gathered_, packed_, converted_, unpacked_;
 };
 
 }  // namespace TENSORCAST_ABI

@@ -32,11 +32,17 @@ struct Mutex {
 };
 #endif
 
-// Maximum rows and columns of a tile of a transposed source.
+// Maximum rows and columns of a tile of any strides.
 constexpr std::size_t tile_edge = 128;
 constexpr std::size_t line_bytes = 64;
-// Runs of a transposed source that are fetched before they are read: each is on a page that no CPU foresees.
-constexpr std::size_t columns_ahead = 8;
+// Of a run of a transposed source: with longer ones, up to a page, CPUs fetch lines that nobody reads.
+constexpr std::size_t run_bytes = 256;
+// About, of a row of the target that is written at once.
+constexpr std::size_t target_row_bytes = 512;
+// Runs that are transposed at once, and how many are fetched before: each is on a page that no CPU foresees. Runs that
+// are a power of two apart share sets of the second-level cache, which have room for 64.
+constexpr std::size_t least_runs_at_once = 16;
+constexpr std::size_t runs_ahead = 48;
 
 // Converts tiles of the axis `rows` and the last one, so that cache lines of the source are read once. The columns of a
 // tile, with all rows, are a band; bands are converted on all threads.
@@ -51,9 +57,12 @@ class Tiles {
     transposes_ = is_run(src, rows) && is_run(dst, last_);
     row_count_ = static_cast<std::size_t>(src.shape[rows]);
     column_count_ = static_cast<std::size_t>(src.shape[last_]);
-    const std::size_t edge = transposes_ ? tile_edge / 2 : tile_edge;  // long runs of the source are read faster
-    tile_rows_ = std::min(row_count_, block_elements / std::min(edge, column_count_));
-    tile_columns_ = std::min(column_count_, block_elements / tile_rows_);
+    if (transposes_) {
+      choose_runs();
+    } else {
+      tile_rows_ = std::min(row_count_, block_elements / std::min(tile_edge, column_count_));
+      tile_columns_ = std::min(column_count_, block_elements / tile_rows_);
+    }
     // Packed elements of different bands share bytes; a report's sums depend on their order.
     if (dst.is_packed() || work.report != nullptr || count * src.item_bytes() < threads_min_bytes)
       execution_.threads = 1;
@@ -107,8 +116,17 @@ class Tiles {
         return block;
       }
     }
-    const std::size_t padding = transposes_ ? 2 * line_bytes * std::max(tile_rows_, tile_columns_) : 0;
-    return std::make_unique<Block>(src_, dst_, tile_rows_ * tile_columns_ + padding, bit_width(dst_.dtype) < 8);
+    return std::make_unique<Block>(src_, dst_, tile_rows_ * tile_columns_, bit_width(dst_.dtype) < 8);
+  }
+
+  // Tiles of a transposed source. Their rows are whole lines of the target, and of the source an odd number of those,
+  // so that rows in the cache are in many of its sets.
+  void choose_runs() {
+    const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
+    tile_rows_ = std::min(row_count_, run_bytes / src_item);
+    const std::size_t unit = line_bytes / std::min(src_item, dst_item);
+    const std::size_t wanted = std::max(target_row_bytes / dst_item, block_elements / 4 / tile_rows_);
+    tile_columns_ = std::min(column_count_, (wanted / unit | 1) * unit);
   }
 
   // The elements are in C order without gaps, and each row begins as far from a cache line as the first.
@@ -166,46 +184,36 @@ class Tiles {
     return {};
   }
 
-  // From row to row of a tile, at most two lines more than a row has: an odd number of lines, so that rows are in all
-  // sets of the cache.
-  static std::size_t pitch_of(std::size_t row_bytes) {
-    return ((row_bytes + line_bytes - 1) / line_bytes | 1) * line_bytes;
-  }
-
-  // The source is dense along `rows`, the target along the last axis: runs are copied, and the narrower elements
-  // transposed in registers, to rows that are written whole: lines of rows that are a page apart share so few sets of
-  // the cache that they leave it before the next part of them comes.
+  // The source is dense along `rows`, the target along the last axis: runs are transposed in registers, and the rows
+  // that they become converted and written whole: lines of rows that are a page apart share so few sets of the cache
+  // that they leave it before the next part of them comes.
   Result<void> transpose(Block& block, const std::byte* from, std::int64_t to, std::size_t height,
                          std::size_t columns) const {
-    const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
-    const bool turns_results = dst_item <= src_item;
-    const std::size_t pitch = pitch_of(height * std::min(src_item, dst_item));
-    for (std::size_t column = 0; column < columns; ++column) {
-      const std::byte* const run = from + at(src_, last_, column);
-      prefetch(run + at(src_, last_, columns_ahead), height * src_item);
-      if (turns_results) {
-        TRY(block.convert(run, block.converted() + column * pitch, height, 0, work_));
-      } else {
-        std::memcpy(block.gathered() + column * pitch, run, height * src_item);
+    const std::size_t src_item = src_.item_bytes();
+    const std::size_t run = height * src_item;
+    const std::size_t runs_at_once =
+        std::max(least_runs_at_once, static_cast<std::size_t>(ops_.register_bytes) / src_item);
+    for (std::size_t column = 0; column < columns; column += runs_at_once) {
+      const std::size_t end = std::min(columns, column + runs_at_once);
+      for (std::size_t ahead = column + runs_ahead; ahead < end + runs_ahead; ++ahead) {
+        const std::byte* const next =
+            ahead < columns ? from + at(src_, last_, ahead) : from + run + at(src_, last_, ahead - columns);
+        prefetch(next, run + reinterpret_cast<std::uintptr_t>(next) % line_bytes);  // all lines that it is in
       }
+      transpose_(src_item, from + at(src_, last_, column), src_.strides[last_], end - column, height,
+                 block.gathered() + column * src_item, static_cast<std::ptrdiff_t>(columns * src_item));
     }
-    if (turns_results) {
-      const std::size_t turned_pitch = pitch_of(columns * dst_item);
-      transpose_tile(block.converted(), pitch, block.turned(), static_cast<std::int64_t>(turned_pitch), columns, height,
-                     dst_item);
-      write_rows(block.turned(), turned_pitch, to, height, columns * dst_item);
+    if (copies_) {
+      write_rows(block.gathered(), to, height, columns * src_item);
       return {};
     }
-    transpose_tile(block.gathered(), pitch, block.turned(), static_cast<std::int64_t>(columns * src_item), columns,
-                   height, src_item);
-    TRY(block.convert(block.turned(), block.converted(), height * columns, 0, work_));
-    write_rows(block.converted(), columns * dst_item, to, height, columns * dst_item);
+    TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
+    write_rows(block.converted(), to, height, columns * dst_.item_bytes());
     return {};
   }
 
-  void write_rows(const std::byte* tile, std::size_t pitch, std::int64_t to, std::size_t rows,
-                  std::size_t row_bytes) const {
-    for (std::size_t i = 0; i < rows; ++i, tile += pitch) {
+  void write_rows(const std::byte* tile, std::int64_t to, std::size_t rows, std::size_t row_bytes) const {
+    for (std::size_t i = 0; i < rows; ++i, tile += row_bytes) {
       std::byte* const row = dst_.data + to + at(dst_, rows_, i);
       if (bypasses_cache_) {
         ops_.stream_copy(tile, row, row_bytes);
@@ -223,10 +231,12 @@ class Tiles {
   std::size_t row_count_ = 0, column_count_ = 0, tile_rows_ = 0, tile_columns_ = 0, bands_of_plane_ = 0;
   std::size_t missing_columns_ = 0;  // of the first band
   bool transposes_ = false;
+  const bool copies_ = src_.dtype == dst_.dtype && work_.report == nullptr && work_.options == CastOptions{};
   bool bypasses_cache_ = false;
   Mutex blocks_mutex_;
   std::vector<std::unique_ptr<Block>> blocks_;  // that no task uses now
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
+  const decltype(ops_.transpose) transpose_ = ops_.transpose != nullptr ? ops_.transpose : transpose_tile;
 };
 
 }  // namespace

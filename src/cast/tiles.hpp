@@ -74,8 +74,8 @@ inline void gather_tile(const std::byte* src, std::int64_t row_stride, std::int6
 
 // Transposes `rows` x `columns` elements, each row dense: element [row][column] of `src` becomes [column][row] of
 // `dst`.
-inline void transpose_tile(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch,
-                           std::size_t rows, std::size_t columns, std::size_t item_bytes) {
+inline void transpose_tile(std::size_t item_bytes, const std::byte* src, std::ptrdiff_t src_pitch, std::size_t rows,
+                           std::size_t columns, std::byte* dst, std::ptrdiff_t dst_pitch) noexcept {
   with_item(item_bytes,
             [&](auto item) { Transposer<decltype(item), false>::run(src, src_pitch, rows, columns, dst, dst_pitch); });
 }

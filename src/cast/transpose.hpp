@@ -60,8 +60,11 @@ class Transposer {
  public:
   // dst[j][i] = src[i][j] for `rows` x `columns` elements, neighbours in a row; from row to row it is so many bytes.
   // Any alignment.
-  static void run(const std::byte* src, std::size_t src_pitch, std::size_t rows, std::size_t columns, std::byte* dst,
+  static void run(const std::byte* src, std::ptrdiff_t src_pitch, std::size_t rows, std::size_t columns, std::byte* dst,
                   std::int64_t dst_pitch) noexcept {
+    const auto from = [&](std::size_t i, std::size_t j) {
+      return src + static_cast<std::ptrdiff_t>(i) * src_pitch + static_cast<std::ptrdiff_t>(j * sizeof(Element));
+    };
     const auto to = [&](std::size_t i, std::size_t j) {
       return dst + static_cast<std::int64_t>(j) * dst_pitch + static_cast<std::int64_t>(i * sizeof(Element));
     };
@@ -69,24 +72,26 @@ class Transposer {
     // Along the rows of the source, of which each may be on a page of its own.
     for (std::size_t i = 0; i < whole_rows; i += edge) {
       for (std::size_t row = i + ahead; rows_are_far && row < std::min(i + ahead + edge, rows); ++row) {
-        prefetch(src + row * src_pitch, columns * sizeof(Element));
+        prefetch(from(row, 0), columns * sizeof(Element));
       }
       for (std::size_t j = 0; j < whole_columns; j += edge) {
-        transpose(src + i * src_pitch + j * sizeof(Element), src_pitch, to(i, j), dst_pitch);
+        transpose(from(i, j), src_pitch, to(i, j), dst_pitch);
       }
     }
     for (std::size_t j = 0; j < columns; ++j) {
       const std::size_t first = j < whole_columns ? whole_rows : 0;
       for (std::size_t i = first; i < rows; ++i) {
-        std::memcpy(to(i, j), src + i * src_pitch + j * sizeof(Element), sizeof(Element));
+        std::memcpy(to(i, j), from(i, j), sizeof(Element));
       }
     }
   }
 
  private:
-  static void transpose(const std::byte* src, std::size_t src_pitch, std::byte* dst, std::int64_t dst_pitch) noexcept {
+  static void transpose(const std::byte* src, std::ptrdiff_t src_pitch, std::byte* dst,
+                        std::int64_t dst_pitch) noexcept {
     Row rows[edge];
-    for (std::size_t i = 0; i < edge; ++i) std::memcpy(&rows[i], src + i * src_pitch, sizeof(Row));
+    for (std::size_t i = 0; i < edge; ++i)
+      std::memcpy(&rows[i], src + static_cast<std::ptrdiff_t>(i) * src_pitch, sizeof(Row));
     merge_groups<1>(rows);
     for (std::size_t i = 0; i < edge; ++i) {
       std::memcpy(dst + static_cast<std::int64_t>(i) * dst_pitch, &rows[i], sizeof(Row));

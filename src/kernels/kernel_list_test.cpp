@@ -72,6 +72,36 @@ TEST(StreamCopy, CopiesEveryLengthAtEveryAlignment) {
   }
 }
 
+TEST(Transpose, IsThatOfEachElement) {
+  constexpr std::size_t pitch = 1100, most = 140;
+  std::vector<std::byte> src(most * pitch);
+  for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i * 7 + i / 251);
+  for (const Target target : supported_targets()) {
+    if (ops_of(target).transpose == nullptr) continue;
+    for (const std::size_t item : {1, 2, 4, 8}) {
+      for (const std::size_t rows : {1, 7, 8, 64, 67, 140}) {
+        for (const std::size_t columns : {1, 3, 16, 33, 64, 130}) {
+          for (const bool is_backward : {false, true}) {
+            const std::ptrdiff_t step = is_backward ? -static_cast<std::ptrdiff_t>(pitch) : pitch;
+            const std::byte* const first = src.data() + (is_backward ? (rows - 1) * pitch : 0) + item;
+            const std::size_t row_bytes = rows * item + 5;
+            std::vector<std::byte> dst(columns * row_bytes, std::byte{0x5a}), expected = dst;
+            for (std::size_t i = 0; i < rows; ++i) {
+              for (std::size_t j = 0; j < columns; ++j) {
+                std::memcpy(expected.data() + j * row_bytes + i * item,
+                            first + static_cast<std::ptrdiff_t>(i) * step + j * item, item);
+              }
+            }
+            ops_of(target).transpose(item, first, step, rows, columns, dst.data(),
+                                     static_cast<std::ptrdiff_t>(row_bytes));
+            ASSERT_EQ(dst, expected) << item << " " << rows << " " << columns << " " << is_backward;
+          }
+        }
+      }
+    }
+  }
+}
+
 // The caller may flush subnormal numbers, round elsewhere, make all NaN alike or, on x86, let every exception trap:
 // results stay, and so do the caller's settings.
 TEST(Environment, KernelsDoNotDependOnTheCallers) {

@@ -93,6 +93,10 @@ struct Ops {
   void (*count_nibbles)(const std::byte* data, std::size_t bytes, std::uint64_t* counts) noexcept;
   // Packed codes of one to seven bits to one a byte. Any alignment.
   void (*unpack_bits)(int bits, const std::byte* src, std::byte* dst, std::size_t count) noexcept;
+  // dst[j][i] = src[i][j] for `rows` x `columns` elements of 1, 2, 4 or 8 bytes, neighbours in a row; from row to row
+  // it is so many bytes. Null if registers have 16 bytes (cast/transpose.hpp does it then).
+  void (*transpose)(std::size_t item_bytes, const std::byte* src, std::ptrdiff_t src_pitch, std::size_t rows,
+                    std::size_t columns, std::byte* dst, std::ptrdiff_t dst_pitch) noexcept;
 };
 
 // The last enumerator of Target and one: the rows of the tables of targets.

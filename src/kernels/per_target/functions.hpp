@@ -22,6 +22,8 @@ extern const Rounders rounders;
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words);
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;
+void transpose(std::size_t item_bytes, const std::byte* src, std::ptrdiff_t src_pitch, std::size_t rows,
+               std::size_t columns, std::byte* dst, std::ptrdiff_t dst_pitch) noexcept;
 void compare_float32(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,
                      CompareSums& sums) noexcept;
 void compare_float64(const ComparedPairs& pairs, std::size_t count, const CompareRules& rules,

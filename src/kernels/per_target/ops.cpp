@@ -48,6 +48,7 @@ extern constexpr Ops ops = {
     .pack_six_bits = pack_six_bits,
     .count_nibbles = TENSORCAST_HAS_BYTE_LOOKUP ? count_nibbles : nullptr,
     .unpack_bits = unpack_bits,
+    .transpose = TENSORCAST_TARGET_LEVEL >= 1 ? transpose : nullptr,
 };
 
 }  // namespace tensorcast::kernels::TENSORCAST_TARGET

@@ -294,16 +294,19 @@ class PhiloxBlocks {
  public:
   static constexpr std::size_t count = kRegisterBytes / sizeof(std::uint64_t);
 
-  // After the first round, of counters whose upper halves are zero.
-  SIMD_INLINE PhiloxBlocks(std::uint64_t first, const PhiloxKeys& keys) {
+  // After two rounds, which share a product and have no second one, as words 1 to 3 of all counters are the same.
+  // Precondition: the lower half of the counter does not overflow.
+  SIMD_INLINE void start(std::uint64_t first, const PhiloxKeys& keys) {
     U64 counters = {};
     for (std::size_t i = 0; i < count; ++i) counters[i] = i % 2 * (count / 2) + i / 2;
-    counters += first;
-    const U64 product = multiply_low_halves(counters, U64{} + codec::philox::multiplier_0);
-    a_ = (counters >> 32) ^ keys.of_round[0][0];
-    c_ = (product >> 32) ^ keys.of_round[0][1];
-    d_ = product;
+    const U64 product = multiply_low_halves(counters + first, U64{} + codec::philox::multiplier_0);
+    const std::uint64_t shared = ((first >> 32) ^ keys.of_round[0][0]) * codec::philox::multiplier_0;
+    b_ = multiply_low_halves((product >> 32) ^ keys.of_round[0][1], U64{} + codec::philox::multiplier_1);
+    a_ = (b_ >> 32) ^ keys.of_round[1][0];
+    c_ = product ^ ((shared >> 32) ^ keys.of_round[1][1]);
+    d_ = U64{} + shared;
   }
+  static constexpr int rounds_of_start = 2;
 
   SIMD_INLINE void mix(const PhiloxKeys& keys, int round) {
     const U64 product_0 = multiply_low_halves(a_, U64{} + codec::philox::multiplier_0);
@@ -332,8 +335,27 @@ class PhiloxBlocks {
     return __builtin_shufflevector(x, y, (i % 2 == 0 ? i + 1 : count + i)...);
   }
 
-  U64 a_, b_ = {}, c_, d_;
+  U64 a_, b_, c_, d_;
 };
+
+// Several blocks at once hide each other's latency: as many as there are registers for. Inlined, g++ would keep the
+// keys in registers instead.
+template <int chains>
+[[gnu::noinline]] void make_words(std::uint64_t first, std::size_t times, const PhiloxKeys& keys,
+                                  std::uint32_t* words) {
+  for (; times != 0; --times) {
+    PhiloxBlocks blocks[chains];
+#pragma GCC unroll 4
+    for (int i = 0; i < chains; ++i, first += PhiloxBlocks::count) blocks[i].start(first, keys);
+#pragma GCC unroll 9
+    for (int round = PhiloxBlocks::rounds_of_start; round < codec::philox::rounds; ++round) {
+#pragma GCC unroll 4
+      for (int i = 0; i < chains; ++i) blocks[i].mix(keys, round);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < chains; ++i, words += 4 * PhiloxBlocks::count) blocks[i].store_words(words);
+  }
+}
 
 }  // namespace
 
@@ -351,25 +373,26 @@ extern constexpr Rounders rounders = {.float32 = round_numbers<float>,
 
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words) {
   const PhiloxKeys keys(seed);
-  constexpr std::size_t lanes = PhiloxBlocks::count, words_each = 4 * lanes;
-  for (; blocks >= 2 * lanes; blocks -= 2 * lanes, first_block += 2 * lanes, words += 2 * words_each) {
-    PhiloxBlocks first(first_block, keys), second(first_block + lanes, keys);  // which hide each other's latency
-#pragma GCC unroll 9
-    for (int round = 1; round < codec::philox::rounds; ++round) {
-      first.mix(keys, round);
-      second.mix(keys, round);
+  constexpr int chains = kRegisterBytes == 64 ? 4 : 2;
+  constexpr std::size_t lanes = PhiloxBlocks::count, at_once = chains * lanes;
+  while (blocks != 0) {
+    const std::uint64_t to_overflow = (std::uint64_t{1} << 32) - static_cast<std::uint32_t>(first_block);
+    const std::size_t times = std::min<std::uint64_t>(blocks, to_overflow) / at_once;
+    std::size_t made = std::max<std::size_t>(1, times * at_once);
+    if (times != 0) {
+      make_words<chains>(first_block, times, keys, words);
+    } else if (to_overflow >= lanes) {
+      alignas(64) std::uint32_t some[4 * lanes];
+      make_words<1>(first_block, 1, keys, some);
+      made = std::min(blocks, lanes);
+      __builtin_memcpy(words, some, 16 * made);
+    } else {
+      const codec::PhiloxBlock block = codec::random_block(seed, first_block);
+      __builtin_memcpy(words, block.data(), sizeof block);
     }
-    first.store_words(words);
-    second.store_words(words + words_each);
-  }
-  for (; blocks != 0; first_block += lanes, words += words_each) {
-    PhiloxBlocks some(first_block, keys);
-    for (int round = 1; round < codec::philox::rounds; ++round) some.mix(keys, round);
-    alignas(64) std::uint32_t rest[words_each];
-    some.store_words(rest);
-    const std::size_t left = std::min(blocks, lanes);
-    __builtin_memcpy(words, rest, 4 * left * sizeof rest[0]);
-    blocks -= left;
+    blocks -= made;
+    first_block += made;
+    words += 4 * made;
   }
 }
 
