@@ -18,7 +18,8 @@ WORKFLOWS = {
     "long": ["./scripts/checks/crashes"],
     "clusterfuzzlite": [],
 }
-USED = re.compile(r"actions/[a-z-]+@v\d+|google/clusterfuzzlite/actions/[a-z_]+@v\d+|pypa/gh-action-pypi-publish@release/v\d+")
+# A tag can be moved to other code, a commit cannot.
+USED = re.compile(r"(actions/[a-z-]+|google/clusterfuzzlite/actions/[a-z_]+|pypa/gh-action-pypi-publish)@[0-9a-f]{40}")
 # What jobs may do besides reading: publish the site, or a release with its provenance.
 MORE = {
     ("site", "publish"): {"pages": "write", "id-token": "write"},
@@ -76,6 +77,15 @@ def test_jobs_are_bounded_and_may_only_read(workflows, name):
             assert "uses" not in step or USED.fullmatch(step["uses"]), step
             if step.get("uses", "").startswith("actions/checkout"):
                 assert step["with"] == {"persist-credentials": False}  # no script needs the token
+
+
+def test_each_action_is_one_commit_whose_version_is_said(source_dir):
+    pins = {}
+    for path in (source_dir / ".github/workflows").glob("*.yml"):
+        for line in re.findall(r"^.*\buses:.*$", path.read_text(), re.MULTILINE):
+            pinned = re.fullmatch(r" +- uses: (\S+)@([0-9a-f]{40}) # (v\d+(?:\.\d+)*)", line)
+            assert pinned, f"{path.name}: {line.strip()} is not pinned by a commit, with its version in a comment"
+            assert pins.setdefault(pinned[1], pinned[2]) == pinned[2], f"{pinned[1]} has two commits"
 
 
 def test_a_release_is_published_by_what_was_tried(workflows):

@@ -46,7 +46,7 @@ std::string read_candidate(const std::string& text, Candidates& read) {
   return names_recipe ? complaint_of(scheme) : complaint_of(dtype);
 }
 
-std::string share_text(std::uint64_t part, std::uint64_t whole) {
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
   if (part == 0) return "0";
   return fmt::format("{:.3g} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
@@ -118,7 +118,7 @@ std::string schemes_table(std::span<const Inspected> tensors) {
         table.add_row({std::move(shown), name_of(fit), printable(fit.problem)});
       } else {
         table.add_row({std::move(shown), name_of(fit), decibel_text(fit.snr_db()), fmt::format("{:.4g}", fit.bits),
-                       share_text(fit.became_zero, stats.count), share_text(fit.saturated, stats.count),
+                       percent_text(fit.became_zero, stats.count), percent_text(fit.saturated, stats.count),
                        short_number(fit.max_abs_error), grouped(fit.lowest_scales + fit.highest_scales)});
       }
       shown.clear();  // the name is printed once, above its candidates
