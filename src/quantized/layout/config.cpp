@@ -62,6 +62,13 @@ void read_config(Json& config, const std::string& file, int depth, std::vector<D
   }
 }
 
+// What is no JSON becomes a description of no type, which is refused.
+Json torchao_description(const Json& text) {
+  Result<Json> parsed =
+      text.is_string() ? parse_description(text.get_ref<const std::string&>(), KeptValues::all) : Json::object();
+  return parsed ? *std::move(parsed) : Json::object();
+}
+
 }  // namespace
 
 std::string usual_method(std::string_view name) {
@@ -100,6 +107,7 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       continue;
     }
     if (config.name == torchao_text) {
+      for (Json& description : json) description = torchao_description(description);
       found.push_back({.source = "the file's metadata", .method = "torchao", .section = std::move(json)});
       continue;
     }
