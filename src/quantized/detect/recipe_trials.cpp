@@ -184,7 +184,7 @@ class Trials {
  private:
   Result<void> prepare() {
     if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
-    parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
+    parts_ = content_.coding.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
       globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
     }
@@ -233,7 +233,7 @@ class Trials {
     std::vector<DType> dtypes = {original_.dtype};
     for (const DType other : {DType::float32, DType::bfloat16, DType::float16}) {
       // ConvRot rotates weights in their own type.
-      if (other != original_.dtype && content_.rotation == 0) dtypes.push_back(other);
+      if (other != original_.dtype && content_.deviations.rotation == 0) dtypes.push_back(other);
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
@@ -253,7 +253,7 @@ class Trials {
           if (weighs && !can_weigh()) continue;
           if (recorded_ != nullptr && !is_recorded(power, weighs)) continue;
           if (power && !has_powers) continue;
-          if (!power && content_.scales == DType::float8_e8m0fnu && has_powers) continue;
+          if (!power && content_.scales() == DType::float8_e8m0fnu && has_powers) continue;
           QuantizeOptions options = options_of(dtype, power);
           options.recipe = is_default ? std::string_view() : recipe.recipe;
           const block::SharedLayout layout = make(options, weighs);
@@ -322,14 +322,14 @@ class Trials {
     const auto width = [&](std::int64_t block) { return block == 0 ? columns : block; };
     const bool same = layout.block_rows == content_.block_rows &&
                       (layout.block_rows == 0 || width(layout.block_columns) == width(content_.block_columns)) &&
-                      layout.coding.bits == content_.bits;
+                      layout.coding.bits == content_.coding.bits;
     return same ? *std::move(made) : nullptr;
   }
 
   Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
                          std::vector<std::byte>& numbers) {
-    if (Result<void> got = rows.read(first, count, numbers); !got || content_.rotation == 0) return got;
-    return rotate_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
+    if (Result<void> got = rows.read(first, count, numbers); !got || content_.deviations.rotation == 0) return got;
+    return rotate_groups(original_.dtype, original_.dtype, content_.deviations.rotation, numbers);
   }
 
   Result<void> run_part(std::uint64_t part) {
@@ -363,7 +363,7 @@ class Trials {
         const std::optional<float> joined = TRY(original_.joined_maximum(trial.compute_dtype()));
         if (joined) most = *joined;
       }
-      trial.begin(most, global, content_.global);
+      trial.begin(most, global, content_.coding.global);
     }
     for (std::uint64_t row = 0; row < geometry_.rows;) {
       // Bands end where matrices do, as blocks of rows begin there anew.
@@ -404,7 +404,7 @@ class Trials {
                                        : matrix * geometry_.grid_rows(geometry_.matrix_rows) +
                                              (first_row + row) % geometry_.matrix_rows / geometry_.block_rows;
     const std::uint64_t grid = geometry_.per_tensor ? 1 : geometry_.grid_rows(count) * geometry_.grid_columns;
-    stored_.scales.resize(grid * storage_bytes(content_.scales, 1));
+    stored_.scales.resize(grid * storage_bytes(content_.scales(), 1));
     TRY(codes_->scales(grid_row, stored_.scales));
     if (!content_.zero_points) return {};
     stored_.zero_points.resize(count * geometry_.grid_columns);
@@ -418,7 +418,7 @@ class Trials {
     std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
     std::vector<Result<void>> results(trials_.size());
     const auto compare = [&](std::size_t i, const Execution& execution) {
-      results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, execution, differs[i]);
+      results[i] = trials_[i].compare(geometry_, stored_, content_.scales(), numbers, execution, differs[i]);
     };
     if (clip_ != Clip::none && trials_.size() <= few_trials) {
       for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
@@ -501,7 +501,7 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
     found.problem = content.error().message;
     return {};
   }
-  if (is_raw) content = LayerContent{.name = found.name, .scheme = found.scheme, .shape = reader.layer().shape};
+  if (is_raw) content = LayerContent{{.name = found.name, .scheme = found.scheme, .shape = reader.layer().shape}};
   return Trials(reader, *std::move(content), original, execution, advance, found).run(is_raw);
 }
 

@@ -185,7 +185,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
 
 void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
   const StoredScheme* const stored = find_stored(stored_by_comfyui, content);
-  const bool has_plain_scales = bit_width(content.scales) > 8;
+  const bool has_plain_scales = bit_width(content.scales()) > 8;
   if (stored == nullptr || content.zero_points || (!stored->coding.swizzled && !has_plain_scales)) {
     return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
   }

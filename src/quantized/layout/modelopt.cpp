@@ -174,7 +174,7 @@ Json method_of(const std::string& algorithm, std::int64_t group_size) {
 void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
   constexpr std::int64_t pb_block = 128;
   const StoredScheme* const stored = find_stored(stored_by_modelopt, content);
-  if (stored == nullptr && content.element != DType::float8_e4m3fn) {
+  if (stored == nullptr && content.coding.element != DType::float8_e4m3fn) {
     return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
   }
   const bool is_odd =

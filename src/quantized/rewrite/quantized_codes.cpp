@@ -43,7 +43,7 @@ class QuantizedCodes final : public LayerCodes {
   }
   Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
     if (weight_.scales.empty()) return unit_scales(out);
-    const std::size_t item = content_.scales == DType::float32 ? sizeof(float) : 1;
+    const std::size_t item = content_.scales() == DType::float32 ? sizeof(float) : 1;
     std::memcpy(out.data(), weight_.scales.data() + first_row * content_.grid_columns() * item, out.size());
     return {};
   }

@@ -412,7 +412,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   LayerContent becomes = content_of(layout, layer.name, !options.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
-  becomes.rotation = rotation;
+  becomes.deviations.rotation = rotation;
   becomes.exact_scales = exact_scales_of(layout, quantizing.compute());
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);
