@@ -40,8 +40,11 @@ class QuantizingPlanner {
     TRY(leave_unfit());
     share_scales();
     warn_of_transposed_weights();
+    WrittenModel model;
+    // The request has one rule of scales for all weights of the scheme.
+    if (!rounded_up_.empty()) model.scale_format = "ue8m0";
     plan_.config =
-        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, WrittenModel{});
+        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, std::move(model));
     if (!plan_.config.refusal.empty()) {
       return of_tensor(plan_.config.refused_layer, unsupported(plan_.config.refusal));
     }
@@ -121,6 +124,7 @@ class QuantizingPlanner {
     plan.choice = weight.choice;
     const bool is_scaled = planned.layout->needs_maximum();
     if (is_scaled) scaled_.push_back(weight.layer);
+    if (planned.layout->is_power_of_two) rounded_up_.push_back(weight.layer);
     plan.passes = is_scaled ? 2 : 1;
     plan.quantizing = std::move(planned.quantizing);
     plan.sources.assign(planned.written.tensors.size(), found_.layers[weight.layer].codes());
@@ -148,6 +152,7 @@ class QuantizingPlanner {
       plan_.layers[weight.layer] = {};
       plan_.unfit.emplace(weight.layer, weight.unfit);
       std::erase(scaled_, weight.layer);
+      std::erase(rounded_up_, weight.layer);
     }
     if (plan_.unfit.empty()) return {};
     if (request_.targets.strict_schemes) {
@@ -220,6 +225,7 @@ class QuantizingPlanner {
   const Spelling* writer_ = nullptr;
   bool beside_mxfp4_ = false;                  // as in LayerContent
   std::vector<std::size_t> scaled_;            // layers with a scale of the tensor
+  std::vector<std::size_t> rounded_up_;        // layers whose float32 scales are powers of two
   std::map<std::string, Error> unfit_errors_;  // the first of each scheme
   Respelling plan_;
 };

@@ -318,17 +318,9 @@ WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                               const std::function<bool(const std::string&)>& writes,
                               const ModelArchitecture& architecture, WrittenModel model) {
-  bool has_powers = false, has_others = false;  // scales of fp8-block
   for (const RespelledLayer& layer : plan.layers) {
-    if (!layer.changes()) continue;
-    model.layers.push_back(layer.written().layer);
-    const std::string& scheme = layer.content == nullptr ? layer.becomes.scheme : layer.content->scheme;
-    if (scheme != "fp8-block") continue;
-    const bool has_power = layer.quantizing && layer.quantizing->options.power_of_two_scales;
-    has_powers = has_powers || has_power;
-    has_others = has_others || !has_power;
+    if (layer.changes()) model.layers.push_back(layer.written().layer);
   }
-  if (has_powers && !has_others) model.scale_format = "ue8m0";
   if (model.layers.empty()) return {};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const formats::TensorInfo& tensor = tensors[i];
