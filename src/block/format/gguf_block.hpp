@@ -56,7 +56,9 @@ inline constexpr GgufRow gguf_rows[] = {
 };
 
 // Precondition: not none.
-[[nodiscard]] const GgufRow& row(GgufBlock block) noexcept;
+[[nodiscard]] constexpr const GgufRow& row(GgufBlock block) noexcept {
+  return gguf_rows[static_cast<std::size_t>(block) - 1];
+}
 
 // mxfp4 and nvfp4: a byte of scale for each run, then the codes of each run, whose low nibbles are its first half.
 [[nodiscard]] constexpr bool is_float4(GgufBlock block) noexcept {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
+#include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -97,8 +99,8 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
 
 std::vector<SchemeCandidate> default_scheme_candidates() {
   std::vector<SchemeCandidate> candidates;
-  for (const char* scheme : {"nvfp4", "mxfp4", "int4-group", "mxfp6", "mxfp8", "fp8-channel"}) {
-    candidates.push_back({scheme, {}});
+  for (const auto scheme : std::views::split(options::default_candidates, ',')) {
+    candidates.push_back({std::string(scheme.begin(), scheme.end()), {}});
   }
   return candidates;
 }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/names/architectures.hpp"
 #include "quantized/names/name_pattern.hpp"
@@ -38,8 +37,7 @@ std::string pattern_of(const std::string& module) {
 }  // namespace
 
 DynamicActivations dynamic_activations(const Spelling& writer, std::string_view scheme) noexcept {
-  const bool names_scheme = contains(list_words(writer.activations_schemes), scheme);
-  return names_scheme ? writer.activations : DynamicActivations::never;
+  return lists(writer.activations_schemes, scheme) ? writer.activations : DynamicActivations::never;
 }
 
 WrittenLayer spell(const Spelling& writer, const LayerContent& content) {

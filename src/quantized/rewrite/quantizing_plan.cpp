@@ -11,7 +11,6 @@
 #include "block/recipe/recipe.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -101,8 +100,8 @@ class QuantizingPlanner {
       return request_.targets.activations == Activations::dynamic;
     }
     if (weight.recipe.empty() && request_.targets.recipe.empty()) return false;
-    const auto recipes = list_words(writer_->activations_recipes);
-    return contains(recipes, weight.scheme) || contains(recipes, fmt::format("{}:{}", weight.scheme, recipe));
+    const std::string_view recipes = writer_->activations_recipes;
+    return lists(recipes, weight.scheme) || lists(recipes, fmt::format("{}:{}", weight.scheme, recipe));
   }
 
   Result<void> plan_layer(ChosenWeight& weight) {
