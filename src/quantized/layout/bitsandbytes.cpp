@@ -16,26 +16,15 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto keys_of_bitsandbytes =
-    std::to_array<KnownKey>({{.name = "load_in_4bit", .type = KeyType::flag},
-                             {.name = "load_in_8bit", .type = KeyType::flag},
-                             {.name = "_load_in_4bit", .type = KeyType::flag},
-                             {.name = "_load_in_8bit", .type = KeyType::flag},
-                             {.name = "llm_int8_threshold"},
-                             {.name = "llm_int8_enable_fp32_cpu_offload"},
-                             {.name = "llm_int8_has_fp16_weight"},
-                             {.name = "bnb_4bit_compute_dtype"},
-                             {.name = "bnb_4bit_quant_type", .type = KeyType::text},
-                             {.name = "bnb_4bit_use_double_quant", .type = KeyType::flag},
-                             {.name = "bnb_4bit_quant_storage", .type = KeyType::text}});
+constexpr auto keys_of_bitsandbytes = joined(
+    keys_of<"load_in_4bit load_in_8bit _load_in_4bit _load_in_8bit bnb_4bit_use_double_quant">(KeyType::flag),
+    keys_of<"llm_int8_threshold llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight bnb_4bit_compute_dtype">(
+        KeyType::any),
+    keys_of<"bnb_4bit_quant_type bnb_4bit_quant_storage">(KeyType::text));
 // Of quant_state.
-constexpr auto state_keys = std::to_array<KnownKey>({{.name = "quant_type", .type = KeyType::text},
-                                                     {.name = "blocksize", .type = KeyType::integer},
-                                                     {.name = "dtype", .type = KeyType::text},
-                                                     {.name = "shape", .type = KeyType::list},
-                                                     {.name = "nested_blocksize", .type = KeyType::integer},
-                                                     {.name = "nested_dtype", .type = KeyType::text},
-                                                     {.name = "nested_offset"}});
+constexpr auto state_keys = joined(keys_of<"quant_type dtype nested_dtype">(KeyType::text),
+                                   keys_of<"blocksize nested_blocksize">(KeyType::integer),
+                                   keys_of<"shape">(KeyType::list), keys_of<"nested_offset">(KeyType::any));
 constexpr std::string_view state_mark = ".quant_state.bitsandbytes__";
 
 // Reads the shape of quant_state; empty: it is none.

@@ -17,11 +17,9 @@ namespace tensorcast::quantized {
 namespace {
 
 // Of a layer.
-constexpr auto keys_of_layers = std::to_array<KnownKey>({{.name = "format", .type = KeyType::text},
-                                                         {.name = "convrot", .type = KeyType::flag},
-                                                         {.name = "convrot_groupsize", .type = KeyType::integer},
-                                                         {.name = "full_precision_matrix_mult", .type = KeyType::flag},
-                                                         {.name = "orig_dtype", .type = KeyType::text}});
+constexpr auto keys_of_layers =
+    joined(keys_of<"format orig_dtype">(KeyType::text), keys_of<"convrot full_precision_matrix_mult">(KeyType::flag),
+           keys_of<"convrot_groupsize">(KeyType::integer));
 constexpr auto keys_of_comfyui =
     std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";

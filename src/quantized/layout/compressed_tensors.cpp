@@ -24,18 +24,11 @@ namespace {
 
 constexpr std::int64_t packed_word_bits = 32;
 
-constexpr auto weights_keys = std::to_array<KnownKey>({{.name = "num_bits", .type = KeyType::integer},
-                                                       {.name = "type", .type = KeyType::text},
-                                                       {.name = "symmetric", .type = KeyType::flag},
-                                                       {.name = "group_size", .type = KeyType::integer},
-                                                       {.name = "strategy", .type = KeyType::text},
-                                                       {.name = "block_structure", .type = KeyType::list},
-                                                       {.name = "actorder"},
-                                                       {.name = "dynamic"},
-                                                       {.name = "scale_dtype", .type = KeyType::text},
-                                                       {.name = "zp_dtype", .type = KeyType::text},
-                                                       {.name = "observer", .type = KeyType::text},
-                                                       {.name = "observer_kwargs", .type = KeyType::object}});
+constexpr auto weights_keys =
+    joined(keys_of<"num_bits group_size">(KeyType::integer),
+           keys_of<"type strategy scale_dtype zp_dtype observer">(KeyType::text), keys_of<"symmetric">(KeyType::flag),
+           keys_of<"block_structure">(KeyType::list), keys_of<"actorder dynamic">(KeyType::any),
+           keys_of<"observer_kwargs">(KeyType::object));
 constexpr auto group_keys =
     std::to_array<KnownKey>({{.name = "targets", .type = KeyType::list},
                              {.name = "weights", .type = KeyType::object, .members = weights_keys},
@@ -43,14 +36,11 @@ constexpr auto group_keys =
                              {.name = "output_activations", .type = KeyType::object},
                              {.name = "format", .type = KeyType::text}});
 constexpr auto keys_of_compressed_tensors =
-    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .decides = true},
-                             {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys},
-                             {.name = "sparsity_config", .type = KeyType::object, .decides = true},
-                             {.name = "transform_config", .type = KeyType::object, .decides = true},
-                             {.name = "moe_sparsity_config", .type = KeyType::object, .decides = true},
-                             {.name = "version", .type = KeyType::text},
-                             {.name = "global_compression_ratio"},
-                             {.name = "use_optimized_inference"}});
+    joined(deciding_keys<"format">(KeyType::text),
+           deciding_keys<"sparsity_config transform_config moe_sparsity_config">(KeyType::object),
+           keys_of<"version">(KeyType::text), keys_of<"global_compression_ratio use_optimized_inference">(KeyType::any),
+           std::to_array<KnownKey>(
+               {{.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys}}));
 
 // One of config_groups.
 struct Group {

@@ -11,13 +11,9 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr auto keys_of_deepseek =
-    std::to_array<KnownKey>({{.name = "fmt", .type = KeyType::text, .decides = true},
-                             {.name = "weight_block_size", .decides = true},
-                             {.name = "scale_fmt", .type = KeyType::text},
-                             {.name = "activation_scheme", .type = KeyType::text},
-                             {.name = "expert_dtype", .type = KeyType::text},
-                             {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
-                             {.name = "modules_to_convert", .type = KeyType::list}});
+    joined(deciding_keys<"fmt">(KeyType::text), deciding_keys<"weight_block_size">(KeyType::any),
+           keys_of<"scale_fmt activation_scheme expert_dtype">(KeyType::text),
+           keys_of<"is_checkpoint_fp8_serialized">(KeyType::flag), keys_of<"modules_to_convert">(KeyType::list));
 constexpr StoredScheme stored_by_deepseek[] = {{.scheme = "fp8-block", .scales = "weight_scale_inv"},
                                                {.scheme = "fp8-tensor", .scales = "weight_scale_inv"},
                                                {.scheme = "mxfp4",

@@ -32,11 +32,8 @@ constexpr auto keys_of_tensors = std::to_array<KnownKey>({{.name = "_type", .typ
                                                           {.name = "_tensor_data_names", .type = KeyType::list}});
 
 // Attributes that tell how activations are quantized, or which kernel multiplies, change no weight.
-constexpr auto keys_of_float8 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
-                                                         {.name = "mm_config", .type = KeyType::object},
-                                                         {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                         {.name = "kernel_preference", .type = KeyType::object},
-                                                         {.name = "dtype", .type = KeyType::object}});
+constexpr auto keys_of_float8 = joined(keys_of<"block_size">(KeyType::list),
+                                       keys_of<"mm_config act_quant_kwargs kernel_preference dtype">(KeyType::object));
 constexpr auto keys_of_intx = std::to_array<KnownKey>({{.name = "target_dtype", .type = KeyType::object},
                                                        {.name = "block_size", .type = KeyType::list},
                                                        {.name = "dtype", .type = KeyType::object},
@@ -45,17 +42,12 @@ constexpr auto keys_of_int8 = std::to_array<KnownKey>({{.name = "act_quant_kwarg
                                                        {.name = "reduce_range", .type = KeyType::flag},
                                                        {.name = "block_size", .type = KeyType::list},
                                                        {.name = "dtype", .type = KeyType::object}});
-constexpr auto keys_of_mx = std::to_array<KnownKey>({{.name = "elem_dtype", .type = KeyType::object},
-                                                     {.name = "block_size", .type = KeyType::integer},
-                                                     {.name = "orig_dtype", .type = KeyType::object},
-                                                     {.name = "kernel_preference", .type = KeyType::object},
-                                                     {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                     {.name = "is_swizzled_scales", .type = KeyType::flag}});
-constexpr auto keys_of_nvfp4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::integer},
-                                                        {.name = "orig_dtype", .type = KeyType::object},
-                                                        {.name = "use_triton_kernel", .type = KeyType::flag},
-                                                        {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                        {.name = "is_swizzled_scales", .type = KeyType::flag}});
+constexpr auto keys_of_mx =
+    joined(keys_of<"elem_dtype orig_dtype kernel_preference act_quant_kwargs">(KeyType::object),
+           keys_of<"block_size">(KeyType::integer), keys_of<"is_swizzled_scales">(KeyType::flag));
+constexpr auto keys_of_nvfp4 =
+    joined(keys_of<"block_size">(KeyType::integer), keys_of<"orig_dtype act_quant_kwargs">(KeyType::object),
+           keys_of<"use_triton_kernel is_swizzled_scales">(KeyType::flag));
 constexpr auto keys_of_int4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
                                                        {.name = "shape", .type = KeyType::list},
                                                        {.name = "activation_dtype", .type = KeyType::object}});
