@@ -2,6 +2,8 @@
 // The tensors of a model by name, and the checks that all spellings share.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/format.hpp"
@@ -77,6 +80,15 @@ class LayerBuilder {
 
   // Remembers a contradiction, of the codes unless of `tensor`, if it is the first.
   void fail(std::string problem, std::optional<std::size_t> tensor = {});
+  // Unless it fits, remembers what `tensor` should be: "scales are float32, and these are int8 [3]". Returns `fits`.
+  template <class... Args>
+  bool expect(bool fits, std::optional<std::size_t> tensor, fmt::format_string<Args...> wanted, Args&&... args) {
+    if (fits || !ok()) return fits;
+    fail(fmt::format("{}, and these are {}", fmt::format(wanted, std::forward<Args>(args)...),
+                     type_and_shape(tensors_[tensor.value_or(layer_.codes())])),
+         tensor);
+    return false;
+  }
   // Adds the tensor `name` and returns its index, if it is there.
   std::optional<std::size_t> add(const std::string& name, PartRole role);
   // The same, and a contradiction if it is missing.
@@ -95,6 +107,8 @@ class LayerBuilder {
     check_scale_type(scales, bytes_are_e8m0);
     check_grid(scales, source);
   }
+  // Checks the number of scales of a matrix in tiles of 128 x 4.
+  void check_tiles(std::optional<std::size_t> scales);
   // A scalar, or one element; of 3-D weights also one for each expert.
   void check_global(std::optional<std::size_t> tensor);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "block/format/code_table.hpp"
+#include "dtype/ceil_div.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -55,16 +56,11 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
   }
   builder.layer().nested_block = size;
   builder.layer().nested_offset = static_cast<float>(offset->get<double>());
-  if (tensors[*scales].dtype != DType::float32 || !std::cmp_equal(tensors[*scales].count, blocks_of(blocks, size))) {
-    return builder.fail(fmt::format("{} scales in blocks of {} have scales of float32 [{}], and these are {}", blocks,
-                                    size, blocks_of(blocks, size), type_and_shape(tensors[*scales])),
-                        scales);
-  }
-  if (tensors[*table].dtype != DType::float32 || tensors[*table].count != table_size) {
-    builder.fail(
-        fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[*table])),
-        table);
-  }
+  const std::int64_t wanted = blocks_of(blocks, size);
+  builder.expect(tensors[*scales].dtype == DType::float32 && std::cmp_equal(tensors[*scales].count, wanted), scales,
+                 "{} scales in blocks of {} have scales of float32 [{}]", blocks, size, wanted);
+  builder.expect(tensors[*table].dtype == DType::float32 && tensors[*table].count == table_size, table,
+                 "codes of scales need 256 numbers of float32");
 }
 
 // Codes are bytes under the type of `quant_storage`; the last element of such a type may have bytes to spare.
@@ -82,10 +78,8 @@ void check_table(const ModelTensors& tensors, std::optional<std::size_t> table, 
   std::array<float, size> stored{};
   const Result<std::vector<std::byte>> bytes = tensors.read(*table);
   if (!bytes) return builder.fail(bytes.error().message, table);
-  if (tensors[*table].dtype != DType::float32 || bytes->size() != sizeof stored) {
-    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[*table])),
-                        table);
-  }
+  const bool fits = tensors[*table].dtype == DType::float32 && bytes->size() == sizeof stored;
+  if (!builder.expect(fits, table, "its 16 numbers are float32")) return;
   std::memcpy(stored.data(), bytes->data(), sizeof stored);
   const std::vector<float> known = code_numbers(builder.layer().coding, builder.layer().scheme);
   for (std::size_t code = 0; code < size; ++code) {
@@ -135,18 +129,14 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
       builder.fail("its description has no shape", state_index);
     } else if (block < 1 || block % 2 != 0) {
       builder.fail("its description has no blocksize that is even and above 0", state_index);
-    } else if (!holds_pairs(tensors[*codes], count)) {
-      builder.fail(fmt::format("{} says that the weight is {}, which takes {} bytes of codes, and these are {}", name,
-                               shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[*codes])));
-    } else {
-      const auto blocks = static_cast<std::int64_t>(count / static_cast<std::uint64_t>(block) +
-                                                    (count % static_cast<std::uint64_t>(block) != 0 ? 1 : 0));
+    } else if (builder.expect(holds_pairs(tensors[*codes], count), {},
+                              "{} says that the weight is {}, which takes {} bytes of codes", name,
+                              shape_text(layer.shape), count / 2 + count % 2)) {
+      const auto blocks = static_cast<std::int64_t>(ceil_div(count, static_cast<std::uint64_t>(block)));
       const bool nested = tensors[*scales].dtype == DType::uint8;
-      if ((!nested && tensors[*scales].dtype != DType::float32) || !std::cmp_equal(tensors[*scales].count, blocks)) {
-        builder.fail(fmt::format("blocks of {} need {} scales, and these are {}", block, blocks,
-                                 type_and_shape(tensors[*scales])),
-                     scales);
-      }
+      builder.expect(
+          (nested || tensors[*scales].dtype == DType::float32) && std::cmp_equal(tensors[*scales].count, blocks),
+          scales, "blocks of {} need {} scales", block, blocks);
       if (nested) complete_nested(tensors, weight, state, blocks, builder);
     }
   }

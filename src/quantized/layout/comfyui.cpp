@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "block/format/scale_tiles.hpp"
 #include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/model_tensors.hpp"
@@ -67,21 +66,11 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
-void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, const StoredScheme& stored,
-                       LayerBuilder& builder) {
+void complete_swizzled(std::optional<std::size_t> scales, const StoredScheme& stored, LayerBuilder& builder) {
   constexpr std::size_t most_dimensions = 2;
-  const Layer& layer = builder.layer();
   read_as(stored, builder, most_dimensions);
   builder.check_scale_type(scales, stored.coding.scale == DType::float8_e8m0fnu);
-  if (!builder.ok() || !scales) return;
-  const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
-  const std::size_t wanted =
-      block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], layer.block_columns)));
-  if (!std::cmp_equal(tensors[*scales].count, wanted)) {
-    builder.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                             shape_text(layer.shape), wanted, type_and_shape(tensors[*scales])),
-                 scales);
-  }
+  builder.check_tiles(scales);
 }
 
 // ConvRot rotated groups of inputs before the codes were made.
@@ -114,7 +103,7 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
     if (integers && is_true(description, "convrot")) read_rotation(description, builder);
     return;
   }
-  complete_swizzled(tensors, scales, *stored, builder);
+  complete_swizzled(scales, *stored, builder);
   if (stored->global.empty()) return;
   builder.check_global(builder.need(tensor_of(module, stored->global), PartRole::global_scale));
 }

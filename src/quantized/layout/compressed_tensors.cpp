@@ -250,11 +250,9 @@ void add_group_index(const ModelTensors& tensors, const std::string& module, con
   const std::string order = text_in(group.weights, "actorder");
   const bool ordered = order == "group" || order == "dynamic" || is_true(group.weights, "actorder");
   const bool several = layer.block_columns > 0 && !layer.shape.empty() && layer.block_columns < layer.shape.back();
-  if (index && builder.ok() &&
-      (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector{layer.shape.back()})) {
-    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
-                                    type_and_shape(tensors[*index])),
-                        index);
+  if (index && builder.ok()) {
+    const bool fits = tensors[*index].dtype == DType::int32 && tensors[*index].shape == std::vector{layer.shape.back()};
+    if (!builder.expect(fits, index, "{} inputs have as many groups of int32", layer.shape.back())) return;
   }
   constexpr std::byte minus_one{0xff};
   const bool none = !index || tensors.has_only(*index, minus_one);
@@ -297,11 +295,8 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   const std::vector<std::int64_t> wanted = {
       sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
       blocks_of(layer.shape[1], layer.block_columns)};
-  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != wanted) {
-    builder.fail(fmt::format("zero points of {} rows are int32 {}, and these are {}", layer.shape[0],
-                             shape_text(wanted), type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(tensors[*zeros].dtype == DType::int32 && tensors[*zeros].shape == wanted, zeros,
+                 "zero points of {} rows are int32 {}", layer.shape[0], shape_text(wanted));
 }
 
 // MXFP4, MXFP6 and NVFP4: weight_packed, weight_scale, weight_global_scale.
@@ -350,11 +345,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   add_zero_points(tensors, module, group, description, builder);
   const std::optional<std::size_t> zeros = layer.find(PartRole::zero_points);
   if (!zeros || !scales) return;
-  if (tensors[*zeros].dtype != DType::int8 || tensors[*zeros].shape != tensors[*scales].shape) {
-    builder.fail(fmt::format("zero points beside scales of {} are int8, and these are {}",
-                             shape_text(tensors[*scales].shape), type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(tensors[*zeros].dtype == DType::int8 && tensors[*zeros].shape == tensors[*scales].shape, zeros,
+                 "zero points beside scales of {} are int8", shape_text(tensors[*scales].shape));
 }
 
 void add_layer(const ModelTensors& tensors, const Description& description, const Groups& groups,

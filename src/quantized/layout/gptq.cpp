@@ -88,16 +88,10 @@ void check_groups(const ModelTensors& tensors, std::optional<std::size_t> scales
   if (!builder.ok()) return;
   const std::vector<std::int64_t> scale_shape = {groups, outputs},
                                   zero_shape = {groups, outputs * bits / gptq_word_bits};
-  if (!is_plain_float(tensors[*scales].dtype) || tensors[*scales].shape != scale_shape) {
-    builder.fail(fmt::format("its groups have scales of {}, and these are {}", shape_text(scale_shape),
-                             type_and_shape(tensors[*scales])),
-                 scales);
-  }
-  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != zero_shape) {
-    builder.fail(fmt::format("its groups have zero points of int32 {}, and these are {}", shape_text(zero_shape),
-                             type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(is_plain_float(tensors[*scales].dtype) && tensors[*scales].shape == scale_shape, scales,
+                 "its groups have scales of {}", shape_text(scale_shape));
+  builder.expect(tensors[*zeros].dtype == DType::int32 && tensors[*zeros].shape == zero_shape, zeros,
+                 "its groups have zero points of int32 {}", shape_text(zero_shape));
 }
 
 // Sets the size of groups along the inputs; -1: one for all.
@@ -123,11 +117,8 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
                                     section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
   }
   if (!index || !builder.ok()) return;
-  if (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector<std::int64_t>{inputs}) {
-    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", inputs,
-                                    type_and_shape(tensors[*index])),
-                        index);
-  }
+  const bool fits = tensors[*index].dtype == DType::int32 && tensors[*index].shape == std::vector{inputs};
+  if (!builder.expect(fits, index, "{} inputs have as many groups of int32", inputs)) return;
   constexpr std::uint64_t most = std::uint64_t{64} << 20;
   const Result<std::vector<std::byte>> groups = tensors.read(*index, most);
   if (!groups) return builder.fail(groups.error().message, index);

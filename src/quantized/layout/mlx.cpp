@@ -73,11 +73,8 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
     return builder.fail(fmt::format("{} names groups of {}, and rows of {} codes of {} bits are not whole groups",
                                     source, layer.block_columns, layer.shape.back(), bits));
   }
-  if (!is_plain_float(tensors[*biases].dtype) || tensors[*biases].shape != tensors[scales].shape) {
-    builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
-                             type_and_shape(tensors[*biases])),
-                 biases);
-  }
+  builder.expect(is_plain_float(tensors[*biases].dtype) && tensors[*biases].shape == tensors[scales].shape, biases,
+                 "biases are like scales, {}", type_and_shape(tensors[scales]));
 }
 
 // The modes mxfp4, mxfp8 and nvfp4, whose scales are bytes.

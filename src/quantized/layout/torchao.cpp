@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "block/format/scale_tiles.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
@@ -187,10 +186,8 @@ class TorchaoLayer {
     builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> zeros = builder_.add(prefix_ + "zero_point", PartRole::zero_points);
     if (!builder_.ok() || !zeros) return;
-    if (tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count) return;
-    builder_.fail(
-        fmt::format("a zero point is an int8 for each scale, and these are {}", type_and_shape(tensors_[*zeros])),
-        zeros);
+    builder_.expect(tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count, zeros,
+                    "a zero point is an int8 for each scale");
   }
 
   // Pairs of signed codes along the inputs. Scales, and what is added after the product, are [inputs / group, outputs].
@@ -212,10 +209,8 @@ class TorchaoLayer {
     builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> added = builder_.need(prefix_ + "zero_point", PartRole::biases);
     if (!builder_.ok()) return;
-    if (is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape) return;
-    builder_.fail(fmt::format("zero points are like scales, {}, and these are {}", type_and_shape(tensors_[*scales]),
-                              type_and_shape(tensors_[*added])),
-                  added);
+    builder_.expect(is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape, added,
+                    "zero points are like scales, {}", type_and_shape(tensors_[*scales]));
   }
 
   // Scales of blocks along the inputs, as a grid or in tiles of 128 x 4.
@@ -233,12 +228,7 @@ class TorchaoLayer {
     builder_.check_scale_type(scales, false);
     if (!builder_.ok()) return;
     if (layer.shape.size() != 2) return builder_.fail("scales in tiles are those of a matrix");
-    const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
-    const std::size_t wanted = block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], block)));
-    if (std::cmp_equal(tensors_[*scales].count, wanted)) return;
-    builder_.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                              shape_text(layer.shape), wanted, type_and_shape(tensors_[*scales])),
-                  scales);
+    builder_.check_tiles(scales);
   }
 
   void complete_mx(const Json& data) {
