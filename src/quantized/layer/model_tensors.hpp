@@ -98,6 +98,11 @@ class LayerBuilder {
   void need_codes_of(std::initializer_list<DType> types, std::size_t most_dimensions = 3);
   // Sets the weight's shape: the codes' with the last size multiplied.
   void set_shape(std::int64_t codes_each, std::int64_t elements_each);
+  // Sets blocks of [rows, columns]; both are `otherwise` if there are no two sizes.
+  void set_blocks(std::span<const std::int64_t> sizes, std::int64_t otherwise) noexcept {
+    layer_.block_rows = sizes.size() == 2 ? sizes[0] : otherwise;
+    layer_.block_columns = sizes.size() == 2 ? sizes[1] : otherwise;
+  }
   // Checks the type of scales against coding.scale, and sets it from that of the scales where uint8 is E8M0.
   void check_scale_type(std::optional<std::size_t> scales, bool bytes_are_e8m0);
   // Checks the shape of scales against the weight's shape and the blocks of the layer.

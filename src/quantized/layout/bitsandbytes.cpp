@@ -3,6 +3,7 @@
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -27,20 +28,6 @@ constexpr auto state_keys = joined(keys_of<"quant_type dtype nested_dtype">(KeyT
                                    keys_of<"blocksize nested_blocksize">(KeyType::integer),
                                    keys_of<"shape">(KeyType::list), keys_of<"nested_offset">(KeyType::any));
 constexpr std::string_view state_mark = ".quant_state.bitsandbytes__";
-
-// Reads the shape of quant_state; empty: it is none.
-std::vector<std::int64_t> shape_in(const Json& state) {
-  std::vector<std::int64_t> shape;
-  const auto found = state.find("shape");
-  if (found == state.end() || !found->is_array()) return shape;
-  for (const Json& size : *found) {
-    const Json one = {{"size", size}};
-    const std::int64_t value = size_in(one, "size", 0).value_or(not_a_size);
-    if (value < 0) return {};
-    shape.push_back(value);
-  }
-  return shape;
-}
 
 // Scales that are codes themselves: a table, a scale for each of their blocks, and an offset in the state.
 void complete_nested(const ModelTensors& tensors, const std::string& weight, const Json& state, std::int64_t blocks,
@@ -119,7 +106,8 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
     builder.fail(fmt::format("its quant_type is not {}, as its name says", layer.scheme), state_index);
   }
   if (builder.ok()) {
-    layer.shape = shape_in(state);
+    layer.shape = sizes_in(state, "shape", 0);
+    if (std::ranges::any_of(layer.shape, [](std::int64_t size) { return size < 0; })) layer.shape.clear();
     const std::int64_t block = size_in(state, "blocksize").value_or(not_a_size);
     std::uint64_t count = 1;
     bool large = false;

@@ -141,13 +141,7 @@ void set_blocks(const Group& group, const Description& description, LayerBuilder
     layer.block_rows = 1;
     layer.block_columns = size == -1 ? columns : size.value_or(not_a_size);
   } else if (strategy == "block") {
-    const auto sizes = group.weights.find("block_structure");
-    layer.block_rows = layer.block_columns = not_a_size;
-    if (sizes != group.weights.end() && sizes->is_array() && sizes->size() == 2) {
-      const Json both = {{"rows", (*sizes)[0]}, {"columns", (*sizes)[1]}};
-      layer.block_rows = size_in(both, "rows").value_or(not_a_size);
-      layer.block_columns = size_in(both, "columns").value_or(not_a_size);
-    }
+    builder.set_blocks(sizes_in(group.weights, "block_structure"), not_a_size);
   } else {
     builder.fail(fmt::format("{} names the strategy \"{}\", which is not known", description.source, strategy));
   }

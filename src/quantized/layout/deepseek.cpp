@@ -28,12 +28,7 @@ constexpr std::string_view inverse_suffix = "_scale_inv";
 void read_block_size(const Description& description, LayerBuilder& builder) {
   const auto found = description.section.find("weight_block_size");
   if (found == description.section.end() || found->is_null()) return;
-  Layer& layer = builder.layer();
-  layer.block_rows = layer.block_columns = not_a_size;
-  if (!found->is_array() || found->size() != 2) return;
-  const Json sizes = {{"rows", (*found)[0]}, {"columns", (*found)[1]}};
-  layer.block_rows = size_in(sizes, "rows").value_or(not_a_size);
-  layer.block_columns = size_in(sizes, "columns").value_or(not_a_size);
+  builder.set_blocks(sizes_in(description.section, "weight_block_size"), not_a_size);
 }
 
 void add_layer(const ModelTensors& tensors, const Description& description, std::size_t codes, std::size_t scales,

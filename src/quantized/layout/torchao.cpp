@@ -129,11 +129,7 @@ class TorchaoLayer {
   void set_blocks(const Json& data) {
     Layer& layer = builder_.layer();
     const std::size_t rank = layer.shape.size();
-    const auto listed = data.find("block_size");
-    std::vector<std::int64_t> sizes;
-    if (listed != data.end() && listed->is_array()) {
-      for (const Json& size : *listed) sizes.push_back(size_in(Json{{"size", size}}, "size").value_or(not_a_size));
-    }
+    const std::vector<std::int64_t> sizes = sizes_in(data, "block_size");
     if (!builder_.ok()) return;
     if (sizes.size() != rank || std::ranges::any_of(sizes, [](std::int64_t size) { return size < 1; })) {
       return builder_.fail("its block_size does not name a size above 0 for each dimension");
