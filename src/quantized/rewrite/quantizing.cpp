@@ -248,16 +248,11 @@ Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset
   return true;
 }
 
-std::uint64_t NumberCodes::row_of_grid(std::uint64_t grid_row) const noexcept {
-  const std::uint64_t bands = (matrix_rows_ + band_ - 1) / band_;
-  return grid_row / bands * matrix_rows_ + grid_row % bands * band_;
-}
-
 Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                     std::span<std::byte> out) {
   const std::uint64_t columns = content_.grid_columns(), bytes = columns * item;
   for (std::uint64_t done = 0; done < out.size(); done += bytes) {
-    const std::uint64_t grid_row = first_row + done / bytes, row = row_of_grid(grid_row);
+    const std::uint64_t grid_row = first_row + done / bytes, row = layout_->row_of(grid_row);
     if (row < kept_rows_) {
       const std::byte* const all = are_zero_points ? std::as_bytes(std::span(all_zeros_)).data() : all_scales_.data();
       std::memcpy(out.data() + done, all + grid_row * bytes, bytes);
