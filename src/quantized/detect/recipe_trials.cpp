@@ -390,18 +390,11 @@ class Trials {
     TRY(load(first_row, row, count));
     const std::size_t blocks = blocks_of_rows(*layout_, count);
     std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
-    std::vector<Result<void>> results(trials_.size());
-    const auto compare = [&](std::size_t i, const Execution& execution) {
-      results[i] = trials_[i].compare(stored_, content_.scales(), numbers, execution, differs[i]);
-    };
-    if (clip_ != Clip::none && trials_.size() <= few_trials) {
-      for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
-    } else {
-      run_tasks(trials_.size(), execution_, [&](std::size_t i) { compare(i, {.threads = 1}); });
-    }
-    for (Result<void>& result : results) {
-      if (!result) return result;
-    }
+    const Execution here{.threads = 1};
+    const bool in_turn = clip_ != Clip::none && trials_.size() <= few_trials;
+    TRY(try_tasks(trials_.size(), in_turn ? here : execution_, [&](std::size_t i) {
+      return trials_[i].compare(stored_, content_.scales(), numbers, in_turn ? execution_ : here, differs[i]);
+    }));
     if (is_second_) return {};
     found_.blocks += blocks;
     for (std::size_t block = 0; block < blocks; ++block) {
