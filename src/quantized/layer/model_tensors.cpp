@@ -45,6 +45,15 @@ std::vector<ModelTensors::OfModule> ModelTensors::of_modules(std::string_view wo
   return found;
 }
 
+std::vector<ModelTensors::Scaled> ModelTensors::scaled_modules(std::string_view word) const {
+  std::vector<Scaled> found;
+  for (OfModule& scales : of_modules(word)) {
+    const std::optional<std::size_t> codes = find(tensor_of(scales.module, "weight"));
+    if (codes) found.push_back({scales.tensor, *codes, std::move(scales.module)});
+  }
+  return found;
+}
+
 Result<std::vector<std::byte>> ModelTensors::read(std::size_t tensor, std::uint64_t most) const {
   const TensorInfo& info = tensors_[tensor];
   if (info.bytes > most) {
@@ -81,11 +90,13 @@ bool is_plain_float(DType dtype) noexcept {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes)
+LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes,
+                           std::optional<std::size_t> scales)
     : tensors_(tensors) {
   layer_.name = std::move(name);
   layer_.spelling = spelling;
   layer_.parts.push_back({.role = PartRole::codes, .tensor = codes});
+  if (scales) layer_.parts.push_back({.role = PartRole::scales, .tensor = *scales});
 }
 
 void LayerBuilder::fail(std::string problem, std::optional<std::size_t> tensor) {

@@ -50,6 +50,12 @@ class ModelTensors {
   };
   // The tensors `word` of all modules.
   [[nodiscard]] std::vector<OfModule> of_modules(std::string_view word) const;
+  struct Scaled {
+    std::size_t scales, codes;
+    std::string module;
+  };
+  // The modules that have a tensor `word` and codes in their weight.
+  [[nodiscard]] std::vector<Scaled> scaled_modules(std::string_view word) const;
   // Reports whether all bytes of a tensor have this value; false if they cannot be read, or take over 64 MiB.
   [[nodiscard]] bool has_only(std::size_t tensor, std::byte value) const;
   // Reads a tensor of at most `most` bytes. Errors: those of the reader; parse (too large).
@@ -72,7 +78,9 @@ class ModelTensors {
 // Builds one layer and remembers the first contradiction.
 class LayerBuilder {
  public:
-  LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes);
+  // `scales`: a part of the layer, too; none: the caller adds them.
+  LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes,
+               std::optional<std::size_t> scales = {});
 
   Layer& layer() noexcept { return layer_; }
   [[nodiscard]] const TensorInfo& codes() const noexcept { return tensors_[layer_.codes()]; }

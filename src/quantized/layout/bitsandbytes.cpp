@@ -134,10 +134,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
 void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string& module, std::vector<Layer>& layers) {
   const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
   if (!codes) return;
-  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), *codes);
+  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), *codes, scales);
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
-  layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = DType::int8, .factor = inverse_127};
   const std::optional<std::size_t> order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
   if (order && !tensors.has_only(*order, std::byte{0})) {

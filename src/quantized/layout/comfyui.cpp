@@ -138,8 +138,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
       const std::string& module = *scaled;
       const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
       if (!codes || bit_width(tensors[*codes].dtype) > 8) continue;
-      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes);
-      builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes, i);
       complete_plain(tensors, i, "fp8", builder);
       if (const std::optional<std::size_t> other = tensors.find(tensor_of(module, "weight_scale")); other) {
         builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);

@@ -33,9 +33,8 @@ void read_block_size(const Description& description, LayerBuilder& builder) {
 
 void add_layer(const ModelTensors& tensors, const Description& description, std::size_t codes, std::size_t scales,
                std::vector<Layer>& layers) {
-  LayerBuilder builder(tensors, "deepseek", tensors[codes].name, codes);
+  LayerBuilder builder(tensors, "deepseek", tensors[codes].name, codes, scales);
   Layer& layer = builder.layer();
-  layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   const std::string& name = tensors[codes].name;
   if (const std::optional<std::string> module = module_with(name, "weight")) add_activations(builder, *module);
   const DType type = tensors[codes].dtype;

@@ -98,9 +98,7 @@ void complete_mx(const ModelTensors& tensors, const StoredScheme& stored, std::i
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
   const OwnSettings settings(description->section);
-  for (const auto& [i, module] : tensors.of_modules("scales")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
+  for (const auto& [i, codes, module] : tensors.scaled_modules("scales")) {
     const Json* own = object_in(description->section, module);
     const auto size_of = [&](const char* key, std::int64_t usual) {
       const std::optional<std::int64_t> value = own == nullptr ? std::nullopt : size_in(*own, key);
@@ -109,9 +107,8 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     const std::int64_t bits = size_of("bits", usual_bits);
     std::string mode = own == nullptr ? "" : text_in(*own, "mode");
     if (mode.empty()) mode = text_in(description->section, "mode");
-    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), *codes);
+    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes, i);
     Layer& layer = builder.layer();
-    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.scheme = mode.empty() ? "affine" : mode;
     layer.block_rows = 1;
     layer.block_columns = size_of("group_size", usual_group);

@@ -87,11 +87,8 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
 
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
-  for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
-    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), *codes);
-    builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+  for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
+    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes, i);
     if (const Json* spec = specs.of(module)) {
       complete(*spec, i, *description, builder);
     } else {
