@@ -324,6 +324,16 @@ constexpr auto gguf_recipes = [] {
 
 const Recipe& recipe_of(GgufBlock block) noexcept { return gguf_recipes[static_cast<std::size_t>(block)]; }
 
+std::string known_recipes(std::string_view scheme) {
+  std::string known;
+  for (const QuantizeRecipe& row : words) {
+    if (!is_same_name(row.scheme, scheme)) continue;
+    known += known.empty() ? "" : ", ";
+    known += row.recipe;
+  }
+  return known;
+}
+
 const Recipe& recipe_of(const QuantizeRecipe& row) noexcept {
   return rows[static_cast<std::size_t>(&row - words.data())].recipe;
 }

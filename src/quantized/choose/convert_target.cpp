@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/recipe/recipe.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/rewrite/target_options.hpp"
@@ -84,13 +85,8 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
       row != nullptr && names_none == recipe.empty()) {
     return SchemeCandidate{std::string(row->scheme), std::string(names_none ? std::string_view() : row->recipe)};
   }
-  std::vector<std::string_view> recipes;
-  for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (is_same_name(row.scheme, scheme)) recipes.push_back(row.recipe);
-  }
-  if (!recipes.empty()) {
-    return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe),
-                   fmt::format("write one of {}", fmt::join(recipes, ", ")));
+  if (const std::string recipes = block::known_recipes(scheme); !recipes.empty()) {
+    return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe), "write one of " + recipes);
   }
   std::string hint = our_word(scheme);
   if (hint.empty()) hint = fmt::format("write one of {}", fmt::join(scheme_names(), ", "));

@@ -54,7 +54,6 @@ class QuantizingPlanner {
   // Options are for the schemes that have them; one must.
   [[nodiscard]] Result<void> check_options() const {
     const QuantizeTargets& targets = request_.targets;
-    std::string known;
     bool has_recipe = targets.recipe.empty();
     std::vector<std::string_view> schemes;
     for (const ChosenWeight& weight : chosen_) {
@@ -63,10 +62,9 @@ class QuantizingPlanner {
     }
     TRY(check_scheme_options(targets, schemes));
     if (has_recipe) return {};
-    for (const QuantizeRecipe& row : quantize_recipes()) {
-      if (row.scheme == chosen_.front().scheme) known += (known.empty() ? "" : ", ") + std::string(row.recipe);
-    }
-    return invalid(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
+    const std::string& first = chosen_.front().scheme;
+    return invalid(
+        fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, first, block::known_recipes(first)));
   }
 
   // A spelling has activations that are quantized while the model runs for some schemes, and must have for others.

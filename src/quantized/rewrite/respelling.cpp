@@ -16,6 +16,7 @@
 #include "quantized/names/first_of.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -308,10 +309,8 @@ WrittenLayer RespelledLayer::written() const {
 
 Result<const Spelling*> writer_named(const std::string& spelling) {
   if (const Spelling* writer = find_writer(spelling); writer != nullptr) return writer;
-  std::vector<std::string_view> names;
-  for (const Spelling& writer : all_writers()) names.push_back(writer.name);
   return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
-                 fmt::format("the spellings are {}", fmt::join(names, ", ")));
+                 fmt::format("the spellings are {}", fmt::join(written_spellings(), ", ")));
 }
 
 WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
