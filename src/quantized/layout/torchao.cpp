@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
@@ -57,6 +58,13 @@ std::string type_in(const Json& data, std::string_view key) {
   const Json* type = object_in(data, key);
   return type == nullptr ? std::string() : text_in(*type, "_data");
 }
+
+// By elem_dtype.
+constexpr StoredScheme mx_by_torchao[] = {
+    {.scheme = "mxfp4", .word = "float4_e2m1fn_x2", .coding = mx_coding(DType::float4_e2m1fn, 4)},
+    {.scheme = "mxfp8", .word = "float8_e4m3fn", .coding = mx_coding(DType::float8_e4m3fn, 8)},
+    {.scheme = "mxfp8", .word = "float8_e5m2", .coding = mx_coding(DType::float8_e5m2, 8)}};
+constexpr StoredScheme nvfp4_of_torchao = {.scheme = "nvfp4", .coding = nvfp4_coding(GlobalScale::none)};
 
 class TorchaoLayer {
  public:
@@ -209,15 +217,14 @@ class TorchaoLayer {
                     "zero points are like scales, {}", type_and_shape(tensors_[*scales]));
   }
 
-  // Scales of blocks along the inputs, as a grid or in tiles of 128 x 4.
-  void check_block_scales(const Json& data, std::int64_t block) {
+  // Codes and scales of blocks along the inputs, which are a grid or in tiles of 128 x 4.
+  void complete_blocks(const StoredScheme& stored, const Json& data) {
     Layer& layer = builder_.layer();
-    layer.block_rows = 1;
-    layer.block_columns = block;
+    read_as(stored, builder_);
     const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
-    if (size_in(data, "block_size") != block) {
+    if (size_in(data, "block_size") != stored.block()) {
       return builder_.fail(
-          fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, block));
+          fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, stored.block()));
     }
     if (!is_true(data, "is_swizzled_scales")) return builder_.check_scales(scales, false, its_description);
     layer.coding.swizzled = true;
@@ -228,29 +235,17 @@ class TorchaoLayer {
   }
 
   void complete_mx(const Json& data) {
-    constexpr std::int64_t block = 32;
-    Layer& layer = builder_.layer();
     const std::string type = type_in(data, "elem_dtype");
-    const bool four = type == "float4_e2m1fn_x2";
-    layer.scheme = four ? "mxfp4" : "mxfp8";
-    if (!four && type != "float8_e4m3fn" && type != "float8_e5m2") {
-      return builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
+    if (const StoredScheme* stored = find_row(mx_by_torchao, &StoredScheme::word, type)) {
+      return complete_blocks(*stored, data);
     }
-    const DType eight = type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn;
-    layer.coding = mx_coding(four ? DType::float4_e2m1fn : eight, four ? 4 : 8);
-    builder_.need_codes_of({four ? DType::uint8 : eight});
-    builder_.set_shape(1, four ? 2 : 1);
-    check_block_scales(data, block);
+    builder_.layer().scheme = "mxfp8";
+    builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
   }
 
   void complete_nvfp4(const Json& data) {
-    constexpr std::int64_t block = 16;
     Layer& layer = builder_.layer();
-    layer.scheme = "nvfp4";
-    layer.coding = nvfp4_coding(GlobalScale::none);
-    builder_.need_codes_of({DType::uint8});
-    builder_.set_shape(1, 2);
-    check_block_scales(data, block);
+    complete_blocks(nvfp4_of_torchao, data);
     if (const auto global = builder_.add(prefix_ + "per_tensor_scale", PartRole::global_scale)) {
       layer.coding.global = GlobalScale::factor;
       builder_.check_global(global);
