@@ -392,7 +392,15 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
     for (std::byte& scale : out) scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
     return {};
   }
-  if (coding.swizzled) return reader_.tiles(scales_, columns, first_row, out);
+  if (coding.swizzled) {
+    const std::uint64_t rows = out.size() / columns, skipped = first_row % block::tile_rows;
+    const block::ScaleGrid grid = TRY(reader_.grid(
+        scales_, content_.scales(), {.rows = skipped + rows, .columns = columns}, first_row - skipped, true));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      grid.read_codes(0, skipped + row, 0, out.subspan(row * columns, columns));
+    }
+    return {};
+  }
   const auto item = static_cast<std::uint64_t>(bit_width(content_.scales()) / 8);
   if (!is_in_columns(coding)) return reader_.bytes(scales_, first_row * columns * item, out);
   if (column_scales_.empty()) {
