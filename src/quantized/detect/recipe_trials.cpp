@@ -470,7 +470,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
     found.problem = content.error().message;
     return {};
   }
-  if (is_raw) content = LayerContent{{.name = found.name, .scheme = found.scheme, .shape = reader.layer().shape}};
+  if (is_raw) {
+    content = LayerContent{};
+    content->name = found.name;
+    content->scheme = found.scheme;
+    content->shape = reader.layer().shape;
+  }
   return Trials(reader, *std::move(content), original, execution, advance, found).run(is_raw);
 }
 

@@ -18,7 +18,9 @@ namespace {
 std::map<std::string, LayerContent> contents(const std::string& name = "model.layers.0.mlp.up_proj.weight") {
   std::map<std::string, LayerContent> all;
   const auto add = [&](LayerContent content) { all.emplace(content.scheme, std::move(content)); };
-  const LayerContent base{{.name = name, .scheme = "", .shape = {130, 192}}};
+  LayerContent base;
+  base.name = name;
+  base.shape = {130, 192};
   LayerContent content = base;
   content.scheme = "fp8-tensor";
   add(content);
@@ -277,7 +279,10 @@ TEST(LayerPacker, PiecesAreTheWhole) {
 }
 
 LayerContent integers_of(const char* name, std::vector<std::int64_t> shape, int bits, std::int64_t group) {
-  LayerContent content{{.name = name, .scheme = "int", .shape = std::move(shape)}};
+  LayerContent content;
+  content.name = name;
+  content.scheme = "int";
+  content.shape = std::move(shape);
   content.coding.element = DType::int8;
   content.coding.bits = bits;
   content.block_rows = 1;

@@ -195,7 +195,8 @@ class RespellingPlanner {
                              .shape = {128, 128},
                              .block_rows = 1,
                              .block_columns = block,
-                             .coding = {.element = DType::float4_e2m1fn, .bits = 4}}})
+                             .coding = {.element = DType::float4_e2m1fn, .bits = 4},
+                             .deviations = {}}})
         .ok();
   }
 
