@@ -85,12 +85,10 @@ class Tiles {
     const std::size_t tasks_at_once = std::max<std::size_t>(1, dense_elements / (band_elements * bands_of_task));
     for (std::size_t first = 0; first < tasks; first += tasks_at_once) {
       if (first != 0 && work_.stop != nullptr && work_.stop()) return interrupted();
-      std::vector<Result<void>> done(std::min(tasks_at_once, tasks - first));
-      run_tasks(done.size(), execution_, [&](std::size_t task) {
+      TRY(try_tasks(std::min(tasks_at_once, tasks - first), execution_, [&](std::size_t task) {
         const std::size_t begin = (first + task) * bands_of_task;
-        done[task] = convert_bands(begin, std::min(bands, begin + bands_of_task));
-      });
-      for (Result<void>& each : done) TRY(std::move(each));
+        return convert_bands(begin, std::min(bands, begin + bands_of_task));
+      }));
     }
     if (dst_.is_packed()) clear_padding(dst_.dtype, dst_.data, count_);
     return {};

@@ -36,14 +36,12 @@ Result<void> in_tasks(const StridedArray& src, std::size_t count, const Work& wo
   // A report's sums depend on their order.
   if (work.report != nullptr || count * src.item_bytes() < threads_min_bytes) execution.threads = 1;
   return in_pieces(count, dense_elements, work.stop, [&](std::size_t first, std::size_t piece) -> Result<void> {
-    std::vector<Result<void>> done((piece + task_elements - 1) / task_elements);
-    run_tasks(done.size(), execution, [&](std::size_t task) {
+    return try_tasks((piece + task_elements - 1) / task_elements, execution, [&](std::size_t task) {
       const std::size_t begin = task * task_elements;
-      done[task] = convert(first + begin, std::min(task_elements, piece - begin));
-      if (!done[task] && done[task].error().element) *done[task].error().element += begin;
+      Result<void> done = convert(first + begin, std::min(task_elements, piece - begin));
+      if (!done && done.error().element) *done.error().element += begin;
+      return done;
     });
-    for (Result<void>& each : done) TRY(std::move(each));
-    return {};
   });
 }
 

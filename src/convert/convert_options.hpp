@@ -96,12 +96,15 @@ inline constexpr std::tuple options_of_tensors{
            {.c_flag = TC_CONVERT_RAW_CODES,
             .help = "convert the codes of quantized weights as plain numbers, and leave their scales (default: decode "
                     "the weights)"})};
+namespace help {
+inline constexpr std::string_view respell =
+    "give quantized layers the names, packing and configuration of another tool: ";
+inline constexpr std::string_view respell_end = "; changes no numbers";
+}  // namespace help
 inline constexpr std::tuple options_of_outputs{
     option("respell", &ConvertRequest::respell,
            {.of_files = true,
-            .help = "give quantized layers the names, packing and configuration of another tool: compressed-tensors, "
-                    "modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, "
-                    "auto-round-awq or gguf; changes no numbers",
+            .help = joined_text<help::respell, written_spelling_names, help::respell_end>.data(),
             .metavar = "SPELLING"}),
     option(
         "mix", &ConvertRequest::mix,

@@ -118,10 +118,9 @@ Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind
     return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
   }
   TRY(check_bytes(view, "the global scales"));
-  const Result<ScaleGrid> grid = scale_grid(view, {*count, 1, 1}, DType::undefined, false, "global scales");
-  if (!grid) return grid.error();
+  const ScaleGrid grid = TRY(scale_grid(view, {*count, 1, 1}, DType::undefined, false, "global scales"));
   std::vector<float> globals(*count);
-  for (std::size_t i = 0; i < globals.size(); ++i) grid->read(i, 0, 0, std::span(globals).subspan(i, 1));
+  for (std::size_t i = 0; i < globals.size(); ++i) grid.read(i, 0, 0, std::span(globals).subspan(i, 1));
   return globals;
 }
 
@@ -131,10 +130,9 @@ Result<Checked> check(const BlockTensor& tensor) {
   const BlockCoding& coding = tensor.coding;
   Checked made;
   made.tensor = &tensor;
-  const Result<std::size_t> count = element_count(tensor.shape);
-  if (!count) return count.error();
+  const std::size_t count = TRY(element_count(tensor.shape));
   // Scales in tiles are up to 512 times as many as blocks.
-  if (*count > std::numeric_limits<std::size_t>::max() / 4096) return invalid("the weight is too large");
+  if (count > std::numeric_limits<std::size_t>::max() / 4096) return invalid("the weight is too large");
   const std::size_t rank = tensor.shape.size();
   made.columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape.back());
   made.rows = rank < 2 ? 1 : static_cast<std::size_t>(tensor.shape[rank - 2]);
@@ -147,12 +145,12 @@ Result<Checked> check(const BlockTensor& tensor) {
   codes.gguf = coding.gguf;
   codes.rows = made.transposed ? made.columns : made.rows;
   codes.columns = made.transposed ? made.rows : made.columns;
-  codes.count = *count == 0 ? 0 : *count / (made.rows * made.columns);
+  codes.count = count == 0 ? 0 : count / (made.rows * made.columns);
   if (coding.packing == BlockPacking::flat) {
     codes.count = codes.rows = 1;
-    codes.columns = *count;
+    codes.columns = count;
   }
-  if (*count == 0) return made;
+  if (count == 0) return made;
 
   const std::size_t stored = TRY(element_count(tensor.codes.shape));
   TRY(lay_out(codes, storage_bytes(tensor.codes.dtype, stored), "the codes"));
@@ -163,43 +161,28 @@ Result<Checked> check(const BlockTensor& tensor) {
   made.block_columns = tensor.block_columns == 0 ? codes.columns : static_cast<std::size_t>(tensor.block_columns);
   const GridSize grid{codes.count, (codes.rows - 1) / made.block_rows + 1,
                       (codes.columns - 1) / made.block_columns + 1};
-  Result<ScaleGrid> scales = scale_grid(tensor.scales, grid, coding.scale, coding.swizzled, "scales");
-  if (!scales) return std::move(scales).error();
-  if (scales->is_swizzled()) {
-    TRY(check_bytes(tensor.scales, "the scales"));
-  } else {
-    TRY(check_grid(tensor.scales, grid, "the scales"));
-  }
-  made.scales = *scales;
+  made.scales = TRY(scale_grid(tensor.scales, grid, coding.scale, coding.swizzled, "scales"));
+  TRY(made.scales.is_swizzled() ? check_bytes(tensor.scales, "the scales")
+                                : check_grid(tensor.scales, grid, "the scales"));
   if (tensor.zero_points.dtype != DType::undefined) {
-    Result<ScaleGrid> zeros = zero_grid(tensor.zero_points, grid, coding);
-    if (!zeros) return std::move(zeros).error();
-    if (zeros->is_packed()) {
-      TRY(check_bytes(tensor.zero_points, "the zero points"));
-    } else {
-      TRY(check_grid(tensor.zero_points, grid, "the zero points"));
-    }
-    made.zeros = *zeros;
+    made.zeros = TRY(zero_grid(tensor.zero_points, grid, coding));
+    TRY(made.zeros.is_packed() ? check_bytes(tensor.zero_points, "the zero points")
+                               : check_grid(tensor.zero_points, grid, "the zero points"));
   }
   if (tensor.biases.dtype != DType::undefined) {
-    Result<ScaleGrid> biases = scale_grid(tensor.biases, grid, DType::undefined, false, "biases");
-    if (!biases) return std::move(biases).error();
+    made.biases = TRY(scale_grid(tensor.biases, grid, DType::undefined, false, "biases"));
     TRY(check_grid(tensor.biases, grid, "the biases"));
-    made.biases = *biases;
   }
   if (coding.global != GlobalScale::none) {
-    Result<std::vector<float>> globals = read_globals(tensor.global_scale, coding.global, codes.count);
-    if (!globals) return std::move(globals).error();
-    made.globals = std::move(*globals);
+    made.globals = TRY(read_globals(tensor.global_scale, coding.global, codes.count));
   }
-  Result<std::vector<std::int32_t>> groups = read_group_index(tensor, codes.rows, grid.rows);
-  if (!groups) return std::move(groups).error();
+  made.group_of_row = TRY(read_group_index(tensor, codes.rows, grid.rows));
   // Most indices only say that groups follow each other.
-  for (std::size_t i = 0; i < groups->size(); ++i) {
-    if (static_cast<std::size_t>((*groups)[i]) == i / made.block_rows) continue;
-    made.group_of_row = std::move(*groups);
-    break;
+  bool is_in_order = true;
+  for (std::size_t i = 0; i < made.group_of_row.size(); ++i) {
+    is_in_order = is_in_order && static_cast<std::size_t>(made.group_of_row[i]) == i / made.block_rows;
   }
+  if (is_in_order) made.group_of_row.clear();
   return made;
 }
 
@@ -387,7 +370,6 @@ class Writer {
     if (!bypasses_buffer_ || !made.is_final || count % kernels::run_step != 0) return false;
     std::byte* const to = place(row, column);
     return reinterpret_cast<std::uintptr_t>(to) % line == 0 && write(to);
-    return false;
   }
 
   Result<void> put(const std::byte* numbers, std::size_t count, std::size_t row, std::size_t column,
@@ -432,16 +414,11 @@ Result<void> write_in_tasks(const Writer& writer, const Checked& checked, std::s
     return writer.write(first, first + rows, report);
   }
   std::vector<CastReport> reports(report == nullptr ? 0 : tasks);
-  std::vector<std::optional<Error>> errors(tasks);
-  run_tasks(tasks, execution, [&](std::size_t task) {
+  TRY(try_tasks(tasks, execution, [&](std::size_t task) {
     const std::size_t begin = first + task * each;
     const std::size_t end = std::min(begin + each, first + rows);
-    Result<void> done = writer.write(begin, end, reports.empty() ? nullptr : &reports[task]);
-    if (!done) errors[task] = std::move(done).error();
-  });
-  for (std::optional<Error>& error : errors) {
-    if (error) return *std::move(error);
-  }
+    return writer.write(begin, end, reports.empty() ? nullptr : &reports[task]);
+  }));
   for (const CastReport& part : reports) report->merge(part);
   return {};
 }
@@ -532,10 +509,7 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 
 Result<CodeRange> code_range(const BlockTensor& tensor, std::int64_t first, std::int64_t count) {
-  return guarded([&]() -> Result<CodeRange> {
-    const Result<block::Checked> checked = block::check(tensor);
-    return checked ? block::range_of(*checked, first, count) : checked.error();
-  });
+  return guarded([&]() -> Result<CodeRange> { return block::range_of(TRY(block::check(tensor)), first, count); });
 }
 
 Result<void> dequantize(const BlockTensor& tensor, std::int64_t first, const MutableTensorView& out,

@@ -72,12 +72,11 @@ Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor) {
     if (tensor.coding.gguf != GgufBlock::none) {
       return Error{.code = ErrorCode::invalid_argument, .message = "blocks of GGUF have no codes of their own"};
     }
-    const Result<std::size_t> count = element_count(tensor.shape);
-    if (!count) return count.error();
-    std::vector<std::byte> codes(*count);
+    const std::size_t count = TRY(element_count(tensor.shape));
+    std::vector<std::byte> codes(count);
     const std::size_t columns = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
     if (columns == 0) return codes;
-    const std::size_t rows = *count / columns;
+    const std::size_t rows = count / columns;
     const std::size_t row_bytes = rows == 0 ? 0 : tensor.codes.size() / rows;
     for (std::size_t row = 0; row < rows; ++row) {
       const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(codes.data() + row * columns), columns);

@@ -15,22 +15,11 @@
 #include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
-#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "kernels/runs.hpp"
 
 namespace tensorcast::block {
 namespace {
-
-std::string known_recipes(std::string_view scheme) {
-  std::string known;
-  for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (!is_same_name(row.scheme, scheme)) continue;
-    known += known.empty() ? "" : ", ";
-    known += row.recipe;
-  }
-  return known;
-}
 
 Result<const QuantizeRecipe*> find_words(std::string_view scheme, std::string_view recipe, GgufBlock gguf) {
   const bool is_gguf = gguf != GgufBlock::none;

@@ -19,8 +19,6 @@ static_assert([] {
 
 }  // namespace
 
-const GgufRow& row(GgufBlock block) noexcept { return gguf_rows[static_cast<std::size_t>(block) - 1]; }
-
 void split_float4_blocks(const GgufRow& format, std::span<const std::byte> blocks, std::byte* codes,
                          std::byte* scales) noexcept {
   const std::size_t run = format.run, runs = format.size.elements / run;

@@ -7,7 +7,9 @@
 
 #include "block/convert_numbers.hpp"
 #include "block/format/scale_tiles.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/try.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -137,11 +139,10 @@ Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType
   // Bytes are codes of the type that the format stores; other types of 8 bits are other numbers.
   const bool is_other_code = grid.dtype_ != view.dtype && view.dtype != DType::uint8 && view.dtype != DType::int8;
   if (is_other_code) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("{} of type {}, expected {} or uint8", what, name(view.dtype), name(read_as))};
+    return invalid(formatted("{} of type {}, expected {} or uint8", what, name(view.dtype), name(read_as)));
   }
   if (!is_number) {
-    return Error{.code = ErrorCode::invalid_argument, .message = formatted("{} of type {}", what, name(view.dtype))};
+    return invalid(formatted("{} of type {}", what, name(view.dtype)));
   }
   grid.size_ = size;
   grid.data_ = view.bytes.data();
@@ -157,8 +158,7 @@ Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType
     wanted = 1;
   }
   if (elements != wanted || view.bytes.size() % item != 0) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("{} {}, where the blocks need {}", elements, what, wanted)};
+    return invalid(formatted("{} {}, where the blocks need {}", elements, what, wanted));
   }
   return grid;
 }
@@ -179,9 +179,7 @@ Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const 
     grid.codes_.rows = size.rows;
     grid.codes_.columns = size.columns;
     grid.codes_.data = view.bytes.data();
-    if (Result<void> fits = lay_out(grid.codes_, view.bytes.size(), "the zero points"); !fits) {
-      return std::move(fits).error();
-    }
+    TRY(lay_out(grid.codes_, view.bytes.size(), "the zero points"));
     return grid;
   }
   const bool is_number = bit_width(view.dtype) >= 8 && view.dtype != DType::boolean;
@@ -189,9 +187,8 @@ Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const 
   const std::size_t elements =
       is_number ? view.bytes.size() / (static_cast<std::size_t>(bit_width(view.dtype)) / 8) : 0;
   if (!is_number || elements != wanted) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("{} zero points of type {}, where the blocks need {}", elements, name(view.dtype),
-                                      wanted)};
+    return invalid(
+        formatted("{} zero points of type {}, where the blocks need {}", elements, name(view.dtype), wanted));
   }
   grid.source_ = ScaleGrid::Source::dense;
   grid.dtype_ = view.dtype;

@@ -51,9 +51,7 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
   const std::int64_t item = bit_width(dtype) < 8 ? coding.bits : bit_width(dtype);
   const std::size_t down = dims.size() - 2;
   const auto widen = [](std::int64_t& length, std::int64_t from, std::int64_t to) -> Result<void> {
-    const Result<std::int64_t> made = codes_in(length, from, to);
-    if (!made) return made.error();
-    length = *made;
+    length = TRY(codes_in(length, from, to));
     return {};
   };
   Result<void> done;
@@ -70,7 +68,7 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
   } else {
     done = widen(dims.back(), item, coding.bits);
   }
-  if (!done) return std::move(done).error();
+  TRY(std::move(done));
   if (coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq || coding.transposed) {
     std::swap(dims[down], dims.back());
   }

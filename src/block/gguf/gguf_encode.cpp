@@ -10,6 +10,7 @@
 #include "block/recipe/run_encoder.hpp"
 #include "block/recipe/scale_rule_mx.hpp"
 #include "block/recipe/scale_rule_nv.hpp"
+#include "dtype/lookup.hpp"
 #include "kernels/ops.hpp"
 
 namespace tensorcast::block {
@@ -190,39 +191,28 @@ constexpr Encoders by_kernels = {encode_each<format, encode_block>, encode_many<
 
 constexpr Encoders alone(GgufEncode encode) noexcept { return {encode, encode}; }
 
+struct EncoderRow {
+  GgufBlock format;
+  Encoders encoders;
+};
+constexpr EncoderRow encoder_rows[] = {{GgufBlock::q4_0, by_kernels<GgufBlock::q4_0, encode_q4_0>},
+                                       {GgufBlock::q4_1, by_kernels<GgufBlock::q4_1, encode_q4_1>},
+                                       {GgufBlock::q5_0, by_kernels<GgufBlock::q5_0, encode_q5_0>},
+                                       {GgufBlock::q5_1, by_kernels<GgufBlock::q5_1, encode_q5_1>},
+                                       {GgufBlock::q8_0, by_kernels<GgufBlock::q8_0, encode_q8_0>},
+                                       {GgufBlock::q2_k, alone(encode_q2_k)},
+                                       {GgufBlock::q3_k, alone(encode_q3_k)},
+                                       {GgufBlock::q4_k, alone(encode_q4_k)},
+                                       {GgufBlock::q5_k, alone(encode_q5_k)},
+                                       {GgufBlock::q6_k, alone(encode_q6_k)},
+                                       {GgufBlock::iq4_nl, alone(encode_iq4_nl)},
+                                       {GgufBlock::iq4_xs, alone(encode_iq4_xs)},
+                                       {GgufBlock::mxfp4, alone(encode_each<GgufBlock::mxfp4, encode_mxfp4>)},
+                                       {GgufBlock::nvfp4, alone(encode_each<GgufBlock::nvfp4, encode_nvfp4>)}};
+
 Encoders encoders_of(GgufBlock format) noexcept {
-  switch (format) {
-    case GgufBlock::q4_0:
-      return by_kernels<GgufBlock::q4_0, encode_q4_0>;
-    case GgufBlock::q4_1:
-      return by_kernels<GgufBlock::q4_1, encode_q4_1>;
-    case GgufBlock::q5_0:
-      return by_kernels<GgufBlock::q5_0, encode_q5_0>;
-    case GgufBlock::q5_1:
-      return by_kernels<GgufBlock::q5_1, encode_q5_1>;
-    case GgufBlock::q8_0:
-      return by_kernels<GgufBlock::q8_0, encode_q8_0>;
-    case GgufBlock::q2_k:
-      return alone(encode_q2_k);
-    case GgufBlock::q3_k:
-      return alone(encode_q3_k);
-    case GgufBlock::q4_k:
-      return alone(encode_q4_k);
-    case GgufBlock::q5_k:
-      return alone(encode_q5_k);
-    case GgufBlock::q6_k:
-      return alone(encode_q6_k);
-    case GgufBlock::iq4_nl:
-      return alone(encode_iq4_nl);
-    case GgufBlock::iq4_xs:
-      return alone(encode_iq4_xs);
-    case GgufBlock::mxfp4:
-      return alone(encode_each<GgufBlock::mxfp4, encode_mxfp4>);
-    case GgufBlock::nvfp4:
-      return alone(encode_each<GgufBlock::nvfp4, encode_nvfp4>);
-    default:
-      return {};
-  }
+  const EncoderRow* const found = find_row(encoder_rows, &EncoderRow::format, format);
+  return found == nullptr ? Encoders{} : found->encoders;
 }
 
 }  // namespace

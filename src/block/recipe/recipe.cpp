@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "block/format/gguf_block.hpp"
 #include "block/recipe/scale_rule_float.hpp"
 #include "block/recipe/scale_rule_mx.hpp"
 #include "block/recipe/scale_rule_nv.hpp"
@@ -253,8 +254,8 @@ constexpr Recipe int4_recipe = {.element = integers(4),
 constexpr Recipe int8_recipe = {.element = integers(8), .scale = each<integer::int8>, .narrow_scales = true};
 constexpr Recipe comfy_int8_recipe = {.element = integers(8), .scale = each<integer::comfy_int8>};
 
-constexpr Row gguf_row(std::string_view scheme, GgufBlock block, std::string_view scale, std::string_view element) {
-  return {{scheme, "ggml", "gguf", scale, element, false, false}, gguf_recipe(block)};
+constexpr Row gguf_row(GgufBlock block, std::string_view scale, std::string_view element) {
+  return {{row(block).scheme, "ggml", "gguf", scale, element, false, false}, gguf_recipe(block)};
 }
 constexpr auto other_rows = std::to_array<Row>({
     {{"int8-channel", "compressed-tensors", "compressed-tensors", "w(amax / 127.5), 0 becomes the type's epsilon",
@@ -267,21 +268,18 @@ constexpr auto other_rows = std::to_array<Row>({
       "w(amax / 7.5); asymmetric: w(w(high - low) / 15), z = w(-8 - w(low / s))",
       "round half even of w(w(x / s) + z), -8 to 7", true, false},
      int4_recipe},
-    gguf_row("q8_0", GgufBlock::q8_0, "d = amax / 127", "round half away of x * (1 / d)"),
-    gguf_row("q4_0", GgufBlock::q4_0, "d = (first number of largest magnitude) / -8",
-             "trunc(x * (1 / d) + 8.5), at most 15"),
-    gguf_row("q4_1", GgufBlock::q4_1, "d = (high - low) / 15, m = low", "trunc((x - m) * (1 / d) + 0.5), at most 15"),
-    gguf_row("q5_0", GgufBlock::q5_0, "d = (first number of largest magnitude) / -16",
-             "trunc(x * (1 / d) + 16.5), at most 31"),
-    gguf_row("q5_1", GgufBlock::q5_1, "d = (high - low) / 31, m = low", "trunc((x - m) * (1 / d) + 0.5)"),
-    gguf_row("q2_k", GgufBlock::q2_k, "least error over 16 steps, then 4 bits", "nearest of (x + m) / d, 0 to 3"),
-    gguf_row("q3_k", GgufBlock::q3_k, "least squares, code by code, then 6 bits", "nearest of x / d, -4 to 3"),
-    gguf_row("q4_k", GgufBlock::q4_k, "least squares over 21 steps, then 6 bits", "nearest of (x + m) / d, 0 to 15"),
-    gguf_row("q5_k", GgufBlock::q5_k, "least squares over 16 steps, then 6 bits", "nearest of (x + m) / d, 0 to 31"),
-    gguf_row("q6_k", GgufBlock::q6_k, "least squares over 19 steps, then 8 bits", "nearest of x / d, -32 to 31"),
-    gguf_row("iq4_nl", GgufBlock::iq4_nl, "least squares over 15 steps", "nearest of a table to x * (1 / d)"),
-    gguf_row("iq4_xs", GgufBlock::iq4_xs, "least squares over 15 steps, then 6 bits",
-             "nearest of a table to x * (1 / d)"),
+    gguf_row(GgufBlock::q8_0, "d = amax / 127", "round half away of x * (1 / d)"),
+    gguf_row(GgufBlock::q4_0, "d = (first number of largest magnitude) / -8", "trunc(x * (1 / d) + 8.5), at most 15"),
+    gguf_row(GgufBlock::q4_1, "d = (high - low) / 15, m = low", "trunc((x - m) * (1 / d) + 0.5), at most 15"),
+    gguf_row(GgufBlock::q5_0, "d = (first number of largest magnitude) / -16", "trunc(x * (1 / d) + 16.5), at most 31"),
+    gguf_row(GgufBlock::q5_1, "d = (high - low) / 31, m = low", "trunc((x - m) * (1 / d) + 0.5)"),
+    gguf_row(GgufBlock::q2_k, "least error over 16 steps, then 4 bits", "nearest of (x + m) / d, 0 to 3"),
+    gguf_row(GgufBlock::q3_k, "least squares, code by code, then 6 bits", "nearest of x / d, -4 to 3"),
+    gguf_row(GgufBlock::q4_k, "least squares over 21 steps, then 6 bits", "nearest of (x + m) / d, 0 to 15"),
+    gguf_row(GgufBlock::q5_k, "least squares over 16 steps, then 6 bits", "nearest of (x + m) / d, 0 to 31"),
+    gguf_row(GgufBlock::q6_k, "least squares over 19 steps, then 8 bits", "nearest of x / d, -32 to 31"),
+    gguf_row(GgufBlock::iq4_nl, "least squares over 15 steps", "nearest of a table to x * (1 / d)"),
+    gguf_row(GgufBlock::iq4_xs, "least squares over 15 steps, then 6 bits", "nearest of a table to x * (1 / d)"),
 });
 
 constexpr std::size_t row_count =
@@ -325,6 +323,16 @@ constexpr auto gguf_recipes = [] {
 }  // namespace
 
 const Recipe& recipe_of(GgufBlock block) noexcept { return gguf_recipes[static_cast<std::size_t>(block)]; }
+
+std::string known_recipes(std::string_view scheme) {
+  std::string known;
+  for (const QuantizeRecipe& row : words) {
+    if (!is_same_name(row.scheme, scheme)) continue;
+    known += known.empty() ? "" : ", ";
+    known += row.recipe;
+  }
+  return known;
+}
 
 const Recipe& recipe_of(const QuantizeRecipe& row) noexcept {
   return rows[static_cast<std::size_t>(&row - words.data())].recipe;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "block/recipe/float_steps.hpp"
 #include "block/recipe/scale_rule.hpp"
@@ -38,6 +40,9 @@ struct Recipe {
 
 // The recipe of a row of quantize_recipes().
 [[nodiscard]] const Recipe& recipe_of(const QuantizeRecipe& words) noexcept;
+
+// The recipes of a scheme, for messages: "modelopt, compressed-tensors"; empty: there is none.
+[[nodiscard]] std::string known_recipes(std::string_view scheme);
 
 // ggml's own way to a format of GGUF. Precondition: not none.
 [[nodiscard]] const Recipe& recipe_of(GgufBlock block) noexcept;

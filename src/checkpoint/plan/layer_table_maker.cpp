@@ -83,7 +83,7 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
   if (becomes.quantizing) {
     QuantizingRule fate{.writer = becomes.writer,
                         .quantizing = *becomes.quantizing,
-                        .rotation = becomes.becomes.rotation,
+                        .rotation = becomes.becomes.deviations.rotation,
                         .beside_mxfp4 = becomes.becomes.beside_mxfp4,
                         .dynamic_activations = becomes.becomes.dynamic_activations};
     rest.importance = std::exchange(fate.quantizing.importance.name, {});

@@ -79,7 +79,7 @@ bool is_sound(const LayerContent& content) {
   constexpr std::size_t most_globals = std::size_t{1} << 23;
   constexpr DType scales[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e8m0fnu,
                               DType::float8_e4m3fn};
-  return std::ranges::find(scales, content.scales) != std::end(scales) && content.block_rows < most_block &&
+  return std::ranges::find(scales, content.scales()) != std::end(scales) && content.block_rows < most_block &&
          content.block_columns < most_block && (content.block_rows == 0) == (content.block_columns == 0) &&
          content.globals < most_globals;
 }
@@ -123,7 +123,7 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   layer.becomes = quantized::content_of(made, row.name, !quantizing.options.symmetric);
   layer.becomes.beside_mxfp4 = rule.beside_mxfp4;
   layer.becomes.dynamic_activations = rule.dynamic_activations;
-  layer.becomes.rotation = rule.rotation;
+  layer.becomes.deviations.rotation = rule.rotation;
   layer.becomes.exact_scales = quantized::exact_scales_of(made, quantizing.compute());
   layer.writer = rule.writer;
   if (const PlannedLayer::Rest& rest = rest_of(row); !rest.importance.empty()) {

@@ -139,18 +139,7 @@ Result<void> check_offsets(const Header& header, std::uint64_t data_begin, std::
   return {};
 }
 
-// ggml's numbers for files whose elements are mostly of one type (LLAMA_FTYPE): the one of files that have this type
-// alone, and the last of its mixes with others.
-struct FileType {
-  std::string_view type;
-  std::uint32_t first = 0, last = 0;
-};
-constexpr FileType file_types[] = {
-    {"F32", 0, 0},    {"F16", 1, 1},      {"BF16", 32, 32},   {"Q4_0", 2, 2},    {"Q4_1", 3, 3},   {"Q5_0", 8, 8},
-    {"Q5_1", 9, 9},   {"Q8_0", 7, 7},     {"Q2_K", 10, 10},   {"Q3_K", 11, 13},  {"Q4_K", 14, 15}, {"Q5_K", 16, 17},
-    {"Q6_K", 18, 18}, {"IQ4_NL", 25, 25}, {"IQ4_XS", 30, 30}, {"MXFP4", 38, 38}, {"NVFP4", 39, 39}};
-
-// Returns the number for a file that had another, or this one before; nullopt: it has none.
+// Returns the number of LLAMA_FTYPE for a file that had another, or this one before; nullopt: it has none.
 std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, std::uint32_t before) {
   std::map<std::string_view, std::uint64_t> elements;  // of matrices, unless there are none
   const bool has_matrices = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shape.size() > 1; });
@@ -161,9 +150,9 @@ std::optional<std::uint32_t> file_type_of(std::span<const TensorInfo> tensors, s
   }
   const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
   if (most == elements.end()) return std::nullopt;
-  const auto* found = std::ranges::find(file_types, most->first, &FileType::type);
-  if (found == std::end(file_types)) return std::nullopt;
-  return before >= found->first && before <= found->last ? before : found->first;
+  const block::GgufFileTypes& files = find_type(most->first)->files;
+  if (files.first > files.last) return std::nullopt;
+  return before >= files.first && before <= files.last ? before : files.first;
 }
 
 // Parses an array of extents; nullopt: it is none, or its product is not `count`.

@@ -6,55 +6,57 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 namespace tensorcast::formats::gguf {
 namespace {
 
-// A size is written as the sum of its fields: scales and minima, high bits, codes.
-constexpr auto types = std::to_array<TensorType>({
-    {0, "F32", DType::float32, 1, 4},
-    {1, "F16", DType::float16, 1, 2},
-    {2, "Q4_0", DType::undefined, 32, 2 + 16},
-    {3, "Q4_1", DType::undefined, 32, 2 + 2 + 16},
-    {4, "Q4_2", DType::undefined, 16, 2 + 8},      // removed from ggml
-    {5, "Q4_3", DType::undefined, 16, 2 + 2 + 8},  // removed
-    {6, "Q5_0", DType::undefined, 32, 2 + 4 + 16},
-    {7, "Q5_1", DType::undefined, 32, 2 + 2 + 4 + 16},
-    {8, "Q8_0", DType::undefined, 32, 2 + 32},
+// Numbers, and blocks that are not decoded here.
+constexpr auto other_types = std::to_array<TensorType>({
+    {0, "F32", DType::float32, 1, 4, {0, 0}},
+    {1, "F16", DType::float16, 1, 2, {1, 1}},
+    {4, "Q4_2", DType::undefined, 16, 2 + 8},       // removed from ggml
+    {5, "Q4_3", DType::undefined, 16, 2 + 2 + 8},   // removed
     {9, "Q8_1", DType::undefined, 32, 4 + 4 + 32},  // as the package gguf writes it; ggml keeps it in memory only
-    {10, "Q2_K", DType::undefined, 256, 2 + 2 + 16 + 64},
-    {11, "Q3_K", DType::undefined, 256, 2 + 12 + 32 + 64},
-    {12, "Q4_K", DType::undefined, 256, 2 + 2 + 12 + 128},
-    {13, "Q5_K", DType::undefined, 256, 2 + 2 + 12 + 32 + 128},
-    {14, "Q6_K", DType::undefined, 256, 2 + 16 + 64 + 128},
     {15, "Q8_K", DType::undefined, 256, 4 + 32 + 256},
-    {16, "IQ2_XXS", DType::undefined, 256, 2 + 64},
-    {17, "IQ2_XS", DType::undefined, 256, 2 + 8 + 64},
-    {18, "IQ3_XXS", DType::undefined, 256, 2 + 32 + 64},
-    {19, "IQ1_S", DType::undefined, 256, 2 + 16 + 32},
-    {20, "IQ4_NL", DType::undefined, 32, 2 + 16},
-    {21, "IQ3_S", DType::undefined, 256, 2 + 4 + 8 + 32 + 64},
-    {22, "IQ2_S", DType::undefined, 256, 2 + 16 + 64},
-    {23, "IQ4_XS", DType::undefined, 256, 2 + 2 + 4 + 128},
     {24, "I8", DType::int8, 1, 1},
     {25, "I16", DType::int16, 1, 2},
     {26, "I32", DType::int32, 1, 4},
     {27, "I64", DType::int64, 1, 8},
     {28, "F64", DType::float64, 1, 8},
-    {29, "IQ1_M", DType::undefined, 256, 8 + 16 + 32},
-    {30, "BF16", DType::bfloat16, 1, 2},
+    {30, "BF16", DType::bfloat16, 1, 2, {32, 32}},
     {31, "Q4_0_4_4", DType::undefined, 32, 2 + 16},  // removed, like the next two: Q4_0 with interleaved rows
     {32, "Q4_0_4_8", DType::undefined, 32, 2 + 16},
     {33, "Q4_0_8_8", DType::undefined, 32, 2 + 16},
-    {34, "TQ1_0", DType::undefined, 256, 2 + 4 + 48},
-    {35, "TQ2_0", DType::undefined, 256, 2 + 64},
     {36, "IQ4_NL_4_4", DType::undefined, 32, 2 + 16},  // removed, like the next two: IQ4_NL with interleaved rows
     {37, "IQ4_NL_4_8", DType::undefined, 32, 2 + 16},
     {38, "IQ4_NL_8_8", DType::undefined, 32, 2 + 16},
-    {39, "MXFP4", DType::undefined, 32, 1 + 16},
-    {40, "NVFP4", DType::undefined, 64, 4 + 32},
     {41, "Q1_0", DType::undefined, 128, 2 + 16},
 });
+
+// The names of block formats in capitals.
+constexpr auto block_names = [] {
+  std::array<std::array<char, 8>, std::size(block::gguf_rows)> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::ranges::transform(block::gguf_rows[i].scheme, names[i].begin(),
+                           [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  }
+  return names;
+}();
+
+constexpr auto types = [] {
+  std::array<TensorType, other_types.size() + block_names.size()> all{};
+  auto* next = std::ranges::copy(other_types, all.begin()).out;
+  for (std::size_t i = 0; i < block_names.size(); ++i) {
+    const block::GgufRow& row = block::gguf_rows[i];
+    *next++ = {.number = row.type,
+               .name = {block_names[i].data(), row.scheme.size()},
+               .block_elements = row.size.elements,
+               .block_bytes = row.size.bytes,
+               .files = row.files};
+  }
+  return all;
+}();
 
 constexpr std::string_view unknown_prefix = "type ";
 

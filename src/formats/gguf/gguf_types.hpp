@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "block/format/gguf_block.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::formats::gguf {
@@ -17,6 +18,7 @@ struct TensorType {
   DType dtype = DType::undefined;  // undefined: a block format, which is copied only
   std::uint32_t block_elements = 1;
   std::uint32_t block_bytes = 0;
+  block::GgufFileTypes files = {};
 };
 
 // Return null for a type that is not known here.

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "block/recipe/recipe.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
+#include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {
@@ -82,13 +85,8 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
       row != nullptr && names_none == recipe.empty()) {
     return SchemeCandidate{std::string(row->scheme), std::string(names_none ? std::string_view() : row->recipe)};
   }
-  std::vector<std::string_view> recipes;
-  for (const QuantizeRecipe& row : quantize_recipes()) {
-    if (is_same_name(row.scheme, scheme)) recipes.push_back(row.recipe);
-  }
-  if (!recipes.empty()) {
-    return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe),
-                   fmt::format("write one of {}", fmt::join(recipes, ", ")));
+  if (const std::string recipes = block::known_recipes(scheme); !recipes.empty()) {
+    return invalid(fmt::format("{} has no recipe \"{}\"", scheme, recipe), "write one of " + recipes);
   }
   std::string hint = our_word(scheme);
   if (hint.empty()) hint = fmt::format("write one of {}", fmt::join(scheme_names(), ", "));
@@ -97,8 +95,8 @@ Result<SchemeCandidate> parse_scheme_candidate(std::string_view text) {
 
 std::vector<SchemeCandidate> default_scheme_candidates() {
   std::vector<SchemeCandidate> candidates;
-  for (const char* scheme : {"nvfp4", "mxfp4", "int4-group", "mxfp6", "mxfp8", "fp8-channel"}) {
-    candidates.push_back({scheme, {}});
+  for (const auto scheme : std::views::split(options::default_candidates, ',')) {
+    candidates.push_back({std::string(scheme.begin(), scheme.end()), {}});
   }
   return candidates;
 }

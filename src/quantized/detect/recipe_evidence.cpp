@@ -178,8 +178,8 @@ class Evidence {
     ++seen.layers;
     const std::uint64_t columns = content.columns(), grid = content.grid_columns();
     const auto width = static_cast<std::uint64_t>(content.block_columns);
-    const std::byte sign{static_cast<std::uint8_t>(1u << (content.bits - 1))};
-    const NormalScales middle = normal_scales_of(content.scales);
+    const std::byte sign{static_cast<std::uint8_t>(1u << (content.coding.bits - 1))};
+    const NormalScales middle = normal_scales_of(content.scales());
     for (std::size_t i = 0; i < scales.size(); ++i) {
       const std::uint64_t begin = i / grid * columns + i % grid * width;
       const auto block = codes.subspan(begin, std::min(width, columns - i % grid * width));
@@ -199,7 +199,7 @@ class Evidence {
         }
       }
       ++seen.blocks;
-      const bool e8m0 = content.scales == DType::float8_e8m0fnu;
+      const bool e8m0 = content.scales() == DType::float8_e8m0fnu;
       if (!e8m0 && (scale & 0x7f) == 0 && largest != 0 && seen.zeroed++ == 0) seen.zeroed_layer = layer.name;
       // 2^113 and more is no weight; mlx and ggml write such bytes for numbers below their range.
       if (e8m0 && scale >= 240 && scale != 255 && seen.wrapped++ == 0) seen.wrapped_layer = layer.name;

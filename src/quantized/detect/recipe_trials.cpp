@@ -13,6 +13,7 @@
 #include "block/format/code_packing.hpp"
 #include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
+#include "dtype/ceil_div.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
@@ -29,28 +30,19 @@ constexpr std::uint64_t first_searched_elements = std::uint64_t{1} << 14;
 
 constexpr std::size_t few_trials = 4;  // these run one after another, each on all threads
 
-std::uint64_t rounded_up(std::uint64_t count, std::uint64_t unit) { return (count + unit - 1) / unit * unit; }
-
 // Rows of a layer as all trials are compared with them.
 struct StoredRows {
   std::uint64_t first = 0, count = 0;  // of the part of the layer that has one tensor scale
   std::vector<std::byte> codes, scales, zero_points;
 };
 
-struct Geometry {
-  std::uint64_t rows = 0, columns = 0;  // of a part with one tensor scale
-  std::uint64_t band_rows = 1;          // rows of a band: whole blocks
-  std::uint64_t block_rows = 1;         // that share scales
-  std::uint64_t block_columns = 1;
-  std::uint64_t grid_columns = 1;
-  std::uint64_t matrix_rows = 1;
-  std::uint64_t element_bytes = 0;  // 0: codes one a byte; else GGUF's blocks of this many bytes
-  bool per_tensor = false;
-
-  [[nodiscard]] std::uint64_t grid_rows(std::uint64_t count) const noexcept {
-    return (count + block_rows - 1) / block_rows;
-  }
-};
+// How many blocks `rows` of them have; of a weight with one scale, each row is a block.
+std::uint64_t blocks_of_rows(const block::WeightLayout& layout, std::uint64_t rows) {
+  if (layout.is_per_tensor()) return rows;
+  const std::uint64_t of_row =
+      layout.is_gguf() ? layout.columns / block_size(layout.recipe->gguf).elements : layout.grid_columns;
+  return ceil_div(rows, layout.band_rows) * of_row;
+}
 
 // A recipe refuses NaN or infinity if its tool leaves undefined what becomes of it: then it makes no bytes.
 bool is_refusal(const Error& error) noexcept { return error.code == ErrorCode::out_of_range; }
@@ -64,6 +56,7 @@ class Trial {
 
   [[nodiscard]] DType compute_dtype() const noexcept { return outcome_->compute_dtype; }
   [[nodiscard]] const block::WeightLayout& layout() const noexcept { return *layout_; }
+  [[nodiscard]] block::SharedLayout shared_layout() const noexcept { return layout_; }
   [[nodiscard]] bool shares_maximum() const noexcept { return outcome_->shared_maximum; }
   [[nodiscard]] bool fits() const noexcept { return outcome_->fits(); }
 
@@ -80,27 +73,26 @@ class Trial {
   }
 
   // Compares a band; `differs` has a mark for each of its blocks.
-  Result<void> compare(const Geometry& geometry, const StoredRows& stored, DType scales_type,
-                       std::span<const std::byte> numbers, const Execution& execution,
-                       std::vector<std::uint8_t>& differs) {
+  Result<void> compare(const StoredRows& stored, DType scales_type, std::span<const std::byte> numbers,
+                       const Execution& execution, std::vector<std::uint8_t>& differs) {
     if (Result<void> made = quantizer_->run(stored.first, stored.count, numbers.data(), made_, execution); !made) {
       if (!is_refusal(made.error())) return std::move(made).error();
       differs.assign(differs.size(), 1);
       outcome_->differing_blocks += differs.size();
       return {};
     }
-    compare_codes(geometry, stored, differs);
-    TRY(compare_scales(geometry, stored, scales_type, differs));
+    compare_codes(stored, differs);
+    TRY(compare_scales(stored, scales_type, differs));
     for (const std::uint8_t mark : differs) outcome_->differing_blocks += mark;
     return {};
   }
 
  private:
-  void compare_codes(const Geometry& geometry, const StoredRows& stored, std::vector<std::uint8_t>& differs) {
+  void compare_codes(const StoredRows& stored, std::vector<std::uint8_t>& differs) {
     const std::size_t row_bytes = layout_->codes_row_bytes;
-    const bool is_gguf = geometry.element_bytes != 0;
-    const std::size_t width = is_gguf ? row_bytes : geometry.columns;  // bytes of a row, as compared
-    const std::size_t step = is_gguf ? geometry.element_bytes : geometry.block_columns;
+    const bool is_gguf = layout_->is_gguf();
+    const std::size_t width = is_gguf ? row_bytes : layout_->columns;  // bytes of a row, as compared
+    const std::size_t step = is_gguf ? block_size(layout_->recipe->gguf).bytes : layout_->block_columns;
     if (width == 0) return;  // rows without columns have no codes
     row_.resize(width);
     for (std::uint64_t row = 0; row < stored.count; ++row) {
@@ -111,15 +103,14 @@ class Trial {
       }
       const std::byte* const wanted = stored.codes.data() + row * width;
       if (std::memcmp(made, wanted, width) == 0) continue;
-      const std::size_t at = row / geometry.block_rows * geometry.grid_columns;
+      const std::size_t at = row / layout_->band_rows * ceil_div(width, step);
       for (std::size_t i = 0; i < width; i += step) {
         if (std::memcmp(made + i, wanted + i, std::min(step, width - i)) != 0) differs[at + i / step] = 1;
       }
     }
   }
 
-  Result<void> compare_scales(const Geometry& geometry, const StoredRows& stored, DType type,
-                              std::vector<std::uint8_t>& differs) {
+  Result<void> compare_scales(const StoredRows& stored, DType type, std::vector<std::uint8_t>& differs) {
     if (made_.scales.empty()) return {};
     std::span<const std::byte> made = made_.scales;
     if (made_.scales_dtype != type) {
@@ -129,7 +120,7 @@ class Trial {
       made = converted_;
     }
     const std::size_t size = storage_bytes(type, 1);
-    if (geometry.per_tensor) {
+    if (layout_->is_per_tensor()) {
       if (std::memcmp(made.data(), stored.scales.data(), size) != 0) outcome_->tensor_scale_differs = true;
       return {};
     }
@@ -173,7 +164,7 @@ class Trials {
     is_second_ = true;
     add_trials();
     if (trials_.empty()) return {};
-    set_band_rows(first_searched_elements);
+    set_chunk_rows(first_searched_elements);
     done = run_parts();
     for (RecipeTrial& trial : outcomes_) {
       if (trial.fits()) found_.trials.push_back(std::move(trial));
@@ -184,7 +175,7 @@ class Trials {
  private:
   Result<void> prepare() {
     if (!is_raw_) codes_ = TRY(RespelledCodes::create(reader_, content_, {}));
-    parts_ = content_.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
+    parts_ = content_.coding.global != GlobalScale::none && content_.globals > 1 ? content_.globals : 1;
     if (const std::optional<std::size_t> global = reader_.find(PartRole::global_scale)) {
       globals_ = TRY(reader_.all_numbers(*global, std::uint64_t{1} << 20));
     }
@@ -193,29 +184,15 @@ class Trials {
       found_.problem = fmt::format("no recipe makes {} with such blocks", found_.scheme);
       return {};
     }
-    const QuantizedTensor& layout = trials_.front().layout().tensor;
-    geometry_.columns = content_.columns();
-    geometry_.rows = content_.rows() / parts_;
-    geometry_.matrix_rows = content_.rows() / std::max<std::uint64_t>(content_.matrices(), 1);
-    if (is_raw_) {
-      const GgufBlockSize size = block_size(layout.coding.gguf);
-      geometry_.element_bytes = size.bytes;
-      geometry_.grid_columns = geometry_.columns / size.elements;
-    } else {
-      geometry_.per_tensor = layout.block_rows == 0;
-      geometry_.block_rows = geometry_.per_tensor ? 1 : static_cast<std::uint64_t>(layout.block_rows);
-      geometry_.block_columns =
-          layout.block_columns == 0 ? geometry_.columns : static_cast<std::uint64_t>(layout.block_columns);
-      geometry_.grid_columns =
-          geometry_.columns == 0 ? 0 : (geometry_.columns + geometry_.block_columns - 1) / geometry_.block_columns;
-    }
-    set_band_rows(band_elements);
+    layout_ = trials_.front().shared_layout();
+    rows_ = content_.rows() / parts_;
+    set_chunk_rows(band_elements);
     return {};
   }
 
-  void set_band_rows(std::uint64_t elements) {
-    const std::uint64_t rows = std::max<std::uint64_t>(elements / std::max<std::uint64_t>(geometry_.columns, 1), 1);
-    geometry_.band_rows = rounded_up(rows, geometry_.block_rows);
+  void set_chunk_rows(std::uint64_t elements) {
+    const std::uint64_t rows = std::max<std::uint64_t>(elements / std::max<std::uint64_t>(layout_->columns, 1), 1);
+    chunk_rows_ = ceil_div(rows, layout_->band_rows) * layout_->band_rows;
   }
 
   Result<void> run_parts() {
@@ -233,7 +210,7 @@ class Trials {
     std::vector<DType> dtypes = {original_.dtype};
     for (const DType other : {DType::float32, DType::bfloat16, DType::float16}) {
       // ConvRot rotates weights in their own type.
-      if (other != original_.dtype && content_.rotation == 0) dtypes.push_back(other);
+      if (other != original_.dtype && content_.deviations.rotation == 0) dtypes.push_back(other);
     }
     const auto all = quantize_recipes();
     const QuantizeRecipe* const first = find_quantize_recipe(found_.scheme);
@@ -253,7 +230,7 @@ class Trials {
           if (weighs && !can_weigh()) continue;
           if (recorded_ != nullptr && !is_recorded(power, weighs)) continue;
           if (power && !has_powers) continue;
-          if (!power && content_.scales == DType::float8_e8m0fnu && has_powers) continue;
+          if (!power && content_.scales() == DType::float8_e8m0fnu && has_powers) continue;
           QuantizeOptions options = options_of(dtype, power);
           options.recipe = is_default ? std::string_view() : recipe.recipe;
           const block::SharedLayout layout = make(options, weighs);
@@ -322,30 +299,30 @@ class Trials {
     const auto width = [&](std::int64_t block) { return block == 0 ? columns : block; };
     const bool same = layout.block_rows == content_.block_rows &&
                       (layout.block_rows == 0 || width(layout.block_columns) == width(content_.block_columns)) &&
-                      layout.coding.bits == content_.bits;
+                      layout.coding.bits == content_.coding.bits;
     return same ? *std::move(made) : nullptr;
   }
 
   Result<void> read_rows(OriginalRows& rows, std::uint64_t first, std::uint64_t count,
                          std::vector<std::byte>& numbers) {
-    if (Result<void> got = rows.read(first, count, numbers); !got || content_.rotation == 0) return got;
-    return rotate_groups(original_.dtype, original_.dtype, content_.rotation, numbers);
+    if (Result<void> got = rows.read(first, count, numbers); !got || content_.deviations.rotation == 0) return got;
+    return rotate_groups(original_.dtype, original_.dtype, content_.deviations.rotation, numbers);
   }
 
   Result<void> run_part(std::uint64_t part) {
-    const std::uint64_t first_row = part * geometry_.rows;
-    OriginalRows rows(original_.dtype, reader_.layer(), geometry_.columns, original_.read);
+    const std::uint64_t first_row = part * rows_;
+    OriginalRows rows(original_.dtype, reader_.layer(), layout_->columns, original_.read);
     std::vector<std::byte> numbers;
     std::vector<std::pair<DType, float>> largest;
     for (const Trial& trial : trials_) largest.emplace_back(trial.compute_dtype(), 0.0f);
-    for (std::uint64_t row = 0; row < geometry_.rows; row += geometry_.band_rows) {
-      const std::uint64_t count = std::min(geometry_.band_rows, geometry_.rows - row);
+    for (std::uint64_t row = 0; row < rows_; row += chunk_rows_) {
+      const std::uint64_t count = std::min(chunk_rows_, rows_ - row);
       TRY(read_rows(rows, first_row + row, count, numbers));
       for (std::size_t i = 0; i < trials_.size(); ++i) {
         const auto same = std::find_if(largest.begin(), largest.end(),
                                        [&](const auto& seen) { return seen.first == trials_[i].compute_dtype(); });
         if (same != largest.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-        Result<float> most = trials_[i].layout().numbers.maximum(numbers.data(), count * geometry_.columns, execution_);
+        Result<float> most = trials_[i].layout().numbers.maximum(numbers.data(), count * layout_->columns, execution_);
         if (!most && !is_refusal(most.error())) return std::move(most).error();
         // NaN stays, as it does in the recipes.
         const float here = most ? *most : std::numeric_limits<float>::quiet_NaN();
@@ -363,13 +340,13 @@ class Trials {
         const std::optional<float> joined = TRY(original_.joined_maximum(trial.compute_dtype()));
         if (joined) most = *joined;
       }
-      trial.begin(most, global, content_.global);
+      trial.begin(most, global, content_.coding.global);
     }
-    for (std::uint64_t row = 0; row < geometry_.rows;) {
-      // Bands end where matrices do, as blocks of rows begin there anew.
-      const std::uint64_t in_matrix = row % geometry_.matrix_rows;
-      const std::uint64_t left = geometry_.block_rows == 1 ? geometry_.rows - row : geometry_.matrix_rows - in_matrix;
-      const std::uint64_t count = std::min(geometry_.band_rows, left);
+    for (std::uint64_t row = 0; row < rows_;) {
+      // Chunks end where matrices do, as blocks of rows begin there anew.
+      const std::uint64_t in_matrix = row % layout_->matrix_rows;
+      const std::uint64_t left = layout_->band_rows == 1 ? rows_ - row : layout_->matrix_rows - in_matrix;
+      const std::uint64_t count = std::min(chunk_rows_, left);
       TRY(read_rows(rows, first_row + row, count, numbers));
       TRY(run_band(first_row, row, count, numbers));
       TRY(advance(numbers.size()));
@@ -377,7 +354,7 @@ class Trials {
       if (!is_second_) continue;
       std::erase_if(trials_, [](const Trial& trial) { return !trial.fits(); });
       if (trials_.empty()) return {};
-      set_band_rows(band_elements);
+      set_chunk_rows(band_elements);
     }
     return {};
   }
@@ -392,42 +369,32 @@ class Trials {
     stored_.first = row;
     stored_.count = count;
     if (is_raw_) {
-      const std::uint64_t row_bytes = geometry_.grid_columns * geometry_.element_bytes;
+      const std::uint64_t row_bytes = layout_->codes_row_bytes;
       stored_.codes.resize(count * row_bytes);
       return reader_.bytes(0, (first_row + row) * row_bytes, stored_.codes);
     }
-    stored_.codes.resize(count * geometry_.columns);
+    stored_.codes.resize(count * layout_->columns);
     TRY(codes_->codes(first_row + row, stored_.codes));
-    const std::uint64_t matrix = (first_row + row) / geometry_.matrix_rows;
-    const std::uint64_t grid_row = geometry_.per_tensor
-                                       ? 0
-                                       : matrix * geometry_.grid_rows(geometry_.matrix_rows) +
-                                             (first_row + row) % geometry_.matrix_rows / geometry_.block_rows;
-    const std::uint64_t grid = geometry_.per_tensor ? 1 : geometry_.grid_rows(count) * geometry_.grid_columns;
-    stored_.scales.resize(grid * storage_bytes(content_.scales, 1));
+    const bool is_per_tensor = layout_->is_per_tensor();
+    const std::uint64_t grid_row = is_per_tensor ? 0 : layout_->band_of(first_row + row);
+    const std::uint64_t grid = is_per_tensor ? 1 : blocks_of_rows(*layout_, count);
+    stored_.scales.resize(grid * storage_bytes(content_.scales(), 1));
     TRY(codes_->scales(grid_row, stored_.scales));
     if (!content_.zero_points) return {};
-    stored_.zero_points.resize(count * geometry_.grid_columns);
+    stored_.zero_points.resize(count * layout_->grid_columns);
     return codes_->zero_points(row, stored_.zero_points);
   }
 
   Result<void> run_band(std::uint64_t first_row, std::uint64_t row, std::uint64_t count,
                         std::span<const std::byte> numbers) {
     TRY(load(first_row, row, count));
-    const std::size_t blocks = geometry_.per_tensor ? count : geometry_.grid_rows(count) * geometry_.grid_columns;
+    const std::size_t blocks = blocks_of_rows(*layout_, count);
     std::vector<std::vector<std::uint8_t>> differs(trials_.size(), std::vector<std::uint8_t>(blocks));
-    std::vector<Result<void>> results(trials_.size());
-    const auto compare = [&](std::size_t i, const Execution& execution) {
-      results[i] = trials_[i].compare(geometry_, stored_, content_.scales, numbers, execution, differs[i]);
-    };
-    if (clip_ != Clip::none && trials_.size() <= few_trials) {
-      for (std::size_t i = 0; i < trials_.size(); ++i) compare(i, execution_);
-    } else {
-      run_tasks(trials_.size(), execution_, [&](std::size_t i) { compare(i, {.threads = 1}); });
-    }
-    for (Result<void>& result : results) {
-      if (!result) return result;
-    }
+    const Execution here{.threads = 1};
+    const bool in_turn = clip_ != Clip::none && trials_.size() <= few_trials;
+    TRY(try_tasks(trials_.size(), in_turn ? here : execution_, [&](std::size_t i) {
+      return trials_[i].compare(stored_, content_.scales(), numbers, in_turn ? execution_ : here, differs[i]);
+    }));
     if (is_second_) return {};
     found_.blocks += blocks;
     for (std::size_t block = 0; block < blocks; ++block) {
@@ -447,7 +414,9 @@ class Trials {
   std::uint64_t parts_ = 1;  // with a tensor scale each
   std::unique_ptr<LayerCodes> codes_;
   std::vector<float> globals_;
-  Geometry geometry_;
+  block::SharedLayout layout_;                 // of the first trial: all have the layer's blocks
+  std::uint64_t rows_ = 0;                     // of a part
+  std::uint64_t chunk_rows_ = 1;               // that are compared at once: whole blocks
   const RecordedRecipes* recorded_ = nullptr;  // null: all recipes are tried
   Clip clip_ = Clip::none;                     // of the trials
   bool is_second_ = false;                     // the trials that come if no other fits
@@ -501,7 +470,12 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
     found.problem = content.error().message;
     return {};
   }
-  if (is_raw) content = LayerContent{.name = found.name, .scheme = found.scheme, .shape = reader.layer().shape};
+  if (is_raw) {
+    content = LayerContent{};
+    content->name = found.name;
+    content->scheme = found.scheme;
+    content->shape = reader.layer().shape;
+  }
   return Trials(reader, *std::move(content), original, execution, advance, found).run(is_raw);
 }
 

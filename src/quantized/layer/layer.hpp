@@ -57,15 +57,40 @@ inline constexpr float inverse_127 = 7.874015718698502e-3F;
   return element == DType::int8 || element == DType::uint8;
 }
 
-struct Layer {
-  std::string name;                 // of the weight, such as "model.layers.0.mlp.up_proj.weight"
-  std::string_view spelling;        // who writes tensors so: a row of the table in spelling.cpp
+// The element of integers to which nothing was added, as a layer has them.
+[[nodiscard]] constexpr DType signed_element(DType element) noexcept {
+  return element == DType::uint8 ? DType::int8 : element;
+}
+
+// What a scale of the whole tensor is, where there is one.
+[[nodiscard]] constexpr GlobalScale global_kind(const BlockCoding& coding) noexcept {
+  return coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+}
+
+// A weight in blocks, wherever its parts lie.
+struct BlockWeight {
+  std::string name;                 // such as "model.layers.0.mlp.up_proj.weight"
   std::string scheme;               // "fp8-block", "nvfp4", "int4-group", "nf4"
-  std::vector<std::int64_t> shape;  // of the weight
+  std::vector<std::int64_t> shape;  // as a rule [..., outputs, inputs]
   std::int64_t block_rows = 0;      // 0: one scale for all
   std::int64_t block_columns = 0;   // along the inputs
   BlockCoding coding = {.element = DType::float8_e4m3fn};
   Deviations deviations;
+  bool dynamic_activations = false;  // of a layer to write: loaders quantize its inputs while the model runs
+
+  [[nodiscard]] std::uint64_t columns() const noexcept;
+  // All rows of all matrices.
+  [[nodiscard]] std::uint64_t rows() const noexcept;
+  [[nodiscard]] std::uint64_t matrices() const noexcept;
+  // Scales of a row of blocks, and rows of blocks of all matrices; 1 and 1 if there is one scale.
+  [[nodiscard]] std::uint64_t grid_columns() const noexcept;
+  [[nodiscard]] std::uint64_t grid_rows() const noexcept;
+
+  friend bool operator==(const BlockWeight&, const BlockWeight&) = default;
+};
+
+struct Layer : BlockWeight {
+  std::string_view spelling;      // who writes tensors so: a row of the table in spelling.cpp
   std::int64_t nested_block = 0;  // bitsandbytes: scales that share a scale
   float nested_offset = 0.0F;     // added to such scales
   std::vector<Part> parts;        // the codes are first
@@ -73,8 +98,7 @@ struct Layer {
   std::string problem_tensor;     // the tensor that the problem is in
   // The problem is a tensor beside the codes, such as a change of the basis, that other spellings have, too.
   bool other_basis = false;
-  bool symmetric = false;            // of a layer to write: zero points that it has are the middle of the codes
-  bool dynamic_activations = false;  // of a layer to write: loaders quantize its inputs while the model runs
+  bool symmetric = false;  // of a layer to write: zero points that it has are the middle of the codes
 
   [[nodiscard]] bool is_quantized() const noexcept { return !deviations.is_plain; }
   // Experts that are stored as [experts, inputs, outputs], as transformers has gpt-oss: blocks run along the middle

@@ -25,15 +25,16 @@ Result<void> PartReader::columns(std::size_t part, std::uint64_t row_bytes, std:
   return {};
 }
 
-Result<void> PartReader::tiles(std::size_t part, std::uint64_t columns, std::uint64_t first_row,
-                               std::span<std::byte> out) {
-  const std::uint64_t begin = first_row / block::tile_rows * block::tile_rows;  // a row of tiles
-  buffer_.resize(block::scales_in_tiles(first_row - begin + out.size() / columns, columns));
-  TRY(bytes(part, block::scales_in_tiles(begin, columns), buffer_));
-  for (std::uint64_t i = 0; i < out.size(); ++i) {
-    out[i] = buffer_[block::place_in_tiles(first_row - begin + i / columns, i % columns, columns)];
-  }
-  return {};
+Result<block::ScaleGrid> PartReader::grid(std::size_t part, DType type, const block::GridSize& size,
+                                          std::uint64_t first, bool swizzled) {
+  const auto bytes_of = [&](std::uint64_t rows) {
+    return swizzled ? block::scales_in_tiles(rows, size.columns) : storage_bytes(type, rows * size.columns);
+  };
+  buffer_.resize(bytes_of(size.rows));
+  TRY(bytes(part, bytes_of(first), buffer_));
+  Result<block::ScaleGrid> made = block::scale_grid({type, {}, buffer_}, size, DType::undefined, swizzled, "scales");
+  if (!made) return wrong(part, std::move(made).error().message);
+  return made;
 }
 
 Result<void> to_float(DType type, std::span<const std::byte> bytes, std::span<float> out) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "block/format/scale_tiles.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -40,6 +41,15 @@ std::vector<ModelTensors::OfModule> ModelTensors::of_modules(std::string_view wo
     if (std::optional<std::string> module = module_with(tensors_[i].name, word)) {
       found.push_back({i, *std::move(module)});
     }
+  }
+  return found;
+}
+
+std::vector<ModelTensors::Scaled> ModelTensors::scaled_modules(std::string_view word) const {
+  std::vector<Scaled> found;
+  for (OfModule& scales : of_modules(word)) {
+    const std::optional<std::size_t> codes = find(tensor_of(scales.module, "weight"));
+    if (codes) found.push_back({scales.tensor, *codes, std::move(scales.module)});
   }
   return found;
 }
@@ -80,11 +90,13 @@ bool is_plain_float(DType dtype) noexcept {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes)
+LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes,
+                           std::optional<std::size_t> scales)
     : tensors_(tensors) {
   layer_.name = std::move(name);
   layer_.spelling = spelling;
   layer_.parts.push_back({.role = PartRole::codes, .tensor = codes});
+  if (scales) layer_.parts.push_back({.role = PartRole::scales, .tensor = *scales});
 }
 
 void LayerBuilder::fail(std::string problem, std::optional<std::size_t> tensor) {
@@ -107,16 +119,12 @@ std::optional<std::size_t> LayerBuilder::need(const std::string& name, PartRole 
 
 void LayerBuilder::need_codes_of(std::initializer_list<DType> types, std::size_t most_dimensions) {
   const TensorInfo& tensor = codes();
-  if (std::ranges::find(types, tensor.dtype) == types.end() || !tensor.foreign_dtype.empty()) {
-    std::vector<std::string_view> names;
-    for (const DType type : types) names.push_back(name(type));
-    fail(fmt::format("codes of {} are {}, and these are {}", layer_.scheme, fmt::join(names, " or "),
-                     type_and_shape(tensor)));
-  }
-  if (tensor.shape.size() < 2 || tensor.shape.size() > most_dimensions) {
-    fail(fmt::format("codes of {} have from 2 to {} dimensions, and these are {}", layer_.scheme, most_dimensions,
-                     type_and_shape(tensor)));
-  }
+  std::vector<std::string_view> names;
+  for (const DType type : types) names.push_back(name(type));
+  expect(std::ranges::find(types, tensor.dtype) != types.end() && tensor.foreign_dtype.empty(), {},
+         "codes of {} are {}", layer_.scheme, fmt::join(names, " or "));
+  expect(tensor.shape.size() >= 2 && tensor.shape.size() <= most_dimensions, {},
+         "codes of {} have from 2 to {} dimensions", layer_.scheme, most_dimensions);
 }
 
 void LayerBuilder::set_shape(std::int64_t codes_each, std::int64_t elements_each) {
@@ -132,19 +140,19 @@ void LayerBuilder::set_shape(std::int64_t codes_each, std::int64_t elements_each
 void LayerBuilder::check_scale_type(std::optional<std::size_t> scales, bool bytes_are_e8m0) {
   if (!scales || !ok()) return;
   const TensorInfo& tensor = tensors_[*scales];
-  const auto wrong = [&](std::string_view wanted) {
-    fail(fmt::format("scales of {} are {}, and these are {}", layer_.scheme, wanted, type_and_shape(tensor)), scales);
+  const auto check = [&](bool fits, std::string_view wanted) {
+    expect(fits, scales, "scales of {} are {}", layer_.scheme, wanted);
   };
   const bool are_bytes = tensor.dtype == DType::float8_e8m0fnu || tensor.dtype == DType::uint8;
   DType& type = layer_.coding.scale;
   if (type == DType::float8_e4m3fn) {
-    if (tensor.dtype != type) wrong("float8_e4m3fn");
+    check(tensor.dtype == type, "float8_e4m3fn");
   } else if (type == DType::float8_e8m0fnu) {
-    if (!are_bytes) wrong("bytes of E8M0");
+    check(are_bytes, "bytes of E8M0");
   } else if (tensor.dtype == DType::float8_e8m0fnu || (bytes_are_e8m0 && are_bytes)) {
     type = DType::float8_e8m0fnu;
-  } else if (!is_plain_float(tensor.dtype)) {
-    wrong("float32, float16 or bfloat16");
+  } else {
+    check(is_plain_float(tensor.dtype), "float32, float16 or bfloat16");
   }
 }
 
@@ -178,6 +186,15 @@ void LayerBuilder::check_grid(std::optional<std::size_t> scales, std::string_vie
                    layer_.block_rows, layer_.block_columns, shape_text(layer_.shape), shape_text(wanted),
                    shape_text(tensor.shape)),
        scales);
+}
+
+void LayerBuilder::check_tiles(std::optional<std::size_t> scales) {
+  if (!scales || !ok()) return;
+  const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
+  const std::size_t wanted =
+      block::scales_in_tiles(size(layer_.shape[0]), size(blocks_of(layer_.shape[1], layer_.block_columns)));
+  expect(tensors_[*scales].count == wanted, scales, "a weight of {} has {} scales in tiles of 128 x 4",
+         shape_text(layer_.shape), wanted);
 }
 
 void LayerBuilder::check_global(std::optional<std::size_t> tensor) {

@@ -108,19 +108,14 @@ Result<void> decode_part(const Layer& layer, const LayerParts& parts, const form
   const Strips strips = strips_of(part, execution);
   if (strips.count == 1) return decoder.decode(part.ranges(), out);
   const std::uint64_t row = part.count() / (part.ranges()[strips.axis].end - part.ranges()[strips.axis].begin);
-  std::vector<std::optional<Error>> errors(strips.count);
-  run_tasks(strips.count, execution, [&](std::size_t i) {
+  return try_tasks(strips.count, execution, [&](std::size_t i) {
     std::vector<IndexRange> ranges = part.ranges();
     IndexRange& range = ranges[strips.axis];
     const std::uint64_t begin = i * strips.each, end = std::min(begin + strips.each, range.end - range.begin);
     const auto bytes = out.subspan(storage_bytes(to, begin * row), storage_bytes(to, (end - begin) * row));
     range = {range.begin + begin, range.begin + end};
-    if (Result<void> done = decoder.decode(ranges, bytes); !done) errors[i] = std::move(done).error();
+    return decoder.decode(ranges, bytes);
   });
-  for (std::optional<Error>& error : errors) {
-    if (error) return *std::move(error);
-  }
-  return {};
 }
 
 }  // namespace tensorcast::quantized

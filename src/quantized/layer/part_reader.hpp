@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/format/scale_grid.hpp"
 #include "quantized/layer/layer_decoder.hpp"
 
 namespace tensorcast::quantized {
@@ -32,9 +33,10 @@ class PartReader {
   // Reads `width` bytes from `begin` on of each row of `row_bytes`, from the row `first` on.
   [[nodiscard]] Result<void> columns(std::size_t part, std::uint64_t row_bytes, std::uint64_t begin,
                                      std::uint64_t width, std::span<std::byte> out, std::uint64_t first = 0) const;
-  // Reads rows of `columns` scales of a byte out of the tiles of a part.
-  [[nodiscard]] Result<void> tiles(std::size_t part, std::uint64_t columns, std::uint64_t first_row,
-                                   std::span<std::byte> out);
+  // Loads rows of blocks of a part from `first` on, whose numbers have this type; of tiles, `first` begins a row. The
+  // grid is valid until the next call.
+  [[nodiscard]] Result<block::ScaleGrid> grid(std::size_t part, DType type, const block::GridSize& size,
+                                              std::uint64_t first, bool swizzled);
   // Reads elements of a part as float32, exactly. `type`: what they are, if not what the file says.
   [[nodiscard]] Result<void> numbers(std::size_t part, DType type, std::uint64_t first, std::span<float> out);
   // Reads all elements of a part of at most `most` elements.

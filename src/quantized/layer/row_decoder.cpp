@@ -343,13 +343,15 @@ class RowDecoder final : public PieceDecoder {
 
   // Loads the numbers of a grid from its row `first` on, which are rows of one expert where the grid is transposed.
   Result<void> load_grid(std::size_t part, DType type, std::uint64_t first, std::span<float> out) {
-    if (coding_.swizzled) {
-      tiles_.resize(out.size());
-      TRY(reader_.tiles(part, grid_columns_, first, tiles_));
-      return to_float(type, tiles_, out);
-    }
-    if (!deviations_.is_grid_transposed) return reader_.numbers(part, type, first * grid_columns_, out);
     const std::uint64_t rows = out.size() / grid_columns_, before = first / grid_rows_ * grid_rows_ * grid_columns_;
+    if (!deviations_.is_grid_transposed) {
+      const block::ScaleGrid grid =
+          TRY(reader_.grid(part, type, {.rows = rows, .columns = grid_columns_}, first, coding_.swizzled));
+      for (std::uint64_t row = 0; row < rows; ++row) {
+        grid.read(0, row, 0, out.subspan(row * grid_columns_, grid_columns_));
+      }
+      return {};
+    }
     column_values_.resize(rows);
     for (std::uint64_t column = 0; column < grid_columns_; ++column) {
       TRY(reader_.numbers(part, type, before + column * grid_rows_ + first % grid_rows_, column_values_));
@@ -429,7 +431,7 @@ class RowDecoder final : public PieceDecoder {
   std::uint64_t loaded_first_ = 0, loaded_end_ = 0;  // rows of scales
   std::vector<float> rotated_;
   std::vector<float> scale_values_, zero_values_, bias_values_, column_values_, nested_values_, each_scale_, each_zero_;
-  std::vector<std::byte> codes_, words_, tiles_, nested_codes_;
+  std::vector<std::byte> codes_, words_, nested_codes_;
 };
 
 }  // namespace

@@ -3,11 +3,13 @@
 // size; int8 with SCB, the largest magnitude of each row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "block/format/code_table.hpp"
+#include "dtype/ceil_div.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
@@ -16,41 +18,16 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto keys_of_bitsandbytes =
-    std::to_array<KnownKey>({{.name = "load_in_4bit", .type = KeyType::flag},
-                             {.name = "load_in_8bit", .type = KeyType::flag},
-                             {.name = "_load_in_4bit", .type = KeyType::flag},
-                             {.name = "_load_in_8bit", .type = KeyType::flag},
-                             {.name = "llm_int8_threshold"},
-                             {.name = "llm_int8_enable_fp32_cpu_offload"},
-                             {.name = "llm_int8_has_fp16_weight"},
-                             {.name = "bnb_4bit_compute_dtype"},
-                             {.name = "bnb_4bit_quant_type", .type = KeyType::text},
-                             {.name = "bnb_4bit_use_double_quant", .type = KeyType::flag},
-                             {.name = "bnb_4bit_quant_storage", .type = KeyType::text}});
+constexpr auto keys_of_bitsandbytes = joined(
+    keys_of<"load_in_4bit load_in_8bit _load_in_4bit _load_in_8bit bnb_4bit_use_double_quant">(KeyType::flag),
+    keys_of<"llm_int8_threshold llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight bnb_4bit_compute_dtype">(
+        KeyType::any),
+    keys_of<"bnb_4bit_quant_type bnb_4bit_quant_storage">(KeyType::text));
 // Of quant_state.
-constexpr auto state_keys = std::to_array<KnownKey>({{.name = "quant_type", .type = KeyType::text},
-                                                     {.name = "blocksize", .type = KeyType::integer},
-                                                     {.name = "dtype", .type = KeyType::text},
-                                                     {.name = "shape", .type = KeyType::list},
-                                                     {.name = "nested_blocksize", .type = KeyType::integer},
-                                                     {.name = "nested_dtype", .type = KeyType::text},
-                                                     {.name = "nested_offset"}});
+constexpr auto state_keys = joined(keys_of<"quant_type dtype nested_dtype">(KeyType::text),
+                                   keys_of<"blocksize nested_blocksize">(KeyType::integer),
+                                   keys_of<"shape">(KeyType::list), keys_of<"nested_offset">(KeyType::any));
 constexpr std::string_view state_mark = ".quant_state.bitsandbytes__";
-
-// Reads the shape of quant_state; empty: it is none.
-std::vector<std::int64_t> shape_in(const Json& state) {
-  std::vector<std::int64_t> shape;
-  const auto found = state.find("shape");
-  if (found == state.end() || !found->is_array()) return shape;
-  for (const Json& size : *found) {
-    const Json one = {{"size", size}};
-    const std::int64_t value = size_in(one, "size", 0).value_or(not_a_size);
-    if (value < 0) return {};
-    shape.push_back(value);
-  }
-  return shape;
-}
 
 // Scales that are codes themselves: a table, a scale for each of their blocks, and an offset in the state.
 void complete_nested(const ModelTensors& tensors, const std::string& weight, const Json& state, std::int64_t blocks,
@@ -66,16 +43,11 @@ void complete_nested(const ModelTensors& tensors, const std::string& weight, con
   }
   builder.layer().nested_block = size;
   builder.layer().nested_offset = static_cast<float>(offset->get<double>());
-  if (tensors[*scales].dtype != DType::float32 || !std::cmp_equal(tensors[*scales].count, blocks_of(blocks, size))) {
-    return builder.fail(fmt::format("{} scales in blocks of {} have scales of float32 [{}], and these are {}", blocks,
-                                    size, blocks_of(blocks, size), type_and_shape(tensors[*scales])),
-                        scales);
-  }
-  if (tensors[*table].dtype != DType::float32 || tensors[*table].count != table_size) {
-    builder.fail(
-        fmt::format("codes of scales need 256 numbers of float32, and these are {}", type_and_shape(tensors[*table])),
-        table);
-  }
+  const std::int64_t wanted = blocks_of(blocks, size);
+  builder.expect(tensors[*scales].dtype == DType::float32 && std::cmp_equal(tensors[*scales].count, wanted), scales,
+                 "{} scales in blocks of {} have scales of float32 [{}]", blocks, size, wanted);
+  builder.expect(tensors[*table].dtype == DType::float32 && tensors[*table].count == table_size, table,
+                 "codes of scales need 256 numbers of float32");
 }
 
 // Codes are bytes under the type of `quant_storage`; the last element of such a type may have bytes to spare.
@@ -93,10 +65,8 @@ void check_table(const ModelTensors& tensors, std::optional<std::size_t> table, 
   std::array<float, size> stored{};
   const Result<std::vector<std::byte>> bytes = tensors.read(*table);
   if (!bytes) return builder.fail(bytes.error().message, table);
-  if (tensors[*table].dtype != DType::float32 || bytes->size() != sizeof stored) {
-    return builder.fail(fmt::format("its 16 numbers are float32, and these are {}", type_and_shape(tensors[*table])),
-                        table);
-  }
+  const bool fits = tensors[*table].dtype == DType::float32 && bytes->size() == sizeof stored;
+  if (!builder.expect(fits, table, "its 16 numbers are float32")) return;
   std::memcpy(stored.data(), bytes->data(), sizeof stored);
   const std::vector<float> known = code_numbers(builder.layer().coding, builder.layer().scheme);
   for (std::size_t code = 0; code < size; ++code) {
@@ -136,7 +106,8 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
     builder.fail(fmt::format("its quant_type is not {}, as its name says", layer.scheme), state_index);
   }
   if (builder.ok()) {
-    layer.shape = shape_in(state);
+    layer.shape = sizes_in(state, "shape", 0);
+    if (std::ranges::any_of(layer.shape, [](std::int64_t size) { return size < 0; })) layer.shape.clear();
     const std::int64_t block = size_in(state, "blocksize").value_or(not_a_size);
     std::uint64_t count = 1;
     bool large = false;
@@ -146,18 +117,14 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
       builder.fail("its description has no shape", state_index);
     } else if (block < 1 || block % 2 != 0) {
       builder.fail("its description has no blocksize that is even and above 0", state_index);
-    } else if (!holds_pairs(tensors[*codes], count)) {
-      builder.fail(fmt::format("{} says that the weight is {}, which takes {} bytes of codes, and these are {}", name,
-                               shape_text(layer.shape), count / 2 + count % 2, type_and_shape(tensors[*codes])));
-    } else {
-      const auto blocks = static_cast<std::int64_t>(count / static_cast<std::uint64_t>(block) +
-                                                    (count % static_cast<std::uint64_t>(block) != 0 ? 1 : 0));
+    } else if (builder.expect(holds_pairs(tensors[*codes], count), {},
+                              "{} says that the weight is {}, which takes {} bytes of codes", name,
+                              shape_text(layer.shape), count / 2 + count % 2)) {
+      const auto blocks = static_cast<std::int64_t>(ceil_div(count, static_cast<std::uint64_t>(block)));
       const bool nested = tensors[*scales].dtype == DType::uint8;
-      if ((!nested && tensors[*scales].dtype != DType::float32) || !std::cmp_equal(tensors[*scales].count, blocks)) {
-        builder.fail(fmt::format("blocks of {} need {} scales, and these are {}", block, blocks,
-                                 type_and_shape(tensors[*scales])),
-                     scales);
-      }
+      builder.expect(
+          (nested || tensors[*scales].dtype == DType::float32) && std::cmp_equal(tensors[*scales].count, blocks),
+          scales, "blocks of {} need {} scales", block, blocks);
       if (nested) complete_nested(tensors, weight, state, blocks, builder);
     }
   }
@@ -167,10 +134,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
 void add_int8(const ModelTensors& tensors, std::size_t scales, const std::string& module, std::vector<Layer>& layers) {
   const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
   if (!codes) return;
-  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), *codes);
+  LayerBuilder builder(tensors, "bitsandbytes", tensor_of(module, "weight"), *codes, scales);
   Layer& layer = builder.layer();
   layer.scheme = "int8-channel";
-  layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   layer.coding = {.element = DType::int8, .factor = inverse_127};
   const std::optional<std::size_t> order = builder.add(tensor_of(module, "weight_format"), PartRole::state);
   if (order && !tensors.has_only(*order, std::byte{0})) {

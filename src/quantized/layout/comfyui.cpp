@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "block/format/scale_tiles.hpp"
 #include "dtype/lookup.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/layer/model_tensors.hpp"
@@ -17,11 +16,9 @@ namespace tensorcast::quantized {
 namespace {
 
 // Of a layer.
-constexpr auto keys_of_layers = std::to_array<KnownKey>({{.name = "format", .type = KeyType::text},
-                                                         {.name = "convrot", .type = KeyType::flag},
-                                                         {.name = "convrot_groupsize", .type = KeyType::integer},
-                                                         {.name = "full_precision_matrix_mult", .type = KeyType::flag},
-                                                         {.name = "orig_dtype", .type = KeyType::text}});
+constexpr auto keys_of_layers =
+    joined(keys_of<"format orig_dtype">(KeyType::text), keys_of<"convrot full_precision_matrix_mult">(KeyType::flag),
+           keys_of<"convrot_groupsize">(KeyType::integer));
 constexpr auto keys_of_comfyui =
     std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
 constexpr std::string_view marker = "scaled_fp8";
@@ -69,21 +66,11 @@ void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scal
 }
 
 // Blocks of 16 or 32 whose scales are in tiles of 128 x 4, padded with zeros.
-void complete_swizzled(const ModelTensors& tensors, std::optional<std::size_t> scales, const StoredScheme& stored,
-                       LayerBuilder& builder) {
+void complete_swizzled(std::optional<std::size_t> scales, const StoredScheme& stored, LayerBuilder& builder) {
   constexpr std::size_t most_dimensions = 2;
-  const Layer& layer = builder.layer();
   read_as(stored, builder, most_dimensions);
   builder.check_scale_type(scales, stored.coding.scale == DType::float8_e8m0fnu);
-  if (!builder.ok() || !scales) return;
-  const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
-  const std::size_t wanted =
-      block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], layer.block_columns)));
-  if (!std::cmp_equal(tensors[*scales].count, wanted)) {
-    builder.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                             shape_text(layer.shape), wanted, type_and_shape(tensors[*scales])),
-                 scales);
-  }
+  builder.check_tiles(scales);
 }
 
 // ConvRot rotated groups of inputs before the codes were made.
@@ -116,7 +103,7 @@ void complete(const ModelTensors& tensors, const std::string& module, const Json
     if (integers && is_true(description, "convrot")) read_rotation(description, builder);
     return;
   }
-  complete_swizzled(tensors, scales, *stored, builder);
+  complete_swizzled(scales, *stored, builder);
   if (stored->global.empty()) return;
   builder.check_global(builder.need(tensor_of(module, stored->global), PartRole::global_scale));
 }
@@ -151,8 +138,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
       const std::string& module = *scaled;
       const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
       if (!codes || bit_width(tensors[*codes].dtype) > 8) continue;
-      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes);
-      builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+      LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes, i);
       complete_plain(tensors, i, "fp8", builder);
       if (const std::optional<std::size_t> other = tensors.find(tensor_of(module, "weight_scale")); other) {
         builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
@@ -185,7 +171,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
 
 void spell_comfyui(const LayerContent& content, WrittenLayer& written) {
   const StoredScheme* const stored = find_stored(stored_by_comfyui, content);
-  const bool has_plain_scales = bit_width(content.scales) > 8;
+  const bool has_plain_scales = bit_width(content.scales()) > 8;
   if (stored == nullptr || content.zero_points || (!stored->coding.swizzled && !has_plain_scales)) {
     return refuse_scheme(content, written, "fp8-tensor, mxfp8, nvfp4 and symmetric int8");
   }

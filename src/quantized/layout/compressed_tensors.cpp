@@ -24,18 +24,11 @@ namespace {
 
 constexpr std::int64_t packed_word_bits = 32;
 
-constexpr auto weights_keys = std::to_array<KnownKey>({{.name = "num_bits", .type = KeyType::integer},
-                                                       {.name = "type", .type = KeyType::text},
-                                                       {.name = "symmetric", .type = KeyType::flag},
-                                                       {.name = "group_size", .type = KeyType::integer},
-                                                       {.name = "strategy", .type = KeyType::text},
-                                                       {.name = "block_structure", .type = KeyType::list},
-                                                       {.name = "actorder"},
-                                                       {.name = "dynamic"},
-                                                       {.name = "scale_dtype", .type = KeyType::text},
-                                                       {.name = "zp_dtype", .type = KeyType::text},
-                                                       {.name = "observer", .type = KeyType::text},
-                                                       {.name = "observer_kwargs", .type = KeyType::object}});
+constexpr auto weights_keys =
+    joined(keys_of<"num_bits group_size">(KeyType::integer),
+           keys_of<"type strategy scale_dtype zp_dtype observer">(KeyType::text), keys_of<"symmetric">(KeyType::flag),
+           keys_of<"block_structure">(KeyType::list), keys_of<"actorder dynamic">(KeyType::any),
+           keys_of<"observer_kwargs">(KeyType::object));
 constexpr auto group_keys =
     std::to_array<KnownKey>({{.name = "targets", .type = KeyType::list},
                              {.name = "weights", .type = KeyType::object, .members = weights_keys},
@@ -43,14 +36,11 @@ constexpr auto group_keys =
                              {.name = "output_activations", .type = KeyType::object},
                              {.name = "format", .type = KeyType::text}});
 constexpr auto keys_of_compressed_tensors =
-    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .decides = true},
-                             {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys},
-                             {.name = "sparsity_config", .type = KeyType::object, .decides = true},
-                             {.name = "transform_config", .type = KeyType::object, .decides = true},
-                             {.name = "moe_sparsity_config", .type = KeyType::object, .decides = true},
-                             {.name = "version", .type = KeyType::text},
-                             {.name = "global_compression_ratio"},
-                             {.name = "use_optimized_inference"}});
+    joined(deciding_keys<"format">(KeyType::text),
+           deciding_keys<"sparsity_config transform_config moe_sparsity_config">(KeyType::object),
+           keys_of<"version">(KeyType::text), keys_of<"global_compression_ratio use_optimized_inference">(KeyType::any),
+           std::to_array<KnownKey>(
+               {{.name = "config_groups", .type = KeyType::groups, .decides = true, .members = group_keys}}));
 
 // One of config_groups.
 struct Group {
@@ -151,13 +141,7 @@ void set_blocks(const Group& group, const Description& description, LayerBuilder
     layer.block_rows = 1;
     layer.block_columns = size == -1 ? columns : size.value_or(not_a_size);
   } else if (strategy == "block") {
-    const auto sizes = group.weights.find("block_structure");
-    layer.block_rows = layer.block_columns = not_a_size;
-    if (sizes != group.weights.end() && sizes->is_array() && sizes->size() == 2) {
-      const Json both = {{"rows", (*sizes)[0]}, {"columns", (*sizes)[1]}};
-      layer.block_rows = size_in(both, "rows").value_or(not_a_size);
-      layer.block_columns = size_in(both, "columns").value_or(not_a_size);
-    }
+    builder.set_blocks(sizes_in(group.weights, "block_structure"), not_a_size);
   } else {
     builder.fail(fmt::format("{} names the strategy \"{}\", which is not known", description.source, strategy));
   }
@@ -260,11 +244,9 @@ void add_group_index(const ModelTensors& tensors, const std::string& module, con
   const std::string order = text_in(group.weights, "actorder");
   const bool ordered = order == "group" || order == "dynamic" || is_true(group.weights, "actorder");
   const bool several = layer.block_columns > 0 && !layer.shape.empty() && layer.block_columns < layer.shape.back();
-  if (index && builder.ok() &&
-      (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector{layer.shape.back()})) {
-    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", layer.shape.back(),
-                                    type_and_shape(tensors[*index])),
-                        index);
+  if (index && builder.ok()) {
+    const bool fits = tensors[*index].dtype == DType::int32 && tensors[*index].shape == std::vector{layer.shape.back()};
+    if (!builder.expect(fits, index, "{} inputs have as many groups of int32", layer.shape.back())) return;
   }
   constexpr std::byte minus_one{0xff};
   const bool none = !index || tensors.has_only(*index, minus_one);
@@ -307,11 +289,8 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
   const std::vector<std::int64_t> wanted = {
       sparse ? sparse_words(layer.shape[0], bits) : dense_words(layer.shape[0], bits),
       blocks_of(layer.shape[1], layer.block_columns)};
-  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != wanted) {
-    builder.fail(fmt::format("zero points of {} rows are int32 {}, and these are {}", layer.shape[0],
-                             shape_text(wanted), type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(tensors[*zeros].dtype == DType::int32 && tensors[*zeros].shape == wanted, zeros,
+                 "zero points of {} rows are int32 {}", layer.shape[0], shape_text(wanted));
 }
 
 // MXFP4, MXFP6 and NVFP4: weight_packed, weight_scale, weight_global_scale.
@@ -360,11 +339,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
   add_zero_points(tensors, module, group, description, builder);
   const std::optional<std::size_t> zeros = layer.find(PartRole::zero_points);
   if (!zeros || !scales) return;
-  if (tensors[*zeros].dtype != DType::int8 || tensors[*zeros].shape != tensors[*scales].shape) {
-    builder.fail(fmt::format("zero points beside scales of {} are int8, and these are {}",
-                             shape_text(tensors[*scales].shape), type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(tensors[*zeros].dtype == DType::int8 && tensors[*zeros].shape == tensors[*scales].shape, zeros,
+                 "zero points beside scales of {} are int8", shape_text(tensors[*scales].shape));
 }
 
 void add_layer(const ModelTensors& tensors, const Description& description, const Groups& groups,

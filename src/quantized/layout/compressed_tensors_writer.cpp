@@ -19,7 +19,7 @@ namespace {
 
 // Loaders cast scales to the model's type, in which the tool makes and keeps them.
 DType stored_scales(const LayerContent& content) {
-  return content.exact_scales == DType::undefined ? content.scales : content.exact_scales;
+  return content.exact_scales == DType::undefined ? content.scales() : content.exact_scales;
 }
 
 // The tool packs no groups with a shorter last one.
@@ -32,7 +32,7 @@ void need_groups(const LayerContent& content, WrittenLayer& written) {
 // weight, weight_scale; int8 perhaps with zero points.
 void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
-  const bool integer = is_integer(content.element);
+  const bool integer = is_integer(content.coding.element);
   std::vector<std::int64_t> shape = grid_shape(content);
   if (content.block_rows == 0) shape = {1};
   add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
@@ -49,9 +49,9 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   BlockCoding& coding = written.layer.coding;
   need_groups(content, written);
   coding.element = DType::uint8;
-  coding.offset = 1 << (content.bits - 1);
+  coding.offset = 1 << (content.coding.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
-             packed_shape(content, 32, content.bits));
+             packed_shape(content, 32, content.coding.bits));
   add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), grid_shape(content));
   const auto rank = static_cast<std::int64_t>(content.shape.size());
   WrittenTensor& shape = add_tensor(written, PartRole::state, tensor_of(module, "weight_shape"), DType::int64, {rank});
@@ -60,7 +60,7 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   if (!content.zero_points) return;
   std::vector<std::int64_t> zeros = grid_shape(content);
   if (zeros.size() != 2 && written.ok()) written.refusal = "zero points of 3-D weights are not known";
-  zeros[0] = blocks_of(zeros[0] * content.bits, 32);
+  zeros[0] = blocks_of(zeros[0] * content.coding.bits, 32);
   add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int32, std::move(zeros));
 }
 
@@ -167,15 +167,15 @@ std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquant
 void spell_compressed_tensors(const LayerContent& content, WrittenLayer& written) {
   const std::string module = module_of(content.name);
   written.layer.name = tensor_of(module, "weight");
-  const bool integer = is_integer(content.element);
+  const bool integer = is_integer(content.coding.element);
   // Loaders read groups of integers in words alone.
   const bool in_groups =
       content.block_rows == 1 && content.block_columns > 0 && content.block_columns < content.shape.back();
   const StoredScheme* const stored = find_stored(stored_by_compressed_tensors, content);
   if (stored != nullptr) {
     spell_as(*stored, content, written);
-  } else if ((content.bits == 8 && integer && !in_groups) ||
-             (content.element == DType::float8_e4m3fn && content.scheme != "codes")) {
+  } else if ((content.coding.bits == 8 && integer && !in_groups) ||
+             (content.coding.element == DType::float8_e4m3fn && content.scheme != "codes")) {
     spell_bytes(content, written);
   } else if (integer) {
     spell_packed_integers(content, written);

@@ -62,6 +62,21 @@ void read_config(Json& config, const std::string& file, int depth, std::vector<D
   }
 }
 
+std::int64_t size_of(const Json& value, std::int64_t least) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  if (!value.is_number_integer()) return not_a_size;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) return not_a_size;
+  const auto size = value.get<std::int64_t>();
+  return size < least || size > most ? not_a_size : size;
+}
+
+// What is no JSON becomes a description of no type, which is refused.
+Json torchao_description(const Json& text) {
+  Result<Json> parsed =
+      text.is_string() ? parse_description(text.get_ref<const std::string&>(), KeptValues::all) : Json::object();
+  return parsed ? *std::move(parsed) : Json::object();
+}
+
 }  // namespace
 
 std::string usual_method(std::string_view name) {
@@ -100,6 +115,7 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       continue;
     }
     if (config.name == torchao_text) {
+      for (Json& description : json) description = torchao_description(description);
       found.push_back({.source = "the file's metadata", .method = "torchao", .section = std::move(json)});
       continue;
     }
@@ -127,13 +143,17 @@ std::span<const std::string_view> unquantized_lists() noexcept {
 }
 
 std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least) {
-  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   const auto found = section.find(key);
   if (found == section.end() || found->is_null()) return std::nullopt;
-  if (!found->is_number_integer()) return not_a_size;
-  if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(most)) return not_a_size;
-  const auto value = found->get<std::int64_t>();
-  return value < least || value > most ? not_a_size : value;
+  return size_of(*found, least);
+}
+
+std::vector<std::int64_t> sizes_in(const Json& section, std::string_view key, std::int64_t least) {
+  std::vector<std::int64_t> sizes;
+  const auto found = section.find(key);
+  if (found == section.end() || !found->is_array()) return sizes;
+  for (const Json& value : *found) sizes.push_back(size_of(value, least));
+  return sizes;
 }
 
 std::string text_in(const Json& section, std::string_view key) {

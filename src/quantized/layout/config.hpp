@@ -40,6 +40,8 @@ struct Description {
 // `least` to 2^31 - 1, gives -2 to the power of 62, which fits no tensor.
 inline constexpr std::int64_t not_a_size = std::int64_t{-1} << 62;
 [[nodiscard]] std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least = 1);
+// The same of each value of an array; nothing if it is none.
+[[nodiscard]] std::vector<std::int64_t> sizes_in(const Json& section, std::string_view key, std::int64_t least = 1);
 // Returns text of a section, "" if there is none.
 [[nodiscard]] std::string text_in(const Json& section, std::string_view key);
 [[nodiscard]] bool is_true(const Json& section, std::string_view key, bool otherwise = false);

@@ -13,7 +13,8 @@ inline constexpr std::uint64_t max_config_bytes = std::uint64_t{64} << 20;
 // The name of what the user says beside the files: words that are taken as harmless, one a line.
 inline constexpr std::string_view accepted_words = "`accept`";
 
-// The name of a text that is made of torchao's metadata: an object of the descriptions of tensors, by their names.
+// The name of a text that is made of torchao's metadata: an object of the descriptions of tensors, by their names. Each
+// is a string, so that one that is no JSON spoils no other.
 inline constexpr std::string_view torchao_text = "torchao's metadata";
 
 // A file that may describe the quantization, or an entry of metadata with its key as the name.

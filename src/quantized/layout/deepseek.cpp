@@ -11,13 +11,9 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr auto keys_of_deepseek =
-    std::to_array<KnownKey>({{.name = "fmt", .type = KeyType::text, .decides = true},
-                             {.name = "weight_block_size", .decides = true},
-                             {.name = "scale_fmt", .type = KeyType::text},
-                             {.name = "activation_scheme", .type = KeyType::text},
-                             {.name = "expert_dtype", .type = KeyType::text},
-                             {.name = "is_checkpoint_fp8_serialized", .type = KeyType::flag},
-                             {.name = "modules_to_convert", .type = KeyType::list}});
+    joined(deciding_keys<"fmt">(KeyType::text), deciding_keys<"weight_block_size">(KeyType::any),
+           keys_of<"scale_fmt activation_scheme expert_dtype">(KeyType::text),
+           keys_of<"is_checkpoint_fp8_serialized">(KeyType::flag), keys_of<"modules_to_convert">(KeyType::list));
 constexpr StoredScheme stored_by_deepseek[] = {{.scheme = "fp8-block", .scales = "weight_scale_inv"},
                                                {.scheme = "fp8-tensor", .scales = "weight_scale_inv"},
                                                {.scheme = "mxfp4",
@@ -32,19 +28,13 @@ constexpr std::string_view inverse_suffix = "_scale_inv";
 void read_block_size(const Description& description, LayerBuilder& builder) {
   const auto found = description.section.find("weight_block_size");
   if (found == description.section.end() || found->is_null()) return;
-  Layer& layer = builder.layer();
-  layer.block_rows = layer.block_columns = not_a_size;
-  if (!found->is_array() || found->size() != 2) return;
-  const Json sizes = {{"rows", (*found)[0]}, {"columns", (*found)[1]}};
-  layer.block_rows = size_in(sizes, "rows").value_or(not_a_size);
-  layer.block_columns = size_in(sizes, "columns").value_or(not_a_size);
+  builder.set_blocks(sizes_in(description.section, "weight_block_size"), not_a_size);
 }
 
 void add_layer(const ModelTensors& tensors, const Description& description, std::size_t codes, std::size_t scales,
                std::vector<Layer>& layers) {
-  LayerBuilder builder(tensors, "deepseek", tensors[codes].name, codes);
+  LayerBuilder builder(tensors, "deepseek", tensors[codes].name, codes, scales);
   Layer& layer = builder.layer();
-  layer.parts.push_back({.role = PartRole::scales, .tensor = scales});
   const std::string& name = tensors[codes].name;
   if (const std::optional<std::string> module = module_with(name, "weight")) add_activations(builder, *module);
   const DType type = tensors[codes].dtype;

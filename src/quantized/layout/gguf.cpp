@@ -56,7 +56,7 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
   codes.info.foreign_dtype = content.scheme;
   for (char& c : codes.info.foreign_dtype) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   codes.info.bytes = codes.info.count / size.elements * size.bytes;
-  if (content.global != GlobalScale::none) {
+  if (content.coding.global != GlobalScale::none) {
     const auto globals = static_cast<std::int64_t>(content.globals);
     add_tensor(written, PartRole::global_scale, tensor_of(module, "scale"), DType::float32, {globals});
     written.layer.coding.global = GlobalScale::factor;

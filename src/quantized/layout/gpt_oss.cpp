@@ -21,10 +21,9 @@ void find_gpt_oss(const ModelTensors& tensors, const Description* /*description*
     const std::optional<std::size_t> scales = tensors.find(base + (transposed ? "_scales" : ".scales"));
     const std::vector<std::int64_t>& shape = tensors[i].shape;
     if (!scales || shape.size() < 3 || shape.back() != block_bytes) continue;
-    LayerBuilder builder(tensors, "gpt-oss", base, i);
+    LayerBuilder builder(tensors, "gpt-oss", base, i, scales);
     Layer& layer = builder.layer();
     layer.scheme = mxfp4_of_gpt_oss.scheme;
-    layer.parts.push_back({.role = PartRole::scales, .tensor = *scales});
     layer.block_rows = 1;
     layer.block_columns = block;
     layer.coding = mxfp4_of_gpt_oss.coding;

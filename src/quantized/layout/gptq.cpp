@@ -21,100 +21,26 @@ namespace {
 constexpr std::int64_t gptq_word_bits = 32;
 
 // Keys of GPTQModel, AutoGPTQ, optimum, AutoAWQ and auto-round that say how codes were found, not what they mean.
-constexpr auto tuning_keys = std::to_array<KnownKey>({{"damp_percent"},
-                                                      {"damp_auto_increment"},
-                                                      {"static_groups"},
-                                                      {"true_sequential"},
-                                                      {"model_name_or_path"},
-                                                      {"model_file_base_name"},
-                                                      {"dataset"},
-                                                      {"tokenizer"},
-                                                      {"batch_size"},
-                                                      {"block_name_to_quantize"},
-                                                      {"module_name_preceding_first_block"},
-                                                      {"modules_in_block_to_quantize"},
-                                                      {"use_cuda_fp16"},
-                                                      {"use_exllama"},
-                                                      {"exllama_config"},
-                                                      {"max_input_length"},
-                                                      {"cache_block_outputs"},
-                                                      {"model_seqlen"},
-                                                      {"pad_token_id"},
-                                                      {"disable_exllama"},
-                                                      {"backend"},
-                                                      {"parallel_packing"},
-                                                      {"mse"},
-                                                      {"offload_to_disk"},
-                                                      {"offload_to_disk_path"},
-                                                      {"hyb_act"},
-                                                      {"act_group_aware"},
-                                                      {"lm_head"},
-                                                      {"gptaq"},
-                                                      {"gptaq_alpha"},
-                                                      {"v2"},
-                                                      {"v2_alpha"},
-                                                      {"failsafe"},
-                                                      {"pack_impl"},
-                                                      {"adapter"},
-                                                      {"device"},
-                                                      {"do_fuse"},
-                                                      {"fuse_max_seq_len"},
-                                                      {"modules_to_fuse"},
-                                                      {"meta"},
-                                                      {"iters"},
-                                                      {"lr"},
-                                                      {"minmax_lr"},
-                                                      {"nsamples"},
-                                                      {"seqlen"},
-                                                      {"amp"},
-                                                      {"low_gpu_mem_usage"},
-                                                      {"low_cpu_mem_usage"},
-                                                      {"enable_quanted_input"},
-                                                      {"enable_minmax_tuning"},
-                                                      {"enable_norm_bias_tuning"},
-                                                      {"gradient_accumulate_steps"},
-                                                      {"act_bits"},
-                                                      {"act_data_type"},
-                                                      {"act_group_size"},
-                                                      {"act_sym"},
-                                                      {"act_dynamic"},
-                                                      {"to_quant_block_names"},
-                                                      {"quant_block_list"},
-                                                      {"quant_lm_head"},
-                                                      {"supported_types"},
-                                                      {"scale_dtype"},
-                                                      {"static_kv_dtype"},
-                                                      {"static_attention_dtype"},
-                                                      {"static_attention_granularity"},
-                                                      {"static_kv_granularity"},
-                                                      {"attention_input_activations"},
-                                                      {"autoround_version"},
-                                                      {"export_format"},
-                                                      {"enable_torch_compile"},
-                                                      {"not_use_best_mse"},
-                                                      {"dynamic_max_gap"},
-                                                      {"nblocks"},
-                                                      {"lr_scheduler"},
-                                                      {"sampler"},
-                                                      {"use_quant_input"},
-                                                      {"truncation"},
-                                                      {"disable_opt_rtn"},
-                                                      {"enable_alg_ext"},
-                                                      {"model_dtype"},
-                                                      {"fp8_dtype_flavor"},
-                                                      {"device_map"}});
+constexpr auto tuning_keys = keys_of<
+    "damp_percent damp_auto_increment static_groups true_sequential model_name_or_path model_file_base_name dataset "
+    "tokenizer batch_size block_name_to_quantize module_name_preceding_first_block modules_in_block_to_quantize "
+    "use_cuda_fp16 use_exllama exllama_config max_input_length cache_block_outputs model_seqlen pad_token_id "
+    "disable_exllama backend parallel_packing mse offload_to_disk offload_to_disk_path hyb_act act_group_aware lm_head "
+    "gptaq gptaq_alpha v2 v2_alpha failsafe pack_impl adapter device do_fuse fuse_max_seq_len modules_to_fuse meta "
+    "iters lr minmax_lr nsamples seqlen amp low_gpu_mem_usage low_cpu_mem_usage enable_quanted_input "
+    "enable_minmax_tuning enable_norm_bias_tuning gradient_accumulate_steps act_bits act_data_type act_group_size "
+    "act_sym act_dynamic to_quant_block_names quant_block_list quant_lm_head supported_types scale_dtype "
+    "static_kv_dtype static_attention_dtype static_attention_granularity static_kv_granularity "
+    "attention_input_activations autoround_version export_format enable_torch_compile not_use_best_mse dynamic_max_gap "
+    "nblocks lr_scheduler sampler use_quant_input truncation disable_opt_rtn enable_alg_ext model_dtype "
+    "fp8_dtype_flavor device_map">(KeyType::any);
 // What codes mean.
 constexpr auto integer_keys =
-    std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
-                             {.name = "w_bit", .type = KeyType::integer, .means = "bits"},
-                             {.name = "group_size", .type = KeyType::integer, .decides = true},
-                             {.name = "q_group_size", .type = KeyType::integer, .means = "group_size"},
-                             {.name = "sym", .type = KeyType::flag, .decides = true},
-                             {.name = "zero_point", .type = KeyType::flag, .decides = true},
-                             {.name = "desc_act", .type = KeyType::flag, .decides = true},
-                             {.name = "pack_dtype", .type = KeyType::text, .decides = true},
-                             {.name = "is_marlin_format", .type = KeyType::flag, .decides = true},
-                             {.name = "data_type", .type = KeyType::text, .decides = true}});
+    joined(deciding_keys<"bits group_size">(KeyType::integer),
+           deciding_keys<"sym zero_point desc_act is_marlin_format">(KeyType::flag),
+           deciding_keys<"pack_dtype data_type">(KeyType::text),
+           std::to_array<KnownKey>({{.name = "w_bit", .type = KeyType::integer, .means = "bits"},
+                                    {.name = "q_group_size", .type = KeyType::integer, .means = "group_size"}}));
 constexpr auto module_keys = joined(integer_keys, tuning_keys);
 constexpr auto keys_of_gptq = joined(
     module_keys,
@@ -127,17 +53,12 @@ constexpr auto keys_of_awq = joined(
                                           {.name = "checkpoint_format", .type = KeyType::text, .means = "version"},
                                           {.name = "pack_method", .type = KeyType::text, .decides = true}}));
 constexpr auto keys_of_auto_round = joined(
-    module_keys,
-    std::to_array<KnownKey>({{.name = "packing_format", .type = KeyType::text, .decides = true},
-                             {.name = "extra_config", .type = KeyType::groups, .decides = true, .members = module_keys},
-                             {.name = "regex_config", .type = KeyType::groups, .members = module_keys},
-                             {.name = "hadamard_config", .type = KeyType::object, .decides = true},
-                             {.name = "rotation_configs", .type = KeyType::list, .decides = true},
-                             {.name = "super_bits", .type = KeyType::integer, .decides = true},
-                             {.name = "super_group_size", .type = KeyType::integer, .decides = true},
-                             {.name = "weight_block_size", .type = KeyType::list, .decides = true},
-                             {.name = "version", .type = KeyType::text},
-                             {.name = "desc_act", .type = KeyType::flag, .decides = true}}));
+    module_keys, deciding_keys<"packing_format">(KeyType::text), deciding_keys<"hadamard_config">(KeyType::object),
+    deciding_keys<"rotation_configs weight_block_size">(KeyType::list),
+    deciding_keys<"super_bits super_group_size">(KeyType::integer), keys_of<"version">(KeyType::text),
+    deciding_keys<"desc_act">(KeyType::flag),
+    std::to_array<KnownKey>({{.name = "extra_config", .type = KeyType::groups, .decides = true, .members = module_keys},
+                             {.name = "regex_config", .type = KeyType::groups, .members = module_keys}}));
 
 bool is_width(std::int64_t bits) { return bits == 2 || bits == 3 || bits == 4 || bits == 8; }
 
@@ -167,16 +88,10 @@ void check_groups(const ModelTensors& tensors, std::optional<std::size_t> scales
   if (!builder.ok()) return;
   const std::vector<std::int64_t> scale_shape = {groups, outputs},
                                   zero_shape = {groups, outputs * bits / gptq_word_bits};
-  if (!is_plain_float(tensors[*scales].dtype) || tensors[*scales].shape != scale_shape) {
-    builder.fail(fmt::format("its groups have scales of {}, and these are {}", shape_text(scale_shape),
-                             type_and_shape(tensors[*scales])),
-                 scales);
-  }
-  if (tensors[*zeros].dtype != DType::int32 || tensors[*zeros].shape != zero_shape) {
-    builder.fail(fmt::format("its groups have zero points of int32 {}, and these are {}", shape_text(zero_shape),
-                             type_and_shape(tensors[*zeros])),
-                 zeros);
-  }
+  builder.expect(is_plain_float(tensors[*scales].dtype) && tensors[*scales].shape == scale_shape, scales,
+                 "its groups have scales of {}", shape_text(scale_shape));
+  builder.expect(tensors[*zeros].dtype == DType::int32 && tensors[*zeros].shape == zero_shape, zeros,
+                 "its groups have zero points of int32 {}", shape_text(zero_shape));
 }
 
 // Sets the size of groups along the inputs; -1: one for all.
@@ -202,11 +117,8 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
                                     section.is("desc_act") ? "names desc_act" : "does not say that desc_act is false"));
   }
   if (!index || !builder.ok()) return;
-  if (tensors[*index].dtype != DType::int32 || tensors[*index].shape != std::vector<std::int64_t>{inputs}) {
-    return builder.fail(fmt::format("{} inputs have as many groups of int32, and these are {}", inputs,
-                                    type_and_shape(tensors[*index])),
-                        index);
-  }
+  const bool fits = tensors[*index].dtype == DType::int32 && tensors[*index].shape == std::vector{inputs};
+  if (!builder.expect(fits, index, "{} inputs have as many groups of int32", inputs)) return;
   constexpr std::uint64_t most = std::uint64_t{64} << 20;
   const Result<std::vector<std::byte>> groups = tensors.read(*index, most);
   if (!groups) return builder.fail(groups.error().message, index);

@@ -31,9 +31,9 @@ struct ColumnLayout {
 
 void spell_columns(const ColumnLayout& layout, const LayerContent& content, WrittenLayer& written) {
   const bool is_awq = layout.packing == BlockPacking::awq;
-  const int bits = content.bits;
+  const int bits = content.coding.bits;
   const bool has_bits = bits == 4 || (!is_awq && (bits == 2 || bits == 3 || bits == 8));
-  if (!is_integer(content.element) || !has_bits) {
+  if (!is_integer(content.coding.element) || !has_bits) {
     return refuse_scheme(content, written, is_awq ? "integers of 4 bits" : "integers of 2, 3, 4 and 8 bits");
   }
   if (content.shape.size() != 2) {
@@ -67,7 +67,7 @@ void spell_columns(const ColumnLayout& layout, const LayerContent& content, Writ
   const std::int64_t groups = inputs == 0 ? 0 : inputs / group, zero_words = outputs * bits / column_word_bits;
   add_tensor(written, PartRole::codes, tensor_of(module, "qweight"), DType::int32,
              is_awq ? std::vector{inputs, zero_words} : std::vector{inputs * bits / column_word_bits, outputs});
-  const DType scales = content.exact_scales == DType::undefined ? content.scales : content.exact_scales;
+  const DType scales = content.exact_scales == DType::undefined ? content.scales() : content.exact_scales;
   add_tensor(written, PartRole::scales, tensor_of(module, "scales"), scales, {groups, outputs});
   add_tensor(written, PartRole::zero_points, tensor_of(module, "qzeros"), DType::int32, {groups, zero_words});
   if (!layout.has_index) return;

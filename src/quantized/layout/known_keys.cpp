@@ -11,21 +11,11 @@ namespace tensorcast::quantized {
 namespace {
 
 // What descriptions of all layouts may say.
-constexpr auto common_keys = std::to_array<KnownKey>({{.name = "quant_method", .type = KeyType::text},
-                                                      {.name = "method", .type = KeyType::text},
-                                                      {.name = "ignore"},
-                                                      {.name = "exclude_modules"},
-                                                      {.name = "exclude"},
-                                                      {.name = "modules_to_not_convert"},
-                                                      {.name = "llm_int8_skip_modules"},
-                                                      {.name = "ignored_layers"},
-                                                      {.name = "producer"},
-                                                      {.name = "provider"},
-                                                      {.name = "kv_cache_scheme"},
-                                                      {.name = "kv_cache_quant_algo"},
-                                                      {.name = "dequantize", .type = KeyType::flag},
-                                                      {.name = "run_compressed", .type = KeyType::flag},
-                                                      {.name = "quantization_status", .type = KeyType::text}});
+constexpr auto common_keys =
+    joined(keys_of<"quant_method method quantization_status">(KeyType::text),
+           keys_of<"ignore exclude_modules exclude modules_to_not_convert llm_int8_skip_modules ignored_layers "
+                   "producer provider kv_cache_scheme kv_cache_quant_algo">(KeyType::any),
+           keys_of<"dequantize run_compressed">(KeyType::flag));
 
 const KnownKey* find_key(std::span<const KnownKey> keys, std::string_view name) {
   for (const std::span<const KnownKey> some : {keys, std::span<const KnownKey>(common_keys)}) {

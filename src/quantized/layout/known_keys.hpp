@@ -39,13 +39,37 @@ struct KnownKey {
   std::span<const KnownKey> members = {};  // of an object, or of each object of `groups`; empty: any
 };
 
-// Both tables, in their order.
-template <std::size_t first, std::size_t second>
-[[nodiscard]] constexpr std::array<KnownKey, first + second> joined(const std::array<KnownKey, first>& one,
-                                                                    const std::array<KnownKey, second>& two) {
-  std::array<KnownKey, first + second> all{};
-  std::ranges::copy(one, all.begin());
-  std::ranges::copy(two, all.begin() + first);
+// Names between single spaces.
+template <std::size_t size>
+struct KeyNames {
+  char text[size] = {};
+
+  consteval KeyNames(const char (&names)[size]) { std::ranges::copy(names, text); }  // implicit, as a literal is one
+};
+
+// Keys of one type.
+template <KeyNames names>
+[[nodiscard]] consteval auto keys_of(KeyType type, bool decide = false) {
+  constexpr std::string_view text(names.text, sizeof names.text - 1);
+  std::array<KnownKey, 1 + std::ranges::count(text, ' ')> keys{};
+  std::string_view rest = text;
+  for (KnownKey& key : keys) {
+    key = {.name = rest.substr(0, rest.find(' ')), .type = type, .decides = decide};
+    rest.remove_prefix(std::min(key.name.size() + 1, rest.size()));
+  }
+  return keys;
+}
+template <KeyNames names>
+[[nodiscard]] consteval auto deciding_keys(KeyType type) {
+  return keys_of<names>(type, true);
+}
+
+// All tables as one.
+template <std::size_t... counts>
+[[nodiscard]] constexpr auto joined(const std::array<KnownKey, counts>&... tables) {
+  std::array<KnownKey, (counts + ...)> all{};
+  auto* to = all.data();
+  ((to = std::ranges::copy(tables, to).out), ...);
   return all;
 }
 

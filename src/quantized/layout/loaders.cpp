@@ -79,11 +79,6 @@ constexpr auto limits = std::to_array<LoaderLimit>({
      "there is no layer for experts of this scheme"},
 });
 
-bool has_list_word(std::string_view list, std::string_view word) {
-  const std::vector<std::string_view> words = list_words(list);
-  return std::ranges::find(words, word) != words.end();
-}
-
 bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const ModelArchitecture& architecture) {
   const std::size_t rank = weight.shape.size();
   if (rank < 2) return false;
@@ -126,7 +121,7 @@ std::vector<const LoaderLimit*> limits_of(std::string_view layout, const LoadedW
   std::vector<const LoaderLimit*> beyond;
   for (const LoaderLimit& limit : limits) {
     const bool is_meant =
-        has_list_word(limit.layouts, layout) && (limit.schemes.empty() || has_list_word(limit.schemes, weight.scheme));
+        lists(limit.layouts, layout) && (limit.schemes.empty() || lists(limit.schemes, weight.scheme));
     if (is_meant && has_trait(weight, limit, architecture)) beyond.push_back(&limit);
   }
   return beyond;

@@ -17,13 +17,10 @@ constexpr auto keys_of_mistral =
 
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");
-  for (const auto& [i, module] : tensors.of_modules("qscale_weight")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
-    LayerBuilder builder(tensors, "mistral", tensor_of(module, "weight"), *codes);
+  for (const auto& [i, codes, module] : tensors.scaled_modules("qscale_weight")) {
+    LayerBuilder builder(tensors, "mistral", tensor_of(module, "weight"), codes, i);
     Layer& layer = builder.layer();
     layer.scheme = "fp8-tensor";
-    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.coding = {.element = DType::float8_e4m3fn};
     if (format != "fp8_e4m3") {
       builder.fail(

@@ -73,11 +73,8 @@ void complete_affine(const ModelTensors& tensors, const std::string& module, con
     return builder.fail(fmt::format("{} names groups of {}, and rows of {} codes of {} bits are not whole groups",
                                     source, layer.block_columns, layer.shape.back(), bits));
   }
-  if (!is_plain_float(tensors[*biases].dtype) || tensors[*biases].shape != tensors[scales].shape) {
-    builder.fail(fmt::format("biases are like scales, {}, and these are {}", type_and_shape(tensors[scales]),
-                             type_and_shape(tensors[*biases])),
-                 biases);
-  }
+  builder.expect(is_plain_float(tensors[*biases].dtype) && tensors[*biases].shape == tensors[scales].shape, biases,
+                 "biases are like scales, {}", type_and_shape(tensors[scales]));
 }
 
 // The modes mxfp4, mxfp8 and nvfp4, whose scales are bytes.
@@ -101,9 +98,7 @@ void complete_mx(const ModelTensors& tensors, const StoredScheme& stored, std::i
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   constexpr std::int64_t usual_group = 64, usual_bits = 4;
   const OwnSettings settings(description->section);
-  for (const auto& [i, module] : tensors.of_modules("scales")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
+  for (const auto& [i, codes, module] : tensors.scaled_modules("scales")) {
     const Json* own = object_in(description->section, module);
     const auto size_of = [&](const char* key, std::int64_t usual) {
       const std::optional<std::int64_t> value = own == nullptr ? std::nullopt : size_in(*own, key);
@@ -112,9 +107,8 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
     const std::int64_t bits = size_of("bits", usual_bits);
     std::string mode = own == nullptr ? "" : text_in(*own, "mode");
     if (mode.empty()) mode = text_in(description->section, "mode");
-    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), *codes);
+    LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes, i);
     Layer& layer = builder.layer();
-    layer.parts.push_back({.role = PartRole::scales, .tensor = i});
     layer.scheme = mode.empty() ? "affine" : mode;
     layer.block_rows = 1;
     layer.block_columns = size_of("group_size", usual_group);

@@ -108,13 +108,10 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
 }
 
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
-    LayerBuilder builder(tensors, "modelopt", tensor_of(module, "weight"), *codes);
-    builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+  for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
+    LayerBuilder builder(tensors, "modelopt", tensor_of(module, "weight"), codes, i);
     const std::string algorithm = algorithm_of(description->section, module);
-    const DType type = tensors[*codes].dtype;
+    const DType type = tensors[codes].dtype;
     const bool int4 = algorithm.find("AWQ") != std::string::npos && algorithm.find("NVFP4") == std::string::npos;
     const bool ggml = is_ggml(algorithm);
     if (ggml || int4 || algorithm.starts_with("W4A8") || algorithm == "W8A8_SQ_PER_CHANNEL" || algorithm == "W8A16" ||
@@ -134,12 +131,12 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
                             (named != nullptr && named->coding.bits == 8);
       if (!is_known) {
         builder.fail(fmt::format("{} names {}, and the codes are {}", description->source, algorithm,
-                                 type_and_shape(tensors[*codes])));
+                                 type_and_shape(tensors[codes])));
       }
     } else {
       builder.layer().scheme = algorithm.empty() ? "ModelOpt's" : algorithm;
       builder.fail(fmt::format("codes of {} and scales of {} are of no method of ModelOpt that is known",
-                               type_and_shape(tensors[*codes]), type_and_shape(tensors[i])));
+                               type_and_shape(tensors[codes]), type_and_shape(tensors[i])));
     }
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());
@@ -174,7 +171,7 @@ Json method_of(const std::string& algorithm, std::int64_t group_size) {
 void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
   constexpr std::int64_t pb_block = 128;
   const StoredScheme* const stored = find_stored(stored_by_modelopt, content);
-  if (stored == nullptr && content.element != DType::float8_e4m3fn) {
+  if (stored == nullptr && content.coding.element != DType::float8_e4m3fn) {
     return refuse_scheme(content, written, "fp8, mxfp8 and nvfp4");
   }
   const bool is_odd =

@@ -46,17 +46,12 @@ bool has_torchao(const formats::Metadata& metadata) {
          std::ranges::any_of(metadata, is_quantized);
 }
 
-// All descriptions of torchao as one object. What is no JSON becomes one of no type, which is refused.
 std::string torchao_descriptions(const formats::Metadata& metadata) {
-  std::string text;
+  Json texts = Json::object();
   for (const auto& entry : metadata) {
-    if (!is_of_torchao(entry)) continue;
-    const bool is_json = quantized::parse_description(entry.second, quantized::KeptValues::all).ok();
-    text += fmt::format("{}{}:{}", text.empty() ? '{' : ',',
-                        Json(entry.first).dump(-1, ' ', true, Json::error_handler_t::replace),
-                        is_json ? entry.second : std::string("{}"));
+    if (is_of_torchao(entry)) texts[entry.first] = entry.second;
   }
-  return text + "}";
+  return texts.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }

@@ -15,46 +15,21 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto weight_keys = std::to_array<KnownKey>({{.name = "dtype", .type = KeyType::text},
-                                                      {.name = "qscheme", .type = KeyType::text},
-                                                      {.name = "group_size", .type = KeyType::integer},
-                                                      {.name = "scale_format", .type = KeyType::text},
-                                                      {.name = "ch_axis"},
-                                                      {.name = "symmetric"},
-                                                      {.name = "is_dynamic"},
-                                                      {.name = "observer_cls"},
-                                                      {.name = "round_method"},
-                                                      {.name = "scale_type"},
-                                                      {.name = "scale_calculation_mode"},
-                                                      {.name = "is_scale_quant"},
-                                                      {.name = "mx_element_dtype"},
-                                                      {.name = "qat_spec"},
-                                                      {.name = "zero_point_type"},
-                                                      {.name = "block_size"},
-                                                      {.name = "percentile"},
-                                                      {.name = "enable_int4"}});
-constexpr auto spec_keys = std::to_array<KnownKey>({{.name = "weight", .type = KeyType::object, .members = weight_keys},
-                                                    {.name = "input_tensors"},
-                                                    {.name = "output_tensors"},
-                                                    {.name = "bias"},
-                                                    {.name = "target_device"}});
-constexpr auto keys_of_quark = std::to_array<KnownKey>(
-    {{.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
-     {.name = "layer_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
-     {.name = "layer_type_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
-     {.name = "export", .type = KeyType::object},
-     {.name = "algo_config"},
-     {.name = "quant_mode"},
-     {.name = "softmax_quant_spec"},
-     {.name = "kv_cache_quant_config"},
-     {.name = "kv_cache_group"},
-     {.name = "kv_cache_post_rope"},
-     {.name = "min_kv_scale"},
-     {.name = "pack_method"},
-     {.name = "weight_format"},
-     {.name = "weight_merge_groups"},
-     {.name = "version"},
-     {.name = "log_severity_level"}});
+constexpr auto weight_keys = joined(
+    keys_of<"dtype qscheme scale_format">(KeyType::text), keys_of<"group_size">(KeyType::integer),
+    keys_of<"ch_axis symmetric is_dynamic observer_cls round_method scale_type scale_calculation_mode is_scale_quant "
+            "mx_element_dtype qat_spec zero_point_type block_size percentile enable_int4">(KeyType::any));
+constexpr auto spec_keys =
+    joined(keys_of<"input_tensors output_tensors bias target_device">(KeyType::any),
+           std::to_array<KnownKey>({{.name = "weight", .type = KeyType::object, .members = weight_keys}}));
+constexpr auto keys_of_quark = joined(
+    keys_of<"export">(KeyType::object),
+    keys_of<"algo_config quant_mode softmax_quant_spec kv_cache_quant_config kv_cache_group kv_cache_post_rope "
+            "min_kv_scale pack_method weight_format weight_merge_groups version log_severity_level">(KeyType::any),
+    std::to_array<KnownKey>(
+        {{.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
+         {.name = "layer_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
+         {.name = "layer_type_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys}}));
 
 // The configuration calls a scheme by its element.
 constexpr StoredScheme stored_by_quark[] = {
@@ -112,11 +87,8 @@ void complete(const Json& spec, std::size_t scales, const Description& descripti
 
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
-  for (const auto& [i, module] : tensors.of_modules("weight_scale")) {
-    const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
-    if (!codes) continue;
-    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), *codes);
-    builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+  for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
+    LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes, i);
     if (const Json* spec = specs.of(module)) {
       complete(*spec, i, *description, builder);
     } else {

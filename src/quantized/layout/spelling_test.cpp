@@ -385,7 +385,9 @@ std::string torchao(const std::string& type, const std::string& data, const std:
 }
 
 std::string said_of_torchao(const std::vector<TensorInfo>& tensors, const std::string& description) {
-  return said(layer(tensors, description, {}, std::string(torchao_text)));
+  nlohmann::json texts = nlohmann::json::parse(description);
+  for (nlohmann::json& text : texts) text = text.dump();
+  return said(layer(tensors, texts.dump(), {}, std::string(torchao_text)));
 }
 
 TEST(Spelling, Torchao) {

@@ -51,7 +51,8 @@ std::vector<std::int64_t> shape_of_tiles(const LayerContent& content, WrittenLay
 
 const StoredScheme* find_stored(std::span<const StoredScheme> rows, const LayerContent& content) noexcept {
   const auto found = std::ranges::find_if(rows, [&](const StoredScheme& row) {
-    return row.scheme == content.scheme && row.coding.element == content.element && row.coding.bits == content.bits;
+    return row.scheme == content.scheme && row.coding.element == content.coding.element &&
+           row.coding.bits == content.coding.bits;
   });
   return found == rows.end() ? nullptr : &*found;
 }
@@ -80,7 +81,7 @@ void spell_as(const StoredScheme& row, const LayerContent& content, WrittenLayer
   add_tensor(written, PartRole::codes, tensor_of(module, row.codes), row.codes_type(),
              packed_shape(content, elements_together(row.coding), bytes_together(row.coding)));
   add_tensor(written, PartRole::scales, tensor_of(module, row.scales),
-             row.coding.scale == DType::float8_e8m0fnu ? row.e8m0_type : content.scales,
+             row.coding.scale == DType::float8_e8m0fnu ? row.e8m0_type : content.scales(),
              coding.swizzled ? shape_of_tiles(content, written) : shape_of_scales(row.scale_shape, content));
   if (row.global.empty()) return;
   // compressed-tensors has a list of one divisor.

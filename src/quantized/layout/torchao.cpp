@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "block/format/scale_tiles.hpp"
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
@@ -32,11 +32,8 @@ constexpr auto keys_of_tensors = std::to_array<KnownKey>({{.name = "_type", .typ
                                                           {.name = "_tensor_data_names", .type = KeyType::list}});
 
 // Attributes that tell how activations are quantized, or which kernel multiplies, change no weight.
-constexpr auto keys_of_float8 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
-                                                         {.name = "mm_config", .type = KeyType::object},
-                                                         {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                         {.name = "kernel_preference", .type = KeyType::object},
-                                                         {.name = "dtype", .type = KeyType::object}});
+constexpr auto keys_of_float8 = joined(keys_of<"block_size">(KeyType::list),
+                                       keys_of<"mm_config act_quant_kwargs kernel_preference dtype">(KeyType::object));
 constexpr auto keys_of_intx = std::to_array<KnownKey>({{.name = "target_dtype", .type = KeyType::object},
                                                        {.name = "block_size", .type = KeyType::list},
                                                        {.name = "dtype", .type = KeyType::object},
@@ -45,17 +42,12 @@ constexpr auto keys_of_int8 = std::to_array<KnownKey>({{.name = "act_quant_kwarg
                                                        {.name = "reduce_range", .type = KeyType::flag},
                                                        {.name = "block_size", .type = KeyType::list},
                                                        {.name = "dtype", .type = KeyType::object}});
-constexpr auto keys_of_mx = std::to_array<KnownKey>({{.name = "elem_dtype", .type = KeyType::object},
-                                                     {.name = "block_size", .type = KeyType::integer},
-                                                     {.name = "orig_dtype", .type = KeyType::object},
-                                                     {.name = "kernel_preference", .type = KeyType::object},
-                                                     {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                     {.name = "is_swizzled_scales", .type = KeyType::flag}});
-constexpr auto keys_of_nvfp4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::integer},
-                                                        {.name = "orig_dtype", .type = KeyType::object},
-                                                        {.name = "use_triton_kernel", .type = KeyType::flag},
-                                                        {.name = "act_quant_kwargs", .type = KeyType::object},
-                                                        {.name = "is_swizzled_scales", .type = KeyType::flag}});
+constexpr auto keys_of_mx =
+    joined(keys_of<"elem_dtype orig_dtype kernel_preference act_quant_kwargs">(KeyType::object),
+           keys_of<"block_size">(KeyType::integer), keys_of<"is_swizzled_scales">(KeyType::flag));
+constexpr auto keys_of_nvfp4 =
+    joined(keys_of<"block_size">(KeyType::integer), keys_of<"orig_dtype act_quant_kwargs">(KeyType::object),
+           keys_of<"use_triton_kernel is_swizzled_scales">(KeyType::flag));
 constexpr auto keys_of_int4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
                                                        {.name = "shape", .type = KeyType::list},
                                                        {.name = "activation_dtype", .type = KeyType::object}});
@@ -66,6 +58,13 @@ std::string type_in(const Json& data, std::string_view key) {
   const Json* type = object_in(data, key);
   return type == nullptr ? std::string() : text_in(*type, "_data");
 }
+
+// By elem_dtype.
+constexpr StoredScheme mx_by_torchao[] = {
+    {.scheme = "mxfp4", .word = "float4_e2m1fn_x2", .coding = mx_coding(DType::float4_e2m1fn, 4)},
+    {.scheme = "mxfp8", .word = "float8_e4m3fn", .coding = mx_coding(DType::float8_e4m3fn, 8)},
+    {.scheme = "mxfp8", .word = "float8_e5m2", .coding = mx_coding(DType::float8_e5m2, 8)}};
+constexpr StoredScheme nvfp4_of_torchao = {.scheme = "nvfp4", .coding = nvfp4_coding(GlobalScale::none)};
 
 class TorchaoLayer {
  public:
@@ -138,11 +137,7 @@ class TorchaoLayer {
   void set_blocks(const Json& data) {
     Layer& layer = builder_.layer();
     const std::size_t rank = layer.shape.size();
-    const auto listed = data.find("block_size");
-    std::vector<std::int64_t> sizes;
-    if (listed != data.end() && listed->is_array()) {
-      for (const Json& size : *listed) sizes.push_back(size_in(Json{{"size", size}}, "size").value_or(not_a_size));
-    }
+    const std::vector<std::int64_t> sizes = sizes_in(data, "block_size");
     if (!builder_.ok()) return;
     if (sizes.size() != rank || std::ranges::any_of(sizes, [](std::int64_t size) { return size < 1; })) {
       return builder_.fail("its block_size does not name a size above 0 for each dimension");
@@ -195,10 +190,8 @@ class TorchaoLayer {
     builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> zeros = builder_.add(prefix_ + "zero_point", PartRole::zero_points);
     if (!builder_.ok() || !zeros) return;
-    if (tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count) return;
-    builder_.fail(
-        fmt::format("a zero point is an int8 for each scale, and these are {}", type_and_shape(tensors_[*zeros])),
-        zeros);
+    builder_.expect(tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count, zeros,
+                    "a zero point is an int8 for each scale");
   }
 
   // Pairs of signed codes along the inputs. Scales, and what is added after the product, are [inputs / group, outputs].
@@ -220,59 +213,39 @@ class TorchaoLayer {
     builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> added = builder_.need(prefix_ + "zero_point", PartRole::biases);
     if (!builder_.ok()) return;
-    if (is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape) return;
-    builder_.fail(fmt::format("zero points are like scales, {}, and these are {}", type_and_shape(tensors_[*scales]),
-                              type_and_shape(tensors_[*added])),
-                  added);
+    builder_.expect(is_plain_float(tensors_[*added].dtype) && tensors_[*added].shape == tensors_[*scales].shape, added,
+                    "zero points are like scales, {}", type_and_shape(tensors_[*scales]));
   }
 
-  // Scales of blocks along the inputs, as a grid or in tiles of 128 x 4.
-  void check_block_scales(const Json& data, std::int64_t block) {
+  // Codes and scales of blocks along the inputs, which are a grid or in tiles of 128 x 4.
+  void complete_blocks(const StoredScheme& stored, const Json& data) {
     Layer& layer = builder_.layer();
-    layer.block_rows = 1;
-    layer.block_columns = block;
+    read_as(stored, builder_);
     const std::optional<std::size_t> scales = builder_.need(prefix_ + "scale", PartRole::scales);
-    if (size_in(data, "block_size") != block) {
+    if (size_in(data, "block_size") != stored.block()) {
       return builder_.fail(
-          fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, block));
+          fmt::format("blocks of {} are of {}, and its description names another size", layer.scheme, stored.block()));
     }
     if (!is_true(data, "is_swizzled_scales")) return builder_.check_scales(scales, false, its_description);
     layer.coding.swizzled = true;
     builder_.check_scale_type(scales, false);
     if (!builder_.ok()) return;
     if (layer.shape.size() != 2) return builder_.fail("scales in tiles are those of a matrix");
-    const auto size = [](std::int64_t length) { return static_cast<std::size_t>(length); };
-    const std::size_t wanted = block::scales_in_tiles(size(layer.shape[0]), size(blocks_of(layer.shape[1], block)));
-    if (std::cmp_equal(tensors_[*scales].count, wanted)) return;
-    builder_.fail(fmt::format("a weight of {} has {} scales in tiles of 128 x 4, and these are {}",
-                              shape_text(layer.shape), wanted, type_and_shape(tensors_[*scales])),
-                  scales);
+    builder_.check_tiles(scales);
   }
 
   void complete_mx(const Json& data) {
-    constexpr std::int64_t block = 32;
-    Layer& layer = builder_.layer();
     const std::string type = type_in(data, "elem_dtype");
-    const bool four = type == "float4_e2m1fn_x2";
-    layer.scheme = four ? "mxfp4" : "mxfp8";
-    if (!four && type != "float8_e4m3fn" && type != "float8_e5m2") {
-      return builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
+    if (const StoredScheme* stored = find_row(mx_by_torchao, &StoredScheme::word, type)) {
+      return complete_blocks(*stored, data);
     }
-    const DType eight = type == "float8_e5m2" ? DType::float8_e5m2 : DType::float8_e4m3fn;
-    layer.coding = mx_coding(four ? DType::float4_e2m1fn : eight, four ? 4 : 8);
-    builder_.need_codes_of({four ? DType::uint8 : eight});
-    builder_.set_shape(1, four ? 2 : 1);
-    check_block_scales(data, block);
+    builder_.layer().scheme = "mxfp8";
+    builder_.fail(fmt::format("its elem_dtype \"{}\" is not decoded", type));
   }
 
   void complete_nvfp4(const Json& data) {
-    constexpr std::int64_t block = 16;
     Layer& layer = builder_.layer();
-    layer.scheme = "nvfp4";
-    layer.coding = nvfp4_coding(GlobalScale::none);
-    builder_.need_codes_of({DType::uint8});
-    builder_.set_shape(1, 2);
-    check_block_scales(data, block);
+    complete_blocks(nvfp4_of_torchao, data);
     if (const auto global = builder_.add(prefix_ + "per_tensor_scale", PartRole::global_scale)) {
       layer.coding.global = GlobalScale::factor;
       builder_.check_global(global);

@@ -17,8 +17,7 @@ void find_transformers_mxfp8(const ModelTensors& tensors, const Description* des
     if (!name.ends_with(suffix)) continue;
     const std::optional<std::size_t> codes = tensors.find(name.substr(0, name.size() - suffix.size()));
     if (!codes) continue;
-    LayerBuilder builder(tensors, "transformers-mxfp8", tensors[*codes].name, *codes);
-    builder.layer().parts.push_back({.role = PartRole::scales, .tensor = i});
+    LayerBuilder builder(tensors, "transformers-mxfp8", tensors[*codes].name, *codes, i);
     const auto sizes = description->section.find("weight_block_size");
     if (sizes != description->section.end() && !sizes->is_null() && *sizes != Json::array({1, stored_mxfp8.block()})) {
       builder.fail(description->source + " names MXFP8 with another block size than [1, 32]");

@@ -7,8 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "dtype/ceil_div.hpp"
-#include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/names/architectures.hpp"
 #include "quantized/names/name_pattern.hpp"
@@ -38,51 +36,16 @@ std::string pattern_of(const std::string& module) {
 
 }  // namespace
 
-std::uint64_t LayerContent::columns() const noexcept {
-  return shape.empty() ? 1 : static_cast<std::uint64_t>(shape.back());
-}
-
-std::uint64_t LayerContent::rows() const noexcept {
-  std::uint64_t rows = 1;
-  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= static_cast<std::uint64_t>(shape[i]);
-  return rows;
-}
-
-std::uint64_t LayerContent::matrices() const noexcept {
-  std::uint64_t count = 1;
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) count *= static_cast<std::uint64_t>(shape[i]);
-  return count;
-}
-
-std::uint64_t LayerContent::grid_columns() const noexcept {
-  return block_columns == 0 ? 1 : ceil_div(columns(), static_cast<std::uint64_t>(block_columns));
-}
-
-std::uint64_t LayerContent::grid_rows() const noexcept {
-  if (block_rows == 0) return 1;
-  const std::uint64_t outputs = shape.size() < 2 ? 1 : static_cast<std::uint64_t>(shape[shape.size() - 2]);
-  return matrices() * ceil_div(outputs, static_cast<std::uint64_t>(block_rows));
-}
-
 DynamicActivations dynamic_activations(const Spelling& writer, std::string_view scheme) noexcept {
-  const bool names_scheme = contains(list_words(writer.activations_schemes), scheme);
-  return names_scheme ? writer.activations : DynamicActivations::never;
+  return lists(writer.activations_schemes, scheme) ? writer.activations : DynamicActivations::never;
 }
 
 WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
   WrittenLayer written;
   Layer& layer = written.layer;
-  layer.name = content.name;
+  static_cast<BlockWeight&>(layer) = content;
   layer.spelling = writer.name;
-  layer.scheme = content.scheme;
-  layer.shape = content.shape;
-  layer.block_rows = content.block_rows;
-  layer.block_columns = content.block_columns;
-  layer.coding.element = content.element;
-  layer.coding.bits = content.bits;
-  layer.deviations.rotation = content.rotation;
-  layer.dynamic_activations = content.dynamic_activations;
-  if (bit_width(content.scales) == 8) layer.coding.scale = content.scales;
+  layer.coding.global = GlobalScale::none;  // unless the spelling stores one
   if (content.shape.size() < 2) {
     written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
     return written;
@@ -96,7 +59,7 @@ WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
     written.refusal = "its shape is too large";
     return written;
   }
-  if (content.rotation != 0 && !writer.has_rotations) {
+  if (content.deviations.rotation != 0 && !writer.has_rotations) {
     written.refusal = "its inputs are rotated by ConvRot, which the spelling comfyui alone has";
     return written;
   }

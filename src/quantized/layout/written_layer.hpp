@@ -24,32 +24,24 @@
 
 namespace tensorcast::quantized {
 
-// What a layer is, whatever its spelling.
-struct LayerContent {
-  std::string name;                      // of the weight, "model.layers.0.mlp.up_proj.weight"
-  std::string scheme;                    // as Layer::scheme: "fp8-block", "mxfp4", "nvfp4", "int4-group"
-  std::vector<std::int64_t> shape;       // of the codes: [..., outputs, inputs]
-  DType element = DType::float8_e4m3fn;  // int8: integers of `bits` bits
-  int bits = 8;
-  std::int64_t block_rows = 0;  // as in Layer: 0, 0: one scale for the tensor
-  std::int64_t block_columns = 0;
-  DType scales = DType::float32;                // as LayerCodes::scales() gives them
+// What a layer is, whatever its spelling. The shape is [..., outputs, inputs]. Its coding says what codes, scales and
+// LayerCodes::global_scales() mean, not where they lie; integers are int8. It may be rotated, and has no other
+// deviation.
+struct LayerContent : BlockWeight {
+  DType wide_scales = DType::float32;           // the type of scales that are no bytes
   DType exact_scales = DType::undefined;        // a narrower type that holds float32 scales exactly: the weights' own
-  GlobalScale global = GlobalScale::none;       // what LayerCodes::global_scales() gives
-  std::size_t globals = 1;                      // how many: 1, or one for each matrix
+  std::size_t globals = 1;                      // how many global scales: 1, or one for each matrix
   GlobalScale input_scale = GlobalScale::none;  // a scale of activations that was calibrated; `none`: there is none
-  std::int64_t rotation = 0;                    // as Deviations::rotation
   bool zero_points = false;                     // integers only; else they are symmetric
-  bool dynamic_activations = false;             // as Layer::dynamic_activations, where the spelling has a choice
   bool beside_mxfp4 = false;  // another layer of the model is MXFP4: DeepSeek-V4 names scales otherwise
 
-  [[nodiscard]] std::uint64_t columns() const noexcept;
-  // All rows of all matrices.
-  [[nodiscard]] std::uint64_t rows() const noexcept;
-  [[nodiscard]] std::uint64_t matrices() const noexcept;
-  // Scales of a row of blocks, and rows of blocks of all matrices; 1 and 1 if there is one scale.
-  [[nodiscard]] std::uint64_t grid_columns() const noexcept;
-  [[nodiscard]] std::uint64_t grid_rows() const noexcept;
+  // As LayerCodes::scales() gives them.
+  [[nodiscard]] DType scales() const noexcept { return coding.scale == DType::undefined ? wide_scales : coding.scale; }
+  void set_scales(DType type) noexcept {
+    const bool are_bytes = bit_width(type) == 8;
+    coding.scale = are_bytes ? type : DType::undefined;
+    if (!are_bytes) wide_scales = type;
+  }
 };
 
 struct WrittenTensor {

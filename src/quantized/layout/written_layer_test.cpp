@@ -18,51 +18,53 @@ namespace {
 std::map<std::string, LayerContent> contents(const std::string& name = "model.layers.0.mlp.up_proj.weight") {
   std::map<std::string, LayerContent> all;
   const auto add = [&](LayerContent content) { all.emplace(content.scheme, std::move(content)); };
-  const LayerContent base{.name = name, .scheme = "", .shape = {130, 192}};
+  LayerContent base;
+  base.name = name;
+  base.shape = {130, 192};
   LayerContent content = base;
   content.scheme = "fp8-tensor";
   add(content);
   content.scheme = "fp8-channel";
   content.block_rows = 1;
   content.block_columns = 192;
-  content.scales = DType::bfloat16;
+  content.set_scales(DType::bfloat16);
   add(content);
   content.scheme = "fp8-block";
   content.block_rows = content.block_columns = 128;
-  content.scales = DType::float32;
+  content.set_scales(DType::float32);
   add(content);
   content.scheme = "mxfp8";
   content.block_rows = 1;
   content.block_columns = 32;
-  content.scales = DType::float8_e8m0fnu;
+  content.set_scales(DType::float8_e8m0fnu);
   add(content);
   content.scheme = "mxfp6";
-  content.element = DType::float6_e2m3fn;
-  content.bits = 6;
+  content.coding.element = DType::float6_e2m3fn;
+  content.coding.bits = 6;
   add(content);
   content.scheme = "mxfp6-e3m2";
-  content.element = DType::float6_e3m2fn;
+  content.coding.element = DType::float6_e3m2fn;
   add(content);
   content.scheme = "mxfp4";
-  content.element = DType::float4_e2m1fn;
-  content.bits = 4;
+  content.coding.element = DType::float4_e2m1fn;
+  content.coding.bits = 4;
   add(content);
   content.scheme = "nvfp4";
   content.block_columns = 16;
-  content.scales = DType::float8_e4m3fn;
-  content.global = GlobalScale::factor;
+  content.set_scales(DType::float8_e4m3fn);
+  content.coding.global = GlobalScale::factor;
   add(content);
   content = base;
-  content.element = DType::int8;
+  content.coding.element = DType::int8;
   content.shape = {132, 192};
   content.scheme = "int8-channel";
   content.block_rows = 1;
   content.block_columns = 192;
-  content.scales = DType::bfloat16;
+  content.set_scales(DType::bfloat16);
   add(content);
   content.shape = {136, 192};
   content.scheme = "int4-group";
-  content.bits = 4;
+  content.coding.bits = 4;
   content.block_columns = 64;
   content.zero_points = true;
   add(content);
@@ -205,13 +207,13 @@ class Counting final : public LayerCodes {
   Result<void> codes(std::uint64_t first_row, std::span<std::byte> out) override {
     EXPECT_EQ(out.size() % content_.columns(), 0U);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = static_cast<std::byte>((first_row * content_.columns() + i) * 7 % (1U << content_.bits));
+      out[i] = static_cast<std::byte>((first_row * content_.columns() + i) * 7 % (1U << content_.coding.bits));
     }
     return {};
   }
   Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
     const std::uint64_t first =
-        first_row * content_.grid_columns() * static_cast<unsigned>(bit_width(content_.scales) / 8);
+        first_row * content_.grid_columns() * static_cast<unsigned>(bit_width(content_.scales()) / 8);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>((first + i) % 101);
     return {};
   }
@@ -277,11 +279,15 @@ TEST(LayerPacker, PiecesAreTheWhole) {
 }
 
 LayerContent integers_of(const char* name, std::vector<std::int64_t> shape, int bits, std::int64_t group) {
-  LayerContent content{.name = name, .scheme = "int", .shape = std::move(shape), .element = DType::int8};
-  content.bits = bits;
+  LayerContent content;
+  content.name = name;
+  content.scheme = "int";
+  content.shape = std::move(shape);
+  content.coding.element = DType::int8;
+  content.coding.bits = bits;
   content.block_rows = 1;
   content.block_columns = group;
-  content.scales = DType::float16;
+  content.set_scales(DType::float16);
   return content;
 }
 

@@ -21,4 +21,8 @@ std::vector<std::string_view> list_words(std::string_view list) {
   return words;
 }
 
+bool lists(std::string_view list, std::string_view word) {
+  return std::ranges::any_of(list_words(list), [=](std::string_view each) { return each == word; });
+}
+
 }  // namespace tensorcast::quantized

@@ -27,5 +27,7 @@ struct Architecture {
 [[nodiscard]] const Architecture* find_architecture(std::string_view model_type) noexcept;
 // The words of a list.
 [[nodiscard]] std::vector<std::string_view> list_words(std::string_view list);
+// Whether a list has the word.
+[[nodiscard]] bool lists(std::string_view list, std::string_view word);
 
 }  // namespace tensorcast::quantized

@@ -77,7 +77,7 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
       return read_zero_points(written.info.dtype, offset, out);
     case PartRole::global_scale: {
       std::vector<float> numbers = TRY(codes_.global_scales());
-      if (written_.layer.coding.global != content_.global) {  // one has factors, the other divisors
+      if (written_.layer.coding.global != content_.coding.global) {  // one has factors, the other divisors
         for (float& number : numbers) number = 1.0F / number;
       }
       copy_part(std::as_bytes(std::span(numbers)), 0, offset, out);
@@ -121,7 +121,7 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
 }
 
 Result<void> LayerPacker::read_scale_rows(DType stored, std::uint64_t row, std::span<std::byte> out) {
-  if (content_.scales != DType::float32 || bit_width(stored) != 16) return codes_.scales(row, out);
+  if (content_.scales() != DType::float32 || bit_width(stored) != 16) return codes_.scales(row, out);
   const std::int64_t shape[] = {static_cast<std::int64_t>(out.size() / storage_bytes(stored, 1))};
   scales_.resize(2 * out.size());
   TRY(codes_.scales(row, scales_));

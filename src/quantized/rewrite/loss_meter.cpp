@@ -42,18 +42,15 @@ Result<void> LossMeter::add(std::uint64_t first, std::uint64_t rows, std::span<c
   const std::uint64_t part_rows = std::max<std::uint64_t>(part_elements / columns, 1);
   const std::uint64_t count = (rows + part_rows - 1) / part_rows;
   std::vector<Part> parts(count);
-  std::vector<std::optional<Error>> errors(count);
-  run_tasks(count, execution, [&](std::size_t task) {
+  TRY(try_tasks(count, execution, [&](std::size_t task) {
     const std::uint64_t begin = task * part_rows, size = std::min(part_rows, rows - begin);
-    Result<void> done = measure(begin, source.subspan(begin * row_bytes, size * row_bytes), made, parts[task]);
-    if (!done) errors[task] = std::move(done).error();
-  });
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (errors[i]) return *std::move(errors[i]);
-    sum_.accumulator.merge(parts[i].accumulator);
-    sum_.saturated += parts[i].saturated;
-    sum_.nonzero += parts[i].nonzero;
-    sum_.is_finite = sum_.is_finite && parts[i].is_finite;
+    return measure(begin, source.subspan(begin * row_bytes, size * row_bytes), made, parts[task]);
+  }));
+  for (const Part& part : parts) {
+    sum_.accumulator.merge(part.accumulator);
+    sum_.saturated += part.saturated;
+    sum_.nonzero += part.nonzero;
+    sum_.is_finite = sum_.is_finite && part.is_finite;
   }
   return {};
 }

@@ -42,8 +42,11 @@ class QuantizedCodes final : public LayerCodes {
     return {};
   }
   Result<void> scales(std::uint64_t first_row, std::span<std::byte> out) override {
-    if (weight_.scales.empty()) return unit_scales(out);
-    const std::size_t item = content_.scales == DType::float32 ? sizeof(float) : 1;
+    if (weight_.scales.empty()) {  // rows without elements have a float32 scale in files, but none in memory
+      block::set_unit_scales(DType::float32, out);
+      return {};
+    }
+    const std::size_t item = content_.scales() == DType::float32 ? sizeof(float) : 1;
     std::memcpy(out.data(), weight_.scales.data() + first_row * content_.grid_columns() * item, out.size());
     return {};
   }
@@ -59,15 +62,6 @@ class QuantizedCodes final : public LayerCodes {
   }
 
  private:
-  // Rows without elements have a float32 scale in files, but none in memory.
-  static Result<void> unit_scales(std::span<std::byte> out) {
-    constexpr float one = 1.0F;
-    for (std::size_t at = 0; at + sizeof one <= out.size(); at += sizeof one) {
-      std::memcpy(out.data() + at, &one, sizeof one);
-    }
-    return {};
-  }
-
   const QuantizedTensor& weight_;
   std::vector<std::byte> codes_;
   const LayerContent& content_;
@@ -87,9 +81,7 @@ Result<std::vector<SpelledTensor>> spelled(const QuantizedTensor& weight, std::s
     return unsupported(fmt::format("no loader of files reads {}, so no spelling has it", weight.recipe->scheme));
   }
   if (writer == nullptr) {
-    std::string known;
-    for (const Spelling& each : all_writers()) known += (known.empty() ? "" : ", ") + std::string(each.name);
-    return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, known));
+    return invalid(fmt::format("no spelling \"{}\"; there are {}", asked, fmt::join(written_spellings(), ", ")));
   }
   LayerContent content = content_of(weight, std::string(module_name) + ".weight", !weight.zero_points.empty());
   content.exact_scales = exact_scales_of(weight, weights);

@@ -64,8 +64,7 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
   content.name = std::move(name);
   content.scheme = layout.recipe->scheme;
   content.shape.assign(layout.shape.begin(), layout.shape.end());
-  content.element = layout.coding.element == DType::uint8 ? DType::int8 : layout.coding.element;
-  content.bits = layout.coding.bits;
+  content.coding = {.element = signed_element(layout.coding.element), .bits = layout.coding.bits};
   content.block_rows = layout.block_rows;
   content.block_columns = layout.block_columns;
   if (layout.coding.gguf != tensorcast::GgufBlock::none) {
@@ -74,10 +73,9 @@ LayerContent content_of(const QuantizedTensor& layout, std::string name, bool ze
     return content;
   }
   if (layout.block_rows != 0 && layout.block_columns == 0) content.block_columns = layout.shape.back();
-  content.scales = layout.scales_dtype;
-  if (content.scales == DType::float8_e4m3fn) {  // recipes without a scale of the tensor have 1
-    content.global = layout.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
-  }
+  content.set_scales(layout.scales_dtype);
+  // Recipes without a scale of the tensor have 1.
+  if (layout.scales_dtype == DType::float8_e4m3fn) content.coding.global = global_kind(layout.coding);
   content.zero_points = zero_points;
   return content;
 }
@@ -153,7 +151,7 @@ NumberCodes::NumberCodes(block::SharedLayout layout, const Quantizing& quantizin
       rows_(content_.rows()),
       matrix_rows_(std::max<std::uint64_t>(rows_ / std::max<std::uint64_t>(content_.matrices(), 1), 1)),
       band_(layout_->band_rows),
-      scale_bytes_(static_cast<std::uint64_t>(bit_width(content_.scales)) / 8) {
+      scale_bytes_(static_cast<std::uint64_t>(bit_width(content_.scales())) / 8) {
   const std::uint64_t scales = content_.grid_rows() * content_.grid_columns();
   if (layout_->tensor.scales_dtype == DType::undefined) return;
   if (scales > most_kept_bytes / (scale_bytes_ + 1)) return;
@@ -165,14 +163,6 @@ Result<std::unique_ptr<NumberCodes>> NumberCodes::create(const Quantizing& quant
                                                          ReadNumbers read, std::function<Result<float>()> maximum,
                                                          const Execution& execution) {
   block::SharedLayout layout = TRY(layout_of(quantizing, Shape(content.shape)));
-  // A plan may lie about what is made.
-  const LayerContent made = content_of(layout->tensor, content.name, !quantizing.options.symmetric);
-  if (made.scheme != content.scheme || made.element != content.element || made.bits != content.bits ||
-      made.block_rows != content.block_rows || made.block_columns != content.block_columns ||
-      made.scales != content.scales || made.global != content.global || made.zero_points != content.zero_points ||
-      !can_rotate(content.rotation, quantizing, Shape(content.shape))) {
-    return of_tensor(content.name, parse_error("its plan does not fit what the scheme makes"));
-  }
   return std::unique_ptr<NumberCodes>(
       new NumberCodes(std::move(layout), quantizing, content, std::move(read), std::move(maximum), execution));
 }
@@ -198,9 +188,9 @@ Result<const block::Quantizer*> NumberCodes::quantizer() {
 Result<void> NumberCodes::read_rows(std::uint64_t first, std::uint64_t count) {
   const std::uint64_t before = first * content_.columns(), elements = count * content_.columns();
   source_.resize(layout_->numbers.bytes(elements));
-  if (content_.rotation == 0) return read_(before, source_);
+  if (content_.deviations.rotation == 0) return read_(before, source_);
   TRY(part_maximum(*layout_, before, elements, read_, source_, execution_));  // NaN, before groups share it
-  return rotate_groups(numbers_, compute_, content_.rotation, source_);
+  return rotate_groups(numbers_, compute_, content_.deviations.rotation, source_);
 }
 
 Result<void> NumberCodes::quantize_around(std::uint64_t row) {
@@ -242,9 +232,9 @@ Result<void> NumberCodes::codes(std::uint64_t first_row, std::span<std::byte> ou
 }
 
 Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset, std::span<std::byte> out) {
-  const bool is_float = !is_integer(content_.element);
+  const bool is_float = !is_integer(content_.coding.element);
   const bool is_in_bytes = coding.packing == BlockPacking::stream &&
-                           (content_.bits == 8 || (content_.bits == 4 && content_.columns() % 2 == 0));
+                           (content_.coding.bits == 8 || (content_.coding.bits == 4 && content_.columns() % 2 == 0));
   if (coding.packing != BlockPacking::gguf && !(is_float && is_in_bytes)) return false;
   const std::uint64_t row_bytes = layout_->codes_row_bytes;
   while (!out.empty()) {
@@ -258,16 +248,11 @@ Result<bool> NumberCodes::packed(const BlockCoding& coding, std::uint64_t offset
   return true;
 }
 
-std::uint64_t NumberCodes::row_of_grid(std::uint64_t grid_row) const noexcept {
-  const std::uint64_t bands = (matrix_rows_ + band_ - 1) / band_;
-  return grid_row / bands * matrix_rows_ + grid_row % bands * band_;
-}
-
 Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                     std::span<std::byte> out) {
   const std::uint64_t columns = content_.grid_columns(), bytes = columns * item;
   for (std::uint64_t done = 0; done < out.size(); done += bytes) {
-    const std::uint64_t grid_row = first_row + done / bytes, row = row_of_grid(grid_row);
+    const std::uint64_t grid_row = first_row + done / bytes, row = layout_->row_of(grid_row);
     if (row < kept_rows_) {
       const std::byte* const all = are_zero_points ? std::as_bytes(std::span(all_zeros_)).data() : all_scales_.data();
       std::memcpy(out.data() + done, all + grid_row * bytes, bytes);
@@ -284,7 +269,7 @@ Result<void> NumberCodes::copy_grid(std::uint64_t first_row, std::uint64_t item,
 Result<void> NumberCodes::scales(std::uint64_t first_row, std::span<std::byte> out) {
   // A row without columns has a scale in files, and the quantizer makes none.
   if (content_.block_rows != 0 && content_.columns() == 0) {
-    block::set_unit_scales(content_.scales, out);
+    block::set_unit_scales(content_.scales(), out);
     return {};
   }
   if (content_.block_rows != 0) return copy_grid(first_row, scale_bytes_, false, out);

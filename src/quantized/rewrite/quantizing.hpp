@@ -99,7 +99,6 @@ class NumberCodes final : public LayerCodes {
   [[nodiscard]] Result<void> read_rows(std::uint64_t first, std::uint64_t count);
   // Quantizes the rows around `row`, unless they are at hand.
   [[nodiscard]] Result<void> quantize_around(std::uint64_t row);
-  [[nodiscard]] std::uint64_t row_of_grid(std::uint64_t grid_row) const noexcept;
   // Copies grid rows of `item` bytes a scale, from all rows or from those at hand.
   [[nodiscard]] Result<void> copy_grid(std::uint64_t first_row, std::uint64_t item, bool are_zero_points,
                                        std::span<std::byte> out);

@@ -11,7 +11,6 @@
 #include "block/recipe/recipe.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
 #include "quantized/names/joined_modules.hpp"
@@ -40,8 +39,11 @@ class QuantizingPlanner {
     TRY(leave_unfit());
     share_scales();
     warn_of_transposed_weights();
+    WrittenModel model;
+    // The request has one rule of scales for all weights of the scheme.
+    if (!rounded_up_.empty()) model.scale_format = "ue8m0";
     plan_.config =
-        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, WrittenModel{});
+        describe_layers(*writer_, found_, tensors_, plan_, request_.writes, request_.architecture, std::move(model));
     if (!plan_.config.refusal.empty()) {
       return of_tensor(plan_.config.refused_layer, unsupported(plan_.config.refusal));
     }
@@ -52,7 +54,6 @@ class QuantizingPlanner {
   // Options are for the schemes that have them; one must.
   [[nodiscard]] Result<void> check_options() const {
     const QuantizeTargets& targets = request_.targets;
-    std::string known;
     bool has_recipe = targets.recipe.empty();
     std::vector<std::string_view> schemes;
     for (const ChosenWeight& weight : chosen_) {
@@ -61,10 +62,9 @@ class QuantizingPlanner {
     }
     TRY(check_scheme_options(targets, schemes));
     if (has_recipe) return {};
-    for (const QuantizeRecipe& row : quantize_recipes()) {
-      if (row.scheme == chosen_.front().scheme) known += (known.empty() ? "" : ", ") + std::string(row.recipe);
-    }
-    return invalid(fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, chosen_.front().scheme, known));
+    const std::string& first = chosen_.front().scheme;
+    return invalid(
+        fmt::format("no recipe \"{}\" for {}; there are {}", targets.recipe, first, block::known_recipes(first)));
   }
 
   // A spelling has activations that are quantized while the model runs for some schemes, and must have for others.
@@ -98,8 +98,8 @@ class QuantizingPlanner {
       return request_.targets.activations == Activations::dynamic;
     }
     if (weight.recipe.empty() && request_.targets.recipe.empty()) return false;
-    const auto recipes = list_words(writer_->activations_recipes);
-    return contains(recipes, weight.scheme) || contains(recipes, fmt::format("{}:{}", weight.scheme, recipe));
+    const std::string_view recipes = writer_->activations_recipes;
+    return lists(recipes, weight.scheme) || lists(recipes, fmt::format("{}:{}", weight.scheme, recipe));
   }
 
   Result<void> plan_layer(ChosenWeight& weight) {
@@ -121,6 +121,7 @@ class QuantizingPlanner {
     plan.choice = weight.choice;
     const bool is_scaled = planned.layout->needs_maximum();
     if (is_scaled) scaled_.push_back(weight.layer);
+    if (planned.layout->is_power_of_two) rounded_up_.push_back(weight.layer);
     plan.passes = is_scaled ? 2 : 1;
     plan.quantizing = std::move(planned.quantizing);
     plan.sources.assign(planned.written.tensors.size(), found_.layers[weight.layer].codes());
@@ -148,6 +149,7 @@ class QuantizingPlanner {
       plan_.layers[weight.layer] = {};
       plan_.unfit.emplace(weight.layer, weight.unfit);
       std::erase(scaled_, weight.layer);
+      std::erase(rounded_up_, weight.layer);
     }
     if (plan_.unfit.empty()) return {};
     if (request_.targets.strict_schemes) {
@@ -220,6 +222,7 @@ class QuantizingPlanner {
   const Spelling* writer_ = nullptr;
   bool beside_mxfp4_ = false;                  // as in LayerContent
   std::vector<std::size_t> scaled_;            // layers with a scale of the tensor
+  std::vector<std::size_t> rounded_up_;        // layers whose float32 scales are powers of two
   std::map<std::string, Error> unfit_errors_;  // the first of each scheme
   Respelling plan_;
 };
@@ -412,7 +415,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   }
   LayerContent becomes = content_of(layout, layer.name, !options.symmetric);
   becomes.beside_mxfp4 = beside_mxfp4;
-  becomes.rotation = rotation;
+  becomes.deviations.rotation = rotation;
   becomes.exact_scales = exact_scales_of(layout, quantizing.compute());
   WrittenLayer written = spell(writer, becomes);
   if (!written.ok()) return refused(becomes, written);

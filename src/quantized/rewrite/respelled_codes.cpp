@@ -59,12 +59,9 @@ std::byte e4m3_of_exponent(int exponent) noexcept {
 
 Result<LayerContent> content_of(const Layer& layer, std::span<const formats::TensorInfo> parts) {
   const BlockCoding& coding = layer.coding;
-  LayerContent content{.name = layer.name, .scheme = layer.scheme, .shape = layer.shape};
-  content.element = coding.element == DType::uint8 ? DType::int8 : coding.element;
-  content.bits = layer.bits();
-  content.rotation = layer.deviations.rotation;
-  content.block_rows = layer.block_rows;
-  content.block_columns = layer.block_columns;
+  LayerContent content{layer};
+  content.coding = {.element = signed_element(coding.element), .bits = layer.bits(), .scale = coding.scale};
+  content.deviations = {.rotation = layer.deviations.rotation};
   // A row without columns has its scale, too.
   if (content.columns() == 0 && layer.block_columns == whole_row(layer.shape)) content.block_columns = 0;
   const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf ? float4_block(layer.scheme) : nullptr;
@@ -82,18 +79,17 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
     if (content.columns() % static_cast<std::uint64_t>(gguf->size.elements) != 0) {
       return of_tensor(layer.name, unsupported("its rows, in the shape of comfy.gguf.orig_shape, are no whole blocks"));
     }
-    content.element = DType::float4_e2m1fn;
-    content.bits = 4;
+    content.coding = {.element = DType::float4_e2m1fn, .bits = 4};
+    content.coding.scale = coding.gguf == GgufBlock::nvfp4 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
     content.block_columns = gguf->run;
-    content.scales = coding.gguf == GgufBlock::nvfp4 ? DType::float8_e4m3fn : DType::float8_e8m0fnu;
   }
   for (std::size_t i = 0; i < layer.parts.size(); ++i) {
     switch (layer.parts[i].role) {
       case PartRole::scales:
-        content.scales = coding.scale == DType::undefined ? parts[i].dtype : coding.scale;
+        if (coding.scale == DType::undefined) content.set_scales(parts[i].dtype);
         break;
       case PartRole::global_scale:
-        content.global = coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
+        content.coding.global = global_kind(coding);
         content.globals = parts[i].count;
         break;
       case PartRole::zero_points:
@@ -109,16 +105,15 @@ Result<LayerContent> content_of(const Layer& layer, std::span<const formats::Ten
 Result<LayerContent> stored_content(const Layer& layer, std::span<const formats::TensorInfo> parts) {
   if (is_in_columns(layer.coding)) {
     const std::int64_t inputs = layer.shape.back(), group = std::min(layer.block_columns, inputs);
-    LayerContent content{.name = layer.name,
-                         .scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group"),
-                         .shape = layer.shape,
-                         .element = DType::int8,
-                         .bits = layer.coding.bits,
-                         .block_rows = 1,
-                         .block_columns = group,
-                         .zero_points = true};
+    LayerContent content{layer};
+    content.scheme = fmt::format("int{}-{}", layer.coding.bits, group == inputs ? "channel" : "group");
+    content.coding = {.element = DType::int8, .bits = layer.coding.bits};
+    content.deviations = {};
+    content.block_rows = 1;
+    content.block_columns = group;
+    content.zero_points = true;
     if (const std::optional<std::size_t> scales = layer.place_of(PartRole::scales))
-      content.scales = parts[*scales].dtype;
+      content.set_scales(parts[*scales].dtype);
     return content;
   }
   const std::optional<std::size_t> index = layer.place_of(PartRole::group_index);
@@ -164,15 +159,15 @@ LayerContent rescaled(LayerContent content, ScaleChange::Kind change) {
     case ScaleChange::Kind::to_nvfp4:
       content.scheme = "nvfp4";
       content.block_columns = 16;
-      content.scales = DType::float8_e4m3fn;
-      content.global = GlobalScale::factor;
+      content.coding.scale = DType::float8_e4m3fn;
+      content.coding.global = GlobalScale::factor;
       content.globals = 1;
       break;
     case ScaleChange::Kind::to_mxfp4:
       content.scheme = "mxfp4";
       content.block_columns = 32;
-      content.scales = DType::float8_e8m0fnu;
-      content.global = GlobalScale::none;
+      content.coding.scale = DType::float8_e8m0fnu;
+      content.coding.global = GlobalScale::none;
       break;
   }
   return content;
@@ -204,7 +199,8 @@ Result<void> RespelledCodes::check() {
     const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
     const std::uint64_t wanted = coding.swizzled ? block::scales_in_tiles(rows, columns) : rows * columns;
     const formats::TensorInfo& scales = reader_.info(scales_);
-    if (scales.count != wanted || scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales))) {
+    if (scales.count != wanted ||
+        scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales()))) {
       return reader_.wrong(scales_, fmt::format("it has {} elements, and its weight needs {}", scales.count, wanted));
     }
   }
@@ -221,18 +217,18 @@ Result<void> RespelledCodes::check() {
 Result<void> RespelledCodes::check_columns() {
   constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20, unit = 32;
   const BlockCoding& coding = reader_.layer().coding;
-  const bool is_known = content_.shape.size() == 2 && content_.block_rows == 1 && content_.bits == coding.bits &&
+  const bool is_known = content_.shape.size() == 2 && content_.block_rows == 1 && content_.coding.bits == coding.bits &&
                         coding.bits >= 2 && coding.bits <= 8 &&
                         (coding.packing != BlockPacking::awq || coding.bits == 4);
   if (!is_known) return reader_.wrong(0, "its codes do not lie in columns");
   const std::uint64_t outputs = content_.rows(), inputs = content_.columns(), groups = content_.grid_columns();
-  const auto bits = static_cast<std::uint64_t>(content_.bits);
+  const auto bits = static_cast<std::uint64_t>(content_.coding.bits);
   const std::optional<std::size_t> scales = reader_.find(PartRole::scales), zeros = reader_.find(PartRole::zero_points);
   if (!scales || !zeros) return reader_.wrong(0, "it has no scales or no zero points");
   scales_ = *scales;
   const block::CodeMatrices all = code_layout(coding, 32, inputs, outputs);
   row_bytes_ = all.row_bytes;
-  const std::uint64_t scale_bytes = outputs * groups * static_cast<std::uint64_t>(bit_width(content_.scales)) / 8;
+  const std::uint64_t scale_bytes = outputs * groups * static_cast<std::uint64_t>(bit_width(content_.scales())) / 8;
   if (outputs * bits % unit != 0 || inputs * bits % unit != 0 || reader_.info(0).bytes != all.matrix_bytes ||
       reader_.info(*zeros).bytes != zero_layout(coding, groups, outputs).matrix_bytes ||
       reader_.info(*scales).bytes != scale_bytes) {
@@ -259,7 +255,7 @@ Result<void> RespelledCodes::load_columns(std::uint64_t row) {
 Result<void> RespelledCodes::codes_of_columns(std::uint64_t first_row, std::span<std::byte> out) {
   constexpr std::uint64_t together = 256, unit = 8;
   const std::uint64_t inputs = content_.columns();
-  const int middle = 1 << (content_.bits - 1);
+  const int middle = 1 << (content_.coding.bits - 1);
   for (std::uint64_t row = first_row; !out.empty();) {
     if (row < begin_ || row >= end_) TRY(load_columns(row));
     const std::uint64_t column = row - begin_, skipped = column % unit;  // AWQ has eight columns a word
@@ -271,7 +267,7 @@ Result<void> RespelledCodes::codes_of_columns(std::uint64_t first_row, std::span
     }
     Transposer<std::uint8_t>::run(buffer_.data() + skipped, skipped + count, inputs, count, out.data(),
                                   static_cast<std::int64_t>(inputs));
-    add_to_codes(content_.bits, -middle, out.first(count * inputs));
+    add_to_codes(content_.coding.bits, -middle, out.first(count * inputs));
     out = out.subspan(count * inputs);
     row += count;
   }
@@ -369,17 +365,17 @@ Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
 // Integers under 8 bits may be stored in whole bytes, which could be more.
 Result<void> RespelledCodes::check_range(std::size_t part, std::uint64_t first,
                                          std::span<const std::byte> integers) const {
-  if (!is_integer(content_.element) || reader_.layer().deviations.integer_bits == 0) {
+  if (!is_integer(content_.coding.element) || reader_.layer().deviations.integer_bits == 0) {
     return {};
   }
-  const int end = 1 << (content_.bits - 1);
+  const int end = 1 << (content_.coding.bits - 1);
   const auto wrong = std::ranges::find_if(integers, [=](std::byte byte) {
     const int value = static_cast<std::int8_t>(byte);
     return value < -end || value >= end;
   });
   if (wrong == integers.end()) return {};
-  Error error =
-      reader_.wrong(part, fmt::format("{} is no integer of {} bits", static_cast<std::int8_t>(*wrong), content_.bits));
+  Error error = reader_.wrong(
+      part, fmt::format("{} is no integer of {} bits", static_cast<std::int8_t>(*wrong), content_.coding.bits));
   error.element = first + static_cast<std::uint64_t>(wrong - integers.begin());
   return error;
 }
@@ -391,13 +387,21 @@ Result<void> RespelledCodes::stored_scales(std::uint64_t first_row, std::span<st
   if (coding.packing == BlockPacking::gguf) {
     TRY(read_blocks(first_row, out.size() / columns));
     block::split_float4_blocks(*gguf_, buffer_, nullptr, out.data());
-    if (content_.scales != DType::float8_e4m3fn) return {};
+    if (content_.scales() != DType::float8_e4m3fn) return {};
     // ggml reads no sign, and takes the code of NaN for 0.
     for (std::byte& scale : out) scale = (scale & e4m3_nan) == e4m3_nan ? std::byte{0} : scale & e4m3_nan;
     return {};
   }
-  if (coding.swizzled) return reader_.tiles(scales_, columns, first_row, out);
-  const auto item = static_cast<std::uint64_t>(bit_width(content_.scales) / 8);
+  if (coding.swizzled) {
+    const std::uint64_t rows = out.size() / columns, skipped = first_row % block::tile_rows;
+    const block::ScaleGrid grid = TRY(reader_.grid(
+        scales_, content_.scales(), {.rows = skipped + rows, .columns = columns}, first_row - skipped, true));
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      grid.read_codes(0, skipped + row, 0, out.subspan(row * columns, columns));
+    }
+    return {};
+  }
+  const auto item = static_cast<std::uint64_t>(bit_width(content_.scales()) / 8);
   if (!is_in_columns(coding)) return reader_.bytes(scales_, first_row * columns * item, out);
   if (column_scales_.empty()) {
     std::vector<std::byte> all(reader_.info(scales_).bytes);

@@ -16,6 +16,7 @@
 #include "quantized/names/first_of.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/spelling.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -95,7 +96,7 @@ class RespellingPlanner {
     TRY(read_globals(layer, globals));
     TRY(change_scales(layer, plan, globals));
     const std::optional<std::size_t> input_scale = find_input_scale(layer);
-    if (input_scale) plan.becomes.input_scale = input_kind(layer);
+    if (input_scale) plan.becomes.input_scale = global_kind(layer.coding);
     plan.writer = writer_;
     TRY(check_zero_points(part_reader, plan));
     const WrittenLayer written = plan.written();
@@ -118,7 +119,7 @@ class RespellingPlanner {
     const std::uint64_t columns = content.grid_columns();
     std::vector<std::byte> zeros(content.grid_rows() * columns);
     TRY(codes->zero_points(0, zeros));
-    const auto least = static_cast<std::byte>(-(1 << (content.bits - 1)));
+    const auto least = static_cast<std::byte>(-(1 << (content.coding.bits - 1)));
     const auto found = std::ranges::find(zeros, least);
     if (found == zeros.end()) return {};
     const auto place = static_cast<std::uint64_t>(found - zeros.begin());
@@ -162,7 +163,7 @@ class RespellingPlanner {
     }
     if (globals.empty()) globals = {1.0F};
     for (const float global : globals) {
-      const float factor = plan.content->global == GlobalScale::divisor ? 1.0F / global : global;
+      const float factor = plan.content->coding.global == GlobalScale::divisor ? 1.0F / global : global;
       int exponent = 0;
       if (std::frexp(factor, &exponent) != 0.5F) {
         return refused("its scale of the whole tensor is no power of two, as MXFP4 needs", layer.name);
@@ -175,25 +176,28 @@ class RespellingPlanner {
   }
 
   [[nodiscard]] ScaleChange::Kind change_of(const LayerContent& content) const {
-    if (content.element != DType::float4_e2m1fn) return ScaleChange::Kind::none;
+    if (content.coding.element != DType::float4_e2m1fn) return ScaleChange::Kind::none;
     const bool has_mxfp4 = spells("mxfp4", 32), has_nvfp4 = spells("nvfp4", 16);
-    if (content.scales == DType::float8_e8m0fnu && !has_mxfp4 && has_nvfp4) return ScaleChange::Kind::to_nvfp4;
-    if (content.scales == DType::float8_e4m3fn && !has_nvfp4 && has_mxfp4) return ScaleChange::Kind::to_mxfp4;
+    if (content.scales() == DType::float8_e8m0fnu && !has_mxfp4 && has_nvfp4) return ScaleChange::Kind::to_nvfp4;
+    if (content.scales() == DType::float8_e4m3fn && !has_nvfp4 && has_mxfp4) return ScaleChange::Kind::to_mxfp4;
     return ScaleChange::Kind::none;
   }
 
   // ggml reads no sign of a scale, and takes NaN for 0.
   Result<void> check_ggml(const Layer& layer, const RespelledLayer& plan) {
-    if (!writer_->is_of_gguf || plan.content->scales != DType::float8_e4m3fn) return {};
+    if (!writer_->is_of_gguf || plan.content->scales() != DType::float8_e4m3fn) return {};
     return check_positive(ScaleSource{.reader = reader_, .layer = layer, .content = *plan.content});
   }
 
   [[nodiscard]] bool spells(const char* scheme, std::int64_t block) const {
-    LayerContent content{
-        .name = "a.weight", .scheme = scheme, .shape = {128, 128}, .element = DType::float4_e2m1fn, .bits = 4};
-    content.block_rows = 1;
-    content.block_columns = block;
-    return spell(*writer_, content).ok();
+    return spell(*writer_, {{.name = "a.weight",
+                             .scheme = scheme,
+                             .shape = {128, 128},
+                             .block_rows = 1,
+                             .block_columns = block,
+                             .coding = {.element = DType::float4_e2m1fn, .bits = 4},
+                             .deviations = {}}})
+        .ok();
   }
 
   // The scale of activations that both spellings have.
@@ -208,10 +212,6 @@ class RespellingPlanner {
     return std::nullopt;
   }
 
-  static GlobalScale input_kind(const Layer& layer) {
-    return layer.coding.global == GlobalScale::divisor ? GlobalScale::divisor : GlobalScale::factor;
-  }
-
   Result<void> fill_constants(const Layer& layer, const WrittenLayer& written, RespelledLayer& plan,
                               const std::vector<float>& globals, std::optional<std::size_t> input_scale) {
     const bool divides = written.layer.coding.global == GlobalScale::divisor;
@@ -222,7 +222,8 @@ class RespellingPlanner {
       if (tensor.role == PartRole::global_scale) {
         // A layer of ggml or MLX may have none.
         std::vector<float> numbers = globals.empty() ? std::vector<float>(tensor.info.count, 1.0F) : globals;
-        const bool was = plan.change.kind == ScaleChange::Kind::none && plan.content->global == GlobalScale::divisor;
+        const bool was =
+            plan.change.kind == ScaleChange::Kind::none && plan.content->coding.global == GlobalScale::divisor;
         const bool judged = plan.change.kind == ScaleChange::Kind::none;
         if (was != divides && !invert(numbers, layer.name, judged, divides)) return refused(no_reciprocal, layer.name);
         constant = bytes_of(numbers);
@@ -309,27 +310,17 @@ WrittenLayer RespelledLayer::written() const {
 
 Result<const Spelling*> writer_named(const std::string& spelling) {
   if (const Spelling* writer = find_writer(spelling); writer != nullptr) return writer;
-  std::vector<std::string_view> names;
-  for (const Spelling& writer : all_writers()) names.push_back(writer.name);
   return invalid(fmt::format("\"{}\" is not a spelling that can be written", spelling),
-                 fmt::format("the spellings are {}", fmt::join(names, ", ")));
+                 fmt::format("the spellings are {}", fmt::join(written_spellings(), ", ")));
 }
 
 WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
                               std::span<const formats::TensorInfo> tensors, const Respelling& plan,
                               const std::function<bool(const std::string&)>& writes,
                               const ModelArchitecture& architecture, WrittenModel model) {
-  bool has_powers = false, has_others = false;  // scales of fp8-block
   for (const RespelledLayer& layer : plan.layers) {
-    if (!layer.changes()) continue;
-    model.layers.push_back(layer.written().layer);
-    const std::string& scheme = layer.content == nullptr ? layer.becomes.scheme : layer.content->scheme;
-    if (scheme != "fp8-block") continue;
-    const bool has_power = layer.quantizing && layer.quantizing->options.power_of_two_scales;
-    has_powers = has_powers || has_power;
-    has_others = has_others || !has_power;
+    if (layer.changes()) model.layers.push_back(layer.written().layer);
   }
-  if (has_powers && !has_others) model.scale_format = "ue8m0";
   if (model.layers.empty()) return {};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const formats::TensorInfo& tensor = tensors[i];

@@ -65,20 +65,19 @@ Error refused(const ScaleSource& source, std::string message, std::uint64_t elem
 Result<int> exponent_for_nvfp4(const ScaleSource& source) {
   const std::unique_ptr<RespelledCodes> codes = TRY(open(source));
   Span all, used;
-  Result<void> seen = each_rows(source, *codes, [&](std::uint64_t, std::span<const std::byte> scales) {
+  TRY(each_rows(source, *codes, [&](std::uint64_t, std::span<const std::byte> scales) {
     for (const std::byte scale : scales) {
       if (scale != e8m0_nan) all.add(std::to_integer<int>(scale) - bias);
     }
     return Result<void>();
-  });
-  if (!seen) return std::move(seen).error();
+  }));
   used = all;
   if (!all.fits()) {
     used = {};
     const std::uint64_t columns = source.content.columns(), grid = source.content.grid_columns();
     const auto block = static_cast<std::uint64_t>(source.content.block_columns);
     std::vector<std::byte> row_codes(columns);
-    seen = each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
+    TRY(each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
       for (std::uint64_t i = 0; i < scales.size(); ++i) {
         if (i % grid == 0) TRY(codes->codes(first + i / grid, row_codes));
         const std::uint64_t begin = i % grid * block, end = std::min(begin + block, columns);
@@ -88,8 +87,7 @@ Result<int> exponent_for_nvfp4(const ScaleSource& source) {
         if (!zero && scales[i] != e8m0_nan) used.add(std::to_integer<int>(scales[i]) - bias);
       }
       return {};
-    });
-    if (!seen) return std::move(seen).error();
+    }));
     if (!used.fits()) {
       return refused(
           source,

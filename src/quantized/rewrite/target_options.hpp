@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "options/joined_text.hpp"
 #include "options/quantize_options.hpp"
 #include "tensorcast/file.hpp"
 
@@ -21,6 +22,20 @@ consteval Option<QuantizeTargets, Value, QuantizeTargets, Value> as_quantize(con
   return option(name, member, facts);
 }
 
+// The schemes that a budget chooses from unless others are named, and what is measured of tensors.
+inline constexpr std::string_view default_candidates = "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel";
+// The spellings that are written, in a sentence.
+inline constexpr std::string_view written_spelling_names =
+    "compressed-tensors, modelopt, gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, "
+    "auto-round, auto-round-awq or gguf";
+
+namespace help {
+inline constexpr std::string_view candidates =
+    "with a budget: the schemes to choose from, such as nvfp4 or mxfp4:even (default ";
+inline constexpr std::string_view end = ")";
+inline constexpr std::string_view spelling = "with a scheme: whose names, packing and configuration are written: ";
+}  // namespace help
+
 // In the order in which interfaces list them. QuantizeTargets has the defaults.
 inline constexpr std::tuple quantize_targets{
     option("scheme", &QuantizeTargets::scheme, {.in_python = false, .flag = nullptr}),
@@ -35,19 +50,13 @@ inline constexpr std::tuple quantize_targets{
          .kind = ValueKind::bits}),
     option("candidates", &QuantizeTargets::candidates,
            {.of_files = true,
-            .help = "with a budget: the schemes to choose from, such as nvfp4 or mxfp4:even (default "
-                    "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel)",
+            .help = joined_text<help::candidates, default_candidates, help::end>.data(),
             .kind = ValueKind::list,
             .metavar = "SCHEME[:RECIPE],..."}),
     as_quantize("recipe", &QuantizeTargets::recipe),
     option(
         "spelling", &QuantizeTargets::spelling,
-        {.of_files = true,
-         .help =
-             "with a scheme: whose names, packing and configuration are written: compressed-tensors, modelopt, "
-             "gpt-oss, deepseek, comfyui, quark, transformers-mxfp8, gptq, gptq-v2, awq, auto-round, auto-round-awq or "
-             "gguf",
-         .metavar = "SPELLING"}),
+        {.of_files = true, .help = joined_text<help::spelling, written_spelling_names>.data(), .metavar = "SPELLING"}),
     option("force_layout", &QuantizeTargets::force_layout,
            {.of_files = true,
             .help = "with a scheme or `respell`: write also weights that no known loader of the spelling loads "

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <set>
 #include <string>
+
+#include "tensorcast/spelling.hpp"
 
 namespace tensorcast::options {
 namespace {
@@ -51,6 +54,21 @@ TEST(TargetOptions, AWeightGetsThoseOfItsScheme) {
   EXPECT_EQ(blocks.group_size, 0);
   EXPECT_TRUE(blocks.symmetric);
   EXPECT_TRUE(blocks.power_of_two_scales);
+}
+
+TEST(TargetOptions, NameAllSpellingsThatAreWritten) {
+  std::set<std::string> names, writers;
+  std::string text(written_spelling_names);
+  text.replace(text.find(" or "), 4, ", ");
+  for (const auto word : std::views::split(text, std::string_view(", "))) names.emplace(word.begin(), word.end());
+  for (const std::string_view writer : written_spellings()) writers.emplace(writer);
+  EXPECT_EQ(names, writers);
+}
+
+TEST(TargetOptions, CandidatesAreSchemes) {
+  for (const SchemeCandidate& candidate : default_scheme_candidates()) {
+    EXPECT_NE(find_quantize_recipe(candidate.scheme), nullptr) << candidate.scheme;
+  }
 }
 
 }  // namespace

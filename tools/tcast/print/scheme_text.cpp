@@ -82,11 +82,16 @@ Json fit_json(const SchemeFit& fit, std::uint64_t count) {
 }  // namespace
 
 CLI::Option* add_candidates(CLI::App& app, Candidates& candidates) {
+  std::vector<std::string> schemes;
+  for (const tensorcast::SchemeCandidate& each : tensorcast::default_scheme_candidates()) {
+    schemes.push_back(each.scheme);
+  }
   return add_read_all(
              app, "--candidates", candidates,
-             "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors), and "
-             "schemes with their recipes, such as nvfp4 or mxfp4:even; \"schemes\": "
-             "nvfp4,mxfp4,int4-group,mxfp6,mxfp8,fp8-channel",
+             fmt::format(
+                 "types to try (default float16,bfloat16,float8_e4m3fn,float8_e5m2 on floating-point tensors), and "
+                 "schemes with their recipes, such as nvfp4 or mxfp4:even; \"schemes\": {}",
+                 fmt::join(schemes, ",")),
              read_candidate)
       ->delimiter(',')
       ->option_text("TYPE|SCHEME[:RECIPE],...|all");
