@@ -208,7 +208,7 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
       return in_file(request.input,
                      invalid(known ? input.refusal : "there are no quantized layers whose recipe could be found"));
     }
-    OpenedLayers original = TRY(checkpoint::open_layers(request.original, request.skip_files));
+    OpenedLayers original = TRY(checkpoint::open_layers(request.original, {.skip_files = request.skip_files}));
     const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
     return Detection(request, input, original, importance ? &*importance : nullptr).run();
   });

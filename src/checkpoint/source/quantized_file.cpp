@@ -113,7 +113,7 @@ Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
 Result<QuantizedFile> QuantizedFile::open(std::shared_ptr<ByteSource> source, const std::string& name) {
   return guarded(name, [&]() -> Result<QuantizedFile> {
     if (source == nullptr) return in_file(name, invalid("the source is null"));
-    return QuantizedFile(std::make_unique<State>(name, TRY(checkpoint::open_layers(source, name))));
+    return QuantizedFile(std::make_unique<State>(name, TRY(checkpoint::open_file_layers(name, {}, source))));
   });
 }
 
