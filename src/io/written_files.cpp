@@ -22,6 +22,17 @@ bool is_sha256(const std::string& text) noexcept {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+Json written_file_json(const WrittenFile& file) {
+  return {{"file", file.name}, {"bytes", file.bytes}, {"version", file.version}, {"sha256", file.sha256}};
+}
+
+WrittenFile read_written_file(const Json& json) {
+  return {.name = json.at("file").get<std::string>(),
+          .bytes = json.at("bytes").get<std::uint64_t>(),
+          .version = json.at("version").get<std::string>(),
+          .sha256 = json.at("sha256").get<std::string>()};
+}
+
 std::string written_files_text(const WrittenFiles& written) {
   // One file a line.
   const auto line = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
@@ -29,8 +40,7 @@ std::string written_files_text(const WrittenFiles& written) {
                      ",\n \"identity\": " + line(written.identity) + ",\n \"files\": [";
   const char* comma = "\n  ";
   for (const WrittenFile& file : written.files) {
-    const Json json = {{"file", file.name}, {"bytes", file.bytes}, {"version", file.version}, {"sha256", file.sha256}};
-    text += comma + line(json);
+    text += comma + line(written_file_json(file));
     comma = ",\n  ";
   }
   return text + "\n ]\n}\n";
@@ -46,10 +56,7 @@ Result<WrittenFiles> parse_written_files(const std::string& text, const std::str
     if (document.at("format") != format_name || document.at("version") != format_version) return damaged;
     WrittenFiles written{.identity = document.at("identity").get<std::string>(), .files = {}};
     for (const Json& entry : document.at("files")) {
-      written.files.push_back({.name = entry.at("file").get<std::string>(),
-                               .bytes = entry.at("bytes").get<std::uint64_t>(),
-                               .version = entry.at("version").get<std::string>(),
-                               .sha256 = entry.at("sha256").get<std::string>()});
+      written.files.push_back(read_written_file(entry));
       if (!is_sha256(written.files.back().sha256)) return damaged;
     }
     return written;

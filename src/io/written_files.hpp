@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct WrittenFiles {
   std::string identity;  // of the run
   std::vector<WrittenFile> files;
 };
+
+// A file as JSON, and back, which throws nlohmann::json::exception.
+[[nodiscard]] nlohmann::ordered_json written_file_json(const WrittenFile& file);
+[[nodiscard]] WrittenFile read_written_file(const nlohmann::ordered_json& json);
 
 [[nodiscard]] std::string written_files_text(const WrittenFiles& written);
 // Errors: parse; `path` is for messages.

@@ -546,7 +546,7 @@ class DecodeTest(QuantizedTest):
         plan = path.read_text()
         for old, new in (('"bits":4', '"bits":9'), ('"packing":0', '"packing":99'),
                          ('"element":"uint8"', '"element":"float32"'),
-                         ('"block":[1,32]', '"block":[1,-32]'), ('"role":1', '"role":77')):
+                         ('"block_columns":32', '"block_columns":-32'), ('"role":1', '"role":77')):
             self.assertIn(old, plan)
             path.write_text(plan.replace(old, new))
             self.assertIn("the plan is damaged", self.refused("run-shard", self.out))

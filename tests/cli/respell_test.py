@@ -277,17 +277,49 @@ class RespellTest(running.CommandTest):
         self.assertEqual(self.read("back"), self.read("in"))
 
     def test_shard_by_shard_and_again(self):
-        self.write("in", MODELS["gpt-oss"][0](), shards=2)
-        self.respell("in", "whole", "compressed-tensors")
-        self.done("plan", "in", "-o", "out", "--respell", "compressed-tensors")
-        self.done("run-shard", "out", "1")
-        self.done("run-shard", "out", "0")
-        self.done("finish", "out")
-        for path in (self.folder / "whole").iterdir():
-            if path.name != checkpoints.RECORD:
-                self.assertEqual(path.read_bytes(), (self.out / path.name).read_bytes(), path.name)
+        # ComfyUI's description is in the files' metadata.
+        for model, spelling, out in (("mxfp8", "comfyui", "comfyui"), ("gpt-oss", "compressed-tensors", "out")):
+            self.write(model, MODELS[model][0](), shards=2)
+            self.respell(model, model + "-whole", spelling)
+            self.done("plan", model, "-o", out, "--respell", spelling, "--force-layout")
+            self.done("run-shard", out, "1")
+            self.done("run-shard", out, "0")
+            self.done("finish", out)
+            for path in (self.folder / (model + "-whole")).iterdir():
+                if path.name != checkpoints.RECORD:
+                    self.assertEqual(path.read_bytes(), (self.folder / out / path.name).read_bytes(), path.name)
         index = json.loads((self.out / "model.safetensors.index.json").read_text())
         self.assertEqual(set(index["weight_map"]), set(self.read("out")))
+
+    def test_verify_converts_scales_to_the_type_that_the_output_has(self):
+        self.write("in", MODELS["ct-fp8-block"][0]())
+        self.respell("in", "out", "deepseek")
+        other = Model(1, {})
+        other.tensors = self.read("out")
+        dtype, shape, content = other.tensors["a.weight_scale_inv"]
+        self.assertEqual(dtype, "BF16")
+        wide = b"".join(b"\0\0" + content[i:i + 2] for i in range(0, len(content), 2))
+        for name, scales in (("right", wide), ("wrong", b"\1" + wide[1:])):
+            other.tensors["a.weight_scale_inv"] = "F32", shape, scales
+            other.write(self.folder / name)
+            (self.folder / name / "config.json").write_bytes((self.out / "config.json").read_bytes())
+        self.done("verify", "right", "--against", "in")
+        self.assertIn("a.weight_scale_inv", self.refused("verify", "wrong", "--against", "in"))
+
+    def test_a_plan_names_what_each_tensor_comes_from(self):
+        for model, spelling, expected in (
+                ("ct-int4", "gptq", {"a.qweight": "a.weight_packed", "a.scales": "a.weight_scale",
+                                     "a.qzeros": "a.weight_packed", "a.g_idx": "a.weight_packed"}),
+                ("modelopt-nvfp4", "compressed-tensors", {
+                    "a.weight_packed": "a.weight", "a.weight_scale": "a.weight_scale",
+                    "a.weight_global_scale": "a.weight_scale_2", "a.input_global_scale": "a.input_scale"})):
+            self.write(model, MODELS[model][0]())
+            out = f"{model}-out"
+            plan = json.loads(self.done("plan", model, "-o", out, "--respell", spelling, "--force-layout", "--json"))
+            names = {tensor.get("output_name", tensor["name"]): tensor["name"] for tensor in plan["tensors"]}
+            del names["model.norm.weight"]
+            self.assertEqual(names, expected)
+            self.assertNotIn('"sources"', (self.folder / out / ".tcast/plan.json").read_text())
 
     def test_a_plan_that_lies(self):
         self.write("in", MODELS["ct-mxfp4"][0]())
@@ -295,7 +327,7 @@ class RespellTest(running.CommandTest):
         path = self.out / ".tcast/plan.json"
         text = path.read_text()
         for old, new in (('"change":0', '"change":1'), ('"zero_points":false', '"zero_points":1'), ('"bits":4', '"bits":0'),
-                         ('"spelling":"deepseek"', '"spelling":"modelopt"'), ('"block":[1,32]', '"block":[1,0]')):
+                         ('"spelling":"deepseek"', '"spelling":"modelopt"'), ('"block_columns":32', '"block_columns":0')):
             self.assertIn(old, text)
             path.write_text(text.replace(old, new))
             self.assertIn("plan is damaged", self.refused("run-shard", "out"))

@@ -8,16 +8,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "checkpoint/source/tensor_set.hpp"
+#include "convert/run/conversion_source.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/verify.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
 #include "quantized/layer/code_layout.hpp"
-#include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
-#include "quantized/rewrite/respelled_reader.hpp"
+#include "quantized/rewrite/respelling.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {
@@ -33,6 +32,11 @@ Error differs(std::string message, std::string tensor) {
   return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
+using file_conversion::Converted;
+using file_conversion::Decoded;
+using file_conversion::PlannedTensor;
+using file_conversion::Rewritten;
+
 class Comparison {
  public:
   Comparison(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
@@ -47,26 +51,29 @@ class Comparison {
     }
     Expected expected = *std::move(made);
     const std::set<std::string> quantized = take_quantized(expected);
-    formats::ChosenTensors unquantized(*output_.reader);
-    for (std::size_t i = 0; i < output_.reader->tensors().size(); ++i) {
-      if (!quantized.contains(output_.reader->tensors()[i].name)) unquantized.add(i);
+    formats::ChosenTensors unquantized(*output_.input.reader);
+    for (std::size_t i = 0; i < output_.input.reader->tensors().size(); ++i) {
+      if (!quantized.contains(output_.input.reader->tensors()[i].name)) unquantized.add(i);
     }
-    const file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
+    file_conversion::Plan plan = TRY(plan_of(expected, unquantized));
     const ConversionRun run{{.options = request_.options}, request_.execution, request_.on_progress};
+    const auto made_anew = TRY(file_conversion::ConversionSource::create(
+        plan.in_layout(), *source_.input.reader, [&](std::size_t layer) { return expected.load(layer); },
+        run.execution));
     const std::uint64_t bytes = plan.bytes_in() + plan.bytes_out();
     file_conversion::ProgressMeter meter(run.on_progress, bytes);
     // Each file of the output by itself, so that all that differ are found.
     std::map<std::string, std::vector<std::size_t>> files;
-    for (const std::size_t i : plan.layout) files[file_of(unquantized.place_of(i))].push_back(i);
+    for (const std::size_t i : plan.layout) files[output_.path_of(unquantized.place_of(i))].push_back(i);
     formats::Reader& all = unquantized;
     for (const auto& [file, indices] : files) {
-      std::vector<const file_conversion::PlannedTensor*> tensors;
+      std::vector<const PlannedTensor*> tensors;
       formats::ChosenTensors of_file(all);
       for (const std::size_t i : indices) {
         tensors.push_back(&plan.tensors[i]);
         of_file.add(i);
       }
-      Result<bool> same = file_conversion::verify(run, tensors, *expected.reader, of_file, meter);
+      Result<bool> same = file_conversion::verify(run, tensors, made_anew.reader(), of_file, meter);
       if (same && !*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
       if (same) continue;
       Error& error = same.error();
@@ -84,14 +91,20 @@ class Comparison {
  private:
   // The tensors of the source as the output should have them: layers decoded, or in another spelling.
   struct Expected {
-    std::unique_ptr<formats::Reader> reader;
-    std::unordered_map<std::string, std::size_t> by_name;  // in the output
-    std::optional<std::size_t> first_decoded;
+    std::unordered_map<std::string, PlannedTensor> by_name = {};  // in the output; what casts change is not planned yet
+    std::vector<quantized::Layer> layers = {};
+    std::shared_ptr<const quantized::Respelling> respelling = nullptr;  // null: layers are decoded
+
+    [[nodiscard]] Result<quantized::RespelledSource> load(std::size_t layer) const {
+      quantized::RespelledSource source{.layer = layers[layer], .siblings = {}, .becomes = nullptr};
+      if (respelling != nullptr) source.becomes = {respelling, &respelling->layers[layer]};
+      return source;
+    }
   };
 
-  // Returns the file of a tensor of the output.
-  [[nodiscard]] std::string file_of(std::size_t tensor) const {
-    return output_.shards == nullptr ? output_.path : output_.shards->path_of(tensor);
+  static PlannedTensor expected_tensor(const formats::TensorInfo& info, std::size_t source,
+                                       decltype(PlannedTensor::fate) fate = {}) {
+    return {.target = info, .source = source, .from = info.dtype, .bytes_in = info.bytes, .fate = std::move(fate)};
   }
 
   // Returns the spelling of the output's layers if it is another than that of the source's; else "".
@@ -104,32 +117,30 @@ class Comparison {
     return other && quantized::find_writer(spelling) != nullptr ? std::string(spelling) : std::string();
   }
 
-  Result<Expected> respelled(const std::string& spelling, const quantized::FoundLayers& layers) const {
-    formats::Reader& encoded = *source_.reader;
+  Result<Expected> respelled(const std::string& spelling, quantized::FoundLayers layers) const {
+    formats::Reader& encoded = *source_.input.reader;
     const quantized::RespellRequest request{
         .spelling = spelling, .writes = [this](const std::string& name) { return written_.writes(name); }};
     const auto plan = std::make_shared<const quantized::Respelling>(
-        TRY(quantized::plan_respelling(layers, source_.texts, encoded, request)));
-    Expected expected;
-    auto reader = std::make_unique<quantized::RespelledReader>(
-        encoded, Execution{}, [all = layers.layers, plan](std::size_t i) -> Result<quantized::RespelledSource> {
-          return quantized::RespelledSource{.layer = all[i], .siblings = {}, .becomes = {plan, &plan->layers[i]}};
-        });
+        TRY(quantized::plan_respelling(layers, source_.input.configs, encoded, request)));
+    Expected expected{.respelling = plan};
+    const auto keep = [&](std::size_t i) {
+      expected.by_name.emplace(encoded.tensors()[i].name, expected_tensor(encoded.tensors()[i], i));
+    };
     for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
-      const std::string& name = encoded.tensors()[i].name;
-      if (!layers.layer_of[i] && written_.writes(name)) expected.by_name.emplace(name, i);
+      if (!layers.layer_of[i] && written_.writes(encoded.tensors()[i].name)) keep(i);
     }
-    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+    for (std::size_t i = 0; i < plan->layers.size(); ++i) {
       const quantized::RespelledLayer& layer = plan->layers[i];
-      for (const std::size_t kept : layer.kept) expected.by_name.emplace(encoded.tensors()[kept].name, kept);
+      std::ranges::for_each(layer.kept, keep);
       if (!layer.changes()) continue;
       const quantized::WrittenLayer written = layer.written();
-      for (std::size_t tensor = 0; tensor < written.tensors.size(); ++tensor) {
-        const formats::TensorInfo& info = written.tensors[tensor].info;
-        expected.by_name.emplace(info.name, reader->add(info, i, tensor));
+      for (std::size_t place = 0; place < written.tensors.size(); ++place) {
+        const formats::TensorInfo& info = written.tensors[place].info;
+        expected.by_name.emplace(info.name, expected_tensor(info, 0, Rewritten{.layer = i, .place = place}));
       }
     }
-    expected.reader = std::move(reader);
+    expected.layers = std::move(layers.layers);
     return expected;
   }
 
@@ -137,7 +148,7 @@ class Comparison {
   void find_requantized(const quantized::FoundLayers& layers) {
     std::unordered_map<std::string_view, const quantized::Layer*> written;
     for (const quantized::Layer& layer : quantized_.layers) written.emplace(layer.name, &layer);
-    const std::vector<formats::TensorInfo>& tensors = source_.reader->tensors();
+    const std::vector<formats::TensorInfo>& tensors = source_.input.reader->tensors();
     for (const quantized::Layer& layer : layers.layers) {
       const auto found = written.find(layer.name);
       if (!layer.problem.empty() || found == written.end() || is_same_scheme(*found->second, layer)) continue;
@@ -147,14 +158,14 @@ class Comparison {
   }
 
   Result<Expected> expected_tensors() {
-    formats::Reader& encoded = *source_.reader;
+    formats::Reader& encoded = *source_.input.reader;
     quantized::FoundLayers layers = source_.layers();
     find_requantized(layers);
     const std::string spelling = new_spelling(layers);
-    if (!spelling.empty()) return respelled(spelling, layers);
+    if (!spelling.empty()) return respelled(spelling, std::move(layers));
     if (layers.any()) {
       std::set<std::string_view> names;  // of numbers, which blocks of GGUF are not
-      for (const formats::TensorInfo& tensor : output_.reader->tensors()) {
+      for (const formats::TensorInfo& tensor : output_.input.reader->tensors()) {
         if (tensor.dtype != DType::undefined) names.insert(tensor.name);
       }
       keep_decoded(layers, encoded.tensors(), [&](const std::string& name) {
@@ -165,14 +176,19 @@ class Comparison {
       });
     }
     Expected expected;
-    expected.first_decoded = encoded.tensors().size();
-    expected.reader = std::make_unique<quantized::DecodedReader>(encoded, layers.layers);
-    for (std::size_t i = 0; i < expected.reader->tensors().size(); ++i) {
+    const auto add = [&](const PlannedTensor& tensor) -> Result<void> {
+      if (!written_.writes(tensor.name())) return {};
+      expected.by_name.emplace(TRY(written_.new_name(tensor.name())), tensor);
+      return {};
+    };
+    for (std::size_t i = 0; i < encoded.tensors().size(); ++i) {
       if (i < layers.layer_of.size() && layers.layer_of[i]) continue;  // its weight is written
-      const std::string& name = expected.reader->tensors()[i].name;
-      if (!written_.writes(name)) continue;
-      expected.by_name.emplace(TRY(written_.new_name(name)), i);
+      TRY(add(expected_tensor(encoded.tensors()[i], i)));
     }
+    for (std::size_t i = 0; i < layers.layers.size(); ++i) {
+      TRY(add(expected_tensor(quantized::decoded_info(layers.layers[i]), 0, Decoded{.layer = i})));
+    }
+    expected.layers = std::move(layers.layers);
     return expected;
   }
 
@@ -183,10 +199,11 @@ class Comparison {
     for (const quantized::Layer& layer : quantized_.layers) {
       const auto source = expected.by_name.find(layer.name);
       if (source == expected.by_name.end()) continue;
-      if (source->second >= expected.first_decoded && !requantized_.contains(layer.name)) continue;
-      const formats::TensorInfo& weight = expected.reader->tensors()[source->second];
-      if (family(weight.dtype) != Family::floating || bit_width(weight.dtype) < 16) continue;
-      for (const quantized::Part& part : layer.parts) names.insert(output_.reader->tensors()[part.tensor].name);
+      const bool is_made_of_layer = expected.respelling != nullptr || source->second.decodes();
+      if (is_made_of_layer && !requantized_.contains(layer.name)) continue;
+      const DType weight = source->second.from;
+      if (family(weight) != Family::floating || bit_width(weight) < 16) continue;
+      for (const quantized::Part& part : layer.parts) names.insert(output_.input.reader->tensors()[part.tensor].name);
       outcome_.quantized.insert(layer.name);
       expected.by_name.erase(source);
       ++outcome_.tensors;
@@ -200,19 +217,20 @@ class Comparison {
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = expected.by_name.find(tensor.name);
       if (found == expected.by_name.end()) return differs("the source does not have the tensor", tensor.name);
-      const formats::TensorInfo& of = expected.reader->tensors()[found->second];
-      if (of.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
-      if (of.foreign_dtype != tensor.foreign_dtype) {
+      PlannedTensor& planned = found->second;
+      if (planned.target.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
+      if (planned.target.foreign_dtype != tensor.foreign_dtype) {
         return differs("the source's tensor has another type", tensor.name);
       }
-      const bool decoded = expected.first_decoded && found->second >= *expected.first_decoded;
-      const bool scaled = request_.options.scale != 1.0 && family(of.dtype) == Family::floating;
-      plan.layout.push_back(plan.tensors.size());
-      file_conversion::PlannedTensor& planned = plan.tensors.emplace_back();
-      planned = {.target = tensor, .source = found->second, .from = of.dtype, .bytes_in = of.bytes};
-      if (of.dtype != tensor.dtype || scaled || decoded) {
-        planned.fate = file_conversion::Converted{.scale = request_.options.scale};
+      planned.target = tensor;
+      const bool scaled = request_.options.scale != 1.0 && family(planned.from) == Family::floating;
+      if (auto* const decoded = std::get_if<Decoded>(&planned.fate)) {
+        decoded->scale = request_.options.scale;
+      } else if (planned.rewritten() == nullptr && (planned.from != tensor.dtype || scaled)) {
+        planned.fate = Converted{.scale = request_.options.scale};
       }
+      plan.layout.push_back(plan.tensors.size());
+      plan.tensors.push_back(std::move(planned));
       expected.by_name.erase(found);
     }
     if (!expected.by_name.empty()) return differs("the tensor is missing", expected.by_name.begin()->first);
@@ -231,28 +249,6 @@ class Comparison {
 
 }  // namespace
 
-quantized::FoundLayers OpenedModel::layers() const {
-  return quantized::find_layers(reader->tensors(), texts, quantized::read_with(*reader));
-}
-
-std::string OpenedModel::file_of(const std::string& name) const {
-  const auto path_of = [this](std::size_t tensor) { return shards == nullptr ? path : shards->path_of(tensor); };
-  const std::vector<formats::TensorInfo>& tensors = reader->tensors();
-  const auto tensor = std::ranges::find(tensors, name, &formats::TensorInfo::name);
-  if (tensor != tensors.end()) return path_of(static_cast<std::size_t>(tensor - tensors.begin()));
-  for (const quantized::Layer& layer : layers().layers) {
-    if (layer.name == name) return path_of(layer.codes());
-  }
-  return {};
-}
-
-OpenedModel opened_model(const SourceCheckpoint& checkpoint, const SourceModel& model) {
-  auto reader = std::make_unique<ShardReader>();
-  const ShardReader* const shards = reader.get();
-  add_model(checkpoint, model, *reader);
-  return {.reader = std::move(reader), .texts = Claims(checkpoint).texts_of(model), .shards = shards};
-}
-
 bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, file_conversion::OutputNames& written) {
   bool has = false;  // `written` is told all names
   for (const std::size_t shard : model.shards) {
@@ -263,19 +259,11 @@ bool has_tensors(const SourceCheckpoint& checkpoint, const SourceModel& model, f
   return has;
 }
 
-Result<OpenedModel> open_model(const std::string& path) {
-  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
-  return OpenedModel{.file = std::move(input.file),
-                     .reader = std::move(input.reader),
-                     .texts = std::move(input.configs),
-                     .path = path};
-}
-
 Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter& filter,
                                     file_conversion::OutputNames& written) {
   if (!is_checkpoint(path) && is_local(path)) {
-    OpenedModel file = TRY(open_model(path));
-    file_conversion::add_accepted(filter.accept, file.texts);
+    OpenedModel file = TRY(open_model_file(path));
+    file_conversion::add_accepted(filter.accept, file.input.configs);
     return file;
   }
   SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
@@ -284,8 +272,8 @@ Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter&
   for (const SourceModel& model : checkpoint.models) {
     if (has_tensors(checkpoint, model, written)) chosen.push_back(&model);
   }
-  return opened_model(checkpoint,
-                      *TRY(only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one")));
+  return open_model(checkpoint,
+                    *TRY(only_model(chosen, path, "`only`, `drop` and `skip_files` of the conversion leave one")));
 }
 
 Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,

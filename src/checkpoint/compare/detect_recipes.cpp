@@ -117,8 +117,10 @@ class Detection {
     const quantized::Layer& layer = input_.layers[index];
     quantized::PartReader reader(*input_.stored, layer);
     const std::string key = quantized::joined_module(found_[index].name);
-    quantized::OriginalWeight weight{
-        .dtype = weights().tensors()[original].dtype, .read = {}, .joined_maximum = {}, .importance = {}};
+    quantized::OriginalWeight weight{.dtype = weights().tensors()[original].dtype,
+                                     .read = quantized::stored_numbers(weights(), original),
+                                     .joined_maximum = {},
+                                     .importance = {}};
     const std::optional<quantized::RecordedRecipes> recorded =
         recorded_for(quantized::scheme_of_recipes(layer), original);
     if (recorded) weight.recorded = &*recorded;
@@ -126,9 +128,6 @@ class Detection {
       const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
       weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
     }
-    weight.read = [this, original](std::uint64_t at, std::span<std::byte> out) {
-      return weights().read(original, at, out);
-    };
     if (!key.empty() && joined_[key].size() > 1) {
       weight.joined_maximum = [this, key](DType dtype) { return joined_maximum(key, dtype); };
     }
@@ -153,12 +152,7 @@ class Detection {
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
     const block::SharedLayout layout = TRY(block::WeightLayout::make(
         info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));
-    return quantized::largest_magnitude(
-        *layout,
-        [&](std::uint64_t first, std::span<std::byte> out) {
-          return weights().read(tensor, storage_bytes(info.dtype, first), out);
-        },
-        request_.execution);
+    return quantized::largest_magnitude(*layout, quantized::stored_numbers(weights(), tensor), request_.execution);
   }
 
   const DetectRequest& request_;
@@ -214,7 +208,7 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
       return in_file(request.input,
                      invalid(known ? input.refusal : "there are no quantized layers whose recipe could be found"));
     }
-    OpenedLayers original = TRY(checkpoint::open_layers(request.original, request.skip_files));
+    OpenedLayers original = TRY(checkpoint::open_layers(request.original, {.skip_files = request.skip_files}));
     const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
     return Detection(request, input, original, importance ? &*importance : nullptr).run();
   });

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "checkpoint/source/opened_layers.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "convert/run/element_blocks.hpp"
@@ -18,8 +19,7 @@
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
 #include "quantized/detect/layer_summary.hpp"
-#include "quantized/layout/open_input.hpp"
-#include "quantized/layout/quantization_claim.hpp"
+#include "quantized/layer/decoded_reader.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {
@@ -29,93 +29,44 @@ namespace {
 using namespace checkpoint;
 using formats::TensorInfo;
 
-// The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names.
+// The tensors of a file, or those of all models of a checkpoint with the folder of their model before their names; then
+// the weights of their layers that can be decoded.
 struct TensorSet {
   std::string path;
-  std::unique_ptr<io::InputFile> file = {};       // of a file; the reader refers to it
-  std::unique_ptr<formats::Reader> encoded = {};  // what `reader` decodes, if it has quantized layers
-  std::unique_ptr<formats::Reader> reader = {};
+  OpenedLayers opened;
+  std::unique_ptr<quantized::DecodedReader> decoded = {};  // null: no layer is quantized
   std::vector<std::string> names = {};
   std::vector<bool> written = {};  // false: a conversion would leave the tensor out, so it is not compared
+  std::vector<quantized::Layer> layers = {};
 
-  std::vector<quantized::Layer> layers = {};  // their weights are the last tensors
-
+  [[nodiscard]] formats::Reader& reader() const { return decoded == nullptr ? *opened.stored : *decoded; }
   [[nodiscard]] std::size_t encoded_count() const { return names.size() - layers.size(); }
-  [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader->tensors()[index]; }
+  [[nodiscard]] const TensorInfo& info(std::size_t index) const { return reader().tensors()[index]; }
   [[nodiscard]] bool is_one_array() const { return names.size() == 1 && names.front().empty(); }
 };
-
-// Names tensor `name` of the model with `prefix` as a conversion would write it.
-Result<void> add_name(TensorSet& set, const std::string& prefix, const std::string& name,
-                      file_conversion::OutputNames& output) {
-  set.written.push_back(output.writes(name));
-  set.names.push_back(prefix + TRY(set.written.back() ? output.new_name(name) : name));
-  return {};
-}
-
-// Adds the layers that can be decoded. `first`: the place of their model's first tensor.
-void add_layers(TensorSet& set, std::vector<std::string>& prefixes, quantized::FoundLayers found, std::size_t first,
-                const std::string& prefix) {
-  for (quantized::Layer& layer : found.layers) {
-    if (!layer.problem.empty()) continue;
-    for (quantized::Part& part : layer.parts) part.tensor += first;
-    set.layers.push_back(std::move(layer));
-    prefixes.push_back(prefix);
-  }
-}
-
-// Lets the weights of layers be read after the stored tensors.
-Result<void> decode_layers(TensorSet& set, const std::vector<std::string>& prefixes,
-                           file_conversion::OutputNames& output) {
-  if (set.layers.empty()) return {};
-  for (std::size_t i = 0; i < set.layers.size(); ++i) TRY(add_name(set, prefixes[i], set.layers[i].name, output));
-  set.encoded = std::move(set.reader);
-  set.reader = std::make_unique<quantized::DecodedReader>(*set.encoded, set.layers);
-  return {};
-}
-
-Result<TensorSet> open_checkpoint(const std::string& path, const OutputFilter& filter,
-                                  file_conversion::OutputNames& output) {
-  SourceCheckpoint checkpoint = TRY(read_source(path, filter.skip_files));
-  checkpoint.accepted = filter.accept;
-  TensorSet set{.path = path};
-  auto reader = std::make_unique<ShardReader>();
-  std::vector<std::string> prefixes;  // of layers
-  for (const SourceModel& model : checkpoint.models) {
-    const std::size_t first = reader->tensors().size();
-    add_model(checkpoint, model, *reader);
-    const std::string prefix = name_prefix(model);
-    for (std::size_t i = first; i < reader->tensors().size(); ++i) {
-      TRY(add_name(set, prefix, reader->tensors()[i].name, output));
-    }
-    ShardReader alone;
-    add_model(checkpoint, model, alone);
-    add_layers(set, prefixes, layers_of(Claims(checkpoint), model, alone), first, prefix);
-  }
-  set.reader = std::move(reader);
-  TRY(decode_layers(set, prefixes, output));
-  return set;
-}
-
-Result<TensorSet> open_file_set(const std::string& path, const OutputFilter& filter,
-                                file_conversion::OutputNames& output) {
-  file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path));
-  file_conversion::add_accepted(filter.accept, input.configs);
-  quantized::FoundLayers found = file_conversion::layers_of(input);
-  TensorSet set{.path = path, .file = std::move(input.file), .reader = std::move(input.reader)};
-  for (const TensorInfo& tensor : set.reader->tensors()) TRY(add_name(set, "", tensor.name, output));
-  if (!input.format->many_tensors) return set;
-  std::vector<std::string> prefixes;
-  add_layers(set, prefixes, std::move(found), 0, "");
-  TRY(decode_layers(set, prefixes, output));
-  return set;
-}
 
 // Opens a checkpoint or a file as a conversion with this filter would write it.
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
   file_conversion::OutputNames output = TRY(file_conversion::OutputNames::compile(filter));
   const bool folder = is_checkpoint(path) || !is_local(path);
-  TensorSet set = TRY(folder ? open_checkpoint(path, filter, output) : open_file_set(path, filter, output));
+  TensorSet set{.path = path,
+                .opened = TRY(folder ? open_checkpoint_layers(path, filter) : open_file_layers(path, filter))};
+  // `full_name`: with the folder of its model.
+  const auto add_name = [&](const std::string& name, const std::string& full_name) -> Result<void> {
+    set.written.push_back(output.writes(name));
+    const std::string prefix = full_name.substr(0, full_name.size() - name.size());
+    set.names.push_back(prefix + TRY(set.written.back() ? output.new_name(name) : name));
+    return {};
+  };
+  const std::vector<TensorInfo>& tensors = set.opened.stored->tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) TRY(add_name(tensors[i].name, set.opened.names[i]));
+  for (std::size_t i = 0; i < set.opened.layers.size(); ++i) {
+    const quantized::Layer& layer = set.opened.layers[i];
+    if (!layer.problem.empty()) continue;
+    TRY(add_name(layer.name, set.opened.summaries[i].name));
+    set.layers.push_back(layer);
+  }
+  if (!set.layers.empty()) set.decoded = std::make_unique<quantized::DecodedReader>(*set.opened.stored, set.layers);
   TRY(output.check_all_matched());
   return set;
 }
@@ -178,9 +129,9 @@ class TensorComparison {
     const std::uint64_t per_block = block / sizeof(double) / 64 * 64;
     for (std::uint64_t first = 0; first < a.count; first += per_block) {
       const auto count = static_cast<std::size_t>(std::min(per_block, a.count - first));
-      TRY(load(*a_.reader, in_a, first, count, values_a_));
+      TRY(load(a_.reader(), in_a, first, count, values_a_));
       const auto* const x = reinterpret_cast<const double*>(values_a_.span().data());
-      TRY(load(*b_.reader, in_b, first, count, values_b_));
+      TRY(load(b_.reader(), in_b, first, count, values_b_));
       const auto* const y = reinterpret_cast<const double*>(values_b_.span().data());
       for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
       const std::uint64_t moved = storage_bytes(a.dtype, count) + storage_bytes(b.dtype, count);
@@ -206,7 +157,7 @@ class TensorComparison {
 
   Result<bool> compare_strings(std::size_t in_a, std::size_t in_b, TensorDifference& result) {
     const auto read = [&](TensorSet& set, std::size_t index) {
-      return formats::read_all_strings(*set.reader, index, io::MemoryBudget(set.info(index).bytes));
+      return formats::read_all_strings(set.reader(), index, io::MemoryBudget(set.info(index).bytes));
     };
     const StringBuffer a = TRY(read(a_, in_a));
     const StringBuffer b = TRY(read(b_, in_b));
@@ -218,8 +169,8 @@ class TensorComparison {
     const std::uint64_t total = a_.info(in_a).bytes;
     for (std::uint64_t offset = 0; offset < total; offset += block) {
       const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block, total - offset));
-      TRY(a_.reader->read(in_a, offset, values_a_.span().first(bytes)));
-      TRY(b_.reader->read(in_b, offset, values_b_.span().first(bytes)));
+      TRY(a_.reader().read(in_a, offset, values_a_.span().first(bytes)));
+      TRY(b_.reader().read(in_b, offset, values_b_.span().first(bytes)));
       if (std::memcmp(values_a_.span().data(), values_b_.span().data(), bytes) != 0) result.equal = false;
       if (!meter_.advance(2 * bytes, result.name)) return false;
     }
@@ -254,7 +205,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b if it is there
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < a.names.size(); ++i) {
-    const TensorInfo& info = a.reader->tensors()[i];
+    const TensorInfo& info = a.info(i);
     const auto found = a.written[i] ? in_b.find(a.names[i]) : in_b.end();
     const bool wanted = a.written[i] && chosen(a.names[i]);
     std::optional<std::size_t> other;
@@ -270,7 +221,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     tensor.in_b = other.has_value();
     pairs.emplace_back(i, other.value_or(0));
     if (!other) continue;
-    const TensorInfo& compared = b.reader->tensors()[*other];
+    const TensorInfo& compared = b.info(*other);
     tensor.to = compared.dtype;
     tensor.to_shape = compared.shape;
     tensor.equal =
@@ -283,8 +234,8 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     if (found == in_b.end() || found->second != i || !chosen(b.names[i])) continue;
     TensorDifference& tensor = outcome.tensors.emplace_back();
     tensor.name = b.names[i];
-    tensor.to = b.reader->tensors()[i].dtype;
-    tensor.to_shape = b.reader->tensors()[i].shape;
+    tensor.to = b.info(i).dtype;
+    tensor.to_shape = b.info(i).shape;
     tensor.in_a = false;
   }
   TRY(include.check_all_matched("include"));
@@ -330,11 +281,10 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
         }
       }
     }
-    Claims claims(checkpoint);
     for (const SourceModel& model : checkpoint.models) {
-      ShardReader reader;
-      add_model(checkpoint, model, reader);
-      const quantized::FoundLayers found = layers_of(claims, model, reader);
+      const OpenedModel opened = open_model(checkpoint, model);
+      formats::Reader& reader = *opened.input.reader;
+      const quantized::FoundLayers found = opened.layers();
       for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
         summary.layers.push_back(std::move(layer));
       }

@@ -11,7 +11,6 @@
 
 namespace tensorcast::checkpoint {
 
-inline constexpr const char* attestation_name = "attestation.intoto.json";  // in an output folder
 inline constexpr std::uint64_t max_statement_bytes = std::uint64_t{64} << 20;
 
 struct DigestedFile {

@@ -24,7 +24,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
-#include "io/sha256.hpp"
+#include "quantized/detect/layer_summary.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -37,15 +37,10 @@ using namespace checkpoint;
 
 constexpr std::uint64_t max_sums_bytes = std::uint64_t{256} << 20;
 
-struct Sum {
-  std::string sha256;
-  std::string name;
-};
-
 // Parses SHA256SUMS as sha256sum writes it.
-Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& path) {
+Result<std::vector<DigestedFile>> parse_sums(const std::string& text, const std::string& path) {
   constexpr std::size_t digits = 64;
-  std::vector<Sum> sums;
+  std::vector<DigestedFile> sums;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string_view line = std::string_view(text).substr(begin, end - begin);
@@ -55,7 +50,7 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
     const bool valid =
         line.size() > digits + 2 && line[digits] == ' ' && (line[digits + 1] == ' ' || line[digits + 1] == '*');
     if (!valid) return in_file(path, parse_error(fmt::format("line {} is not a hash and a name", sums.size() + 1)));
-    Sum sum{.sha256 = std::string(line.substr(0, digits)), .name = {}};
+    DigestedFile sum{.name = {}, .sha256 = std::string(line.substr(0, digits))};
     const std::string_view name = line.substr(digits + 2);
     for (std::size_t i = 0; i < name.size(); ++i) {
       const bool pair = escaped && name[i] == '\\' && i + 1 < name.size();
@@ -68,27 +63,13 @@ Result<std::vector<Sum>> parse_sums(const std::string& text, const std::string& 
   return sums;
 }
 
-// Returns the names of all files but SHA256SUMS, the statement and hidden ones, such as .gitattributes.
-std::vector<std::string> files_of(const SourceCheckpoint& checkpoint) {
-  std::vector<std::string> names;
-  for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
-  for (const SourceModel& model : checkpoint.models) {
-    if (!model.index.empty()) names.push_back(model.index);
-  }
-  for (const ListedFile& file : checkpoint.others) {
-    if (file.name != "SHA256SUMS" && file.name != attestation_name && !last_component(file.name).starts_with('.'))
-      names.push_back(file.name);
-  }
-  return names;
-}
-
 class Verification {
  public:
   explicit Verification(const VerifyRequest& request) : request_(request) {}
 
   Result<VerifyOutcome> run() {
     output_ = TRY(read_source(request_.checkpoint));
-    const std::string sums_path = output_.folder + "/SHA256SUMS";
+    const std::string sums_path = output_.folder + "/" + sums_name;
     const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
     if (!has_sums && request_.against.empty()) {
       return in_file(output_.folder,
@@ -102,7 +83,7 @@ class Verification {
       TRY(check_tensors());
     }
     for (const SourceModel& model : output_.models) {
-      OpenedModel opened = opened_model(output_, model);
+      OpenedModel opened = open_model(output_, model);
       const quantized::FoundLayers found = opened.layers();
       TRY(check_config(opened, found, model));
       add_warnings(opened, found, name_prefix(model));
@@ -117,10 +98,10 @@ class Verification {
                      invalid("a GGUF file has no hashes to compare with",
                              "`against` compares its tensors with those that it was converted from"));
     }
-    OpenedModel output = TRY(open_model(request_.checkpoint));
+    OpenedModel output = TRY(open_model_file(request_.checkpoint));
     file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
     OpenedModel source = TRY(open_only_model(request_.against, request_.filter, written));
-    use_record(output.reader->metadata());
+    use_record(output.input.reader->metadata());
     Result<ComparedModel> compared = compare_model(request_, output, source, written);
     if (!compared) return at_file(std::move(compared).error());
     count(*std::move(compared), "");
@@ -147,7 +128,7 @@ class Verification {
     if (const std::string problem = quantized::problem_warning(found); !problem.empty()) {
       outcome_.warnings.push_back(prefix + problem);
     }
-    for (std::string& warning : quantized::scale_remarks(found, *output.reader).warnings) {
+    for (std::string& warning : quantized::scale_remarks(found, *output.input.reader).warnings) {
       outcome_.warnings.push_back(prefix + std::move(warning));
     }
   }
@@ -167,15 +148,15 @@ class Verification {
   Result<void> check_config(const OpenedModel& output, const quantized::FoundLayers& layers, const SourceModel& model) {
     const bool compares = !request_.against.empty();
     const std::vector<Contradiction> found =
-        contradictions_of(layers, output.reader->tensors(), output.texts, compares);
+        contradictions_of(layers, output.input.reader->tensors(), output.input.configs, compares);
     if (found.empty()) return {};
     std::set<std::string> known;
     const SourceModel* const of = compares ? find_model(source_, model) : nullptr;
     if (of != nullptr) {
-      const OpenedModel source = opened_model(source_, *of);
+      const OpenedModel source = open_model(source_, *of);
       file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
       for (const Contradiction& old :
-           contradictions_of(source.layers(), source.reader->tensors(), source.texts, compares)) {
+           contradictions_of(source.layers(), source.input.reader->tensors(), source.input.configs, compares)) {
         known.insert(TRY(written.new_name(old.tensor)));
       }
     }
@@ -194,35 +175,33 @@ class Verification {
   }
 
   Result<void> check_hashes(const std::string& path) {
-    const std::string text = TRY(read_text(*TRY(open_source(output_.folder, "SHA256SUMS")), max_sums_bytes));
-    const std::vector<Sum> sums = TRY(parse_sums(text, path));
+    const std::string text = TRY(read_text(*TRY(open_source(output_.folder, sums_name)), max_sums_bytes));
+    const std::vector<DigestedFile> sums = TRY(parse_sums(text, path));
     std::uint64_t total = 0;
     std::map<std::string_view, bool> listed;
-    for (const Sum& sum : sums) {
+    for (const DigestedFile& sum : sums) {
       const std::uint64_t bytes = file_bytes(output_.folder + "/" + sum.name);
       if (bytes != UINT64_MAX) total += bytes;
       listed.emplace(sum.name, true);
     }
-    for (const std::string& name : files_of(output_)) {
-      if (listed.contains(name)) continue;
+    for (const std::string& name : file_names(output_)) {
+      const bool is_hidden = last_component(name).starts_with('.');  // such as .gitattributes
+      if (is_hidden || listed.contains(name)) continue;
       return in_file(output_.folder + "/" + name,
                      parse_error("SHA256SUMS does not have this file",
                                  "the conversion did not write it: remove it, or add what `sha256sum` prints for it"));
     }
     file_conversion::ProgressMeter meter(request_.on_progress, total);
-    for (const Sum& sum : sums) TRY(check_hash(sum, meter));
+    for (const DigestedFile& sum : sums) TRY(check_hash(sum, meter));
     return check_differences();
   }
 
-  Result<void> check_hash(const Sum& sum, file_conversion::ProgressMeter& meter) {
+  Result<void> check_hash(const DigestedFile& sum, file_conversion::ProgressMeter& meter) {
     const std::unique_ptr<StoredFile> source = TRY(open_source(output_.folder, sum.name));
-    io::Sha256 hash;
-    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
-      hash.update(bytes);
-      return meter.advance(bytes.size(), sum.name) ? Result<void>() : cancelled();
-    }));
+    const std::string sha256 = TRY(in_file(
+        output_.folder, sha256_of_file(*source, [&](std::uint64_t bytes) { return meter.advance(bytes, sum.name); })));
     outcome_.bytes_read += source->size();
-    if (hash.digest() != sum.sha256) {
+    if (sha256 != sum.sha256) {
       differences_.push_back(
           in_file(source->path(),
                   internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed")));
@@ -284,8 +263,8 @@ class Verification {
 
   Result<void> check_model(const SourceModel& model, const SourceModel& source_model,
                            file_conversion::OutputNames& written) {
-    OpenedModel output = opened_model(output_, model);
-    OpenedModel source = opened_model(source_, source_model);
+    OpenedModel output = open_model(output_, model);
+    OpenedModel source = open_model(source_, source_model);
     Result<ComparedModel> compared = compare_model(request_, output, source, written);
     if (!compared) {
       Error& error = compared.error();
@@ -315,14 +294,12 @@ class Verification {
     return error;
   }
 
-  Error cancelled() const { return {.code = ErrorCode::cancelled, .message = "cancelled", .file = output_.folder}; }
-
   // Returns the file of a weight's codes. `weight`: with the name of its model, as errors of recipes have it.
   std::string file_of_weight(const std::string& weight) const {
     for (const SourceModel& model : output_.models) {
       const std::string prefix = name_prefix(model);
       if (!weight.starts_with(prefix)) continue;
-      if (std::string file = opened_model(output_, model).file_of(weight.substr(prefix.size())); !file.empty()) {
+      if (std::string file = open_model(output_, model).file_of(weight.substr(prefix.size())); !file.empty()) {
         return file;
       }
     }

@@ -8,12 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/plan/layer_table_maker.hpp"
 #include "checkpoint/plan/placement.hpp"
 #include "checkpoint/plan/renamed_layers.hpp"
-#include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/plan/conversion_record.hpp"
@@ -55,34 +53,43 @@ std::vector<Pieces> cut(Pieces pieces, std::uint64_t max_bytes) {
   return shards;
 }
 
+// What the models of a folder have in common: its configuration is that of all.
+struct FolderPlan {
+  std::map<DType, std::uint64_t> bytes = {};  // of floating-point tensors that are no codes
+  bool converts = false, uses_to = false;     // some of these are converted; to the request's type
+  std::string claim = {};                     // what its files say about quantization
+  bool finds_claimed = false;                 // a quantized tensor of a model that they describe is known
+  bool converts_claimed = false;              // some tensor of such a model is converted
+  std::vector<std::string> decoded = {};      // modules
+  bool stays = false;                         // something is quantized in the output, too
+  std::optional<quantized::WrittenConfig> respelled = {};
+  file_conversion::NewEntries renamed = {};
+
+  // Reports whether what its files say about quantization is not true any more.
+  [[nodiscard]] bool replaces_description() const noexcept { return respelled || (!decoded.empty() && !stays); }
+};
+
 class Planning {
  public:
   Planning(const ConvertRequest& request, SourceCheckpoint source,
            std::unique_ptr<file_conversion::TensorPlanner> planner, std::vector<file_conversion::MadeChoice> known)
       : request_(request), source_(std::move(source)), planner_(std::move(planner)) {
     memory_.known = std::move(known);
-    planner_->use_memory(memory_);
     plan_.source = source_.folder;
     plan_.settings = request;
     plan_.overwrite = request.overwrite;
-    for (const SourceShard& shard : source_.shards) {
-      plan_.inputs.push_back({.name = shard.name,
-                              .bytes = shard.bytes,
-                              .version = shard.version,
-                              .header_sha256 = shard.header_sha256,
-                              .data_begin = shard.data_begin});
-    }
+    plan_.inputs.assign(source_.shards.begin(), source_.shards.end());
   }
 
   Result<CheckpointPlan> run() {
     plan_.warnings = source_.warnings;
     for (const SourceModel& model : source_.models) TRY(plan_model(model));
-    if (request_.raw_codes && !claimed_.empty()) {
+    if (request_.raw_codes && std::ranges::any_of(folders_, [](auto& each) { return !each.second.claim.empty(); })) {
       plan_.warnings.push_back(
           "codes become plain numbers, and the configuration stays: a loader that applies it gets "
           "wrong weights");
     }
-    TRY(planner_->check_all_matched());
+    TRY(planner_->check_all_planned());
     TRY(check_claims());
     if (plan_.shards.empty()) {
       return in_file(source_.folder,
@@ -103,45 +110,40 @@ class Planning {
 
  private:
   Result<void> plan_model(const SourceModel& model) {
-    std::vector<formats::TensorInfo> infos;
-    std::vector<std::pair<std::size_t, std::uint64_t>> places;  // input, first byte
+    std::vector<TensorPlace> places;
+    memory_.source.clear();
     for (const std::size_t index : model.shards) {
       const SourceShard& shard = source_.shards[index];
-      for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
-        infos.push_back(shard.header.tensors[i]);
-        places.emplace_back(index, shard.data_begin + shard.header.begin_offsets[i]);
-      }
+      for (const std::uint64_t begin : shard.header.begin_offsets) places.emplace_back(index, shard.data_begin + begin);
+      memory_.source += input_text(plan_.inputs[index]) + "\n";
     }
-    memory_.source.clear();
-    for (const std::size_t index : model.shards) memory_.source += input_text(plan_.inputs[index]) + "\n";
-    const std::string claim = claims_.of(model);
-    ShardReader reader;
-    add_model(source_, model, reader);
-    quantized::FoundLayers layers = layers_of(claims_, model, reader);
-    Result<quantized::Respelling> respelling = planner_->new_spelling(layers, claims_.texts_of(model), reader);
-    if (!respelling) return at_shard(std::move(respelling).error(), infos, places);
+    FolderPlan& folder = folders_[model.folder];
+    const OpenedModel opened = open_model(source_, model);
+    file_conversion::ModelToPlan planned = file_conversion::model_of(opened.input);
+    planned.memory = &memory_;
     Pieces pieces;
     std::vector<file_conversion::PlannedTensor> renamed;  // all tensors, if there are new names
     std::vector<std::string> beside;                      // quantized tensors of no layer, such as scales of a cache
-    LayerTableMaker table(layers, *respelling, infos, places, plan_.table);
-    Result<void> planned = planner_->plan_each(infos, claim, layers, *respelling, [&](auto tensor) {
-      note_quantized(model, tensor, claim);
-      note_layer(model, tensor, beside);
-      note_types(model, tensor);
+    LayerTableMaker table(planned, places, plan_.table);
+    Result<void> done = planner_->plan(planned, [&](auto tensor) {
+      if (!planned.claim.empty()) note_claimed(tensor, planned.claim, folder);
+      note(tensor, folder, beside);
       if (!request_.filter.rename.empty()) renamed.push_back(tensor);
       pieces.push_back(piece_of(std::move(tensor), table, places));
     });
-    if (!planned) return at_shard(std::move(planned).error(), infos, places);
-    for (std::string& warning : planner_->take_warnings()) plan_.warnings.push_back(std::move(warning));
-    TRY(note_names(model, layers, renamed, reader));
-    TRY(check_layers(model, layers, beside));
-    if (respelling->any()) note_respelling(model, *std::move(respelling));
-    if (pieces.empty() && !infos.empty()) return {};  // all are dropped
+    if (!done) return at_shard(std::move(done).error(), *opened.shards);
+    for (std::string& warning : planned.warnings) plan_.warnings.push_back(std::move(warning));
+    if (!request_.filter.rename.empty()) {
+      folder.renamed.merge(TRY(in_file(source_.folder, rename_layers(planned, renamed))));
+    }
+    TRY(check_layers(folder, planned.layers.method, beside));
+    if (planned.respelling.any()) note_respelling(model, std::move(planned.respelling), folder);
+    if (pieces.empty() && !planned.tensors.empty()) return {};  // all are dropped
     return add_shards(model, std::move(pieces));
   }
 
   static Piece piece_of(file_conversion::PlannedTensor tensor, LayerTableMaker& table,
-                        std::span<const std::pair<std::size_t, std::uint64_t>> places) {
+                        std::span<const TensorPlace> places) {
     Piece piece{.item = {}, .bytes = tensor.target.bytes};
     if (tensor.layer()) {
       piece.input = table.input_of(tensor);
@@ -157,66 +159,56 @@ class Planning {
   }
 
   // Remembers the configuration of the new spelling, and what is to be said.
-  void note_respelling(const SourceModel& model, quantized::Respelling respelling) {
+  void note_respelling(const SourceModel& model, quantized::Respelling respelling, FolderPlan& folder) {
     for (std::string& warning : respelling.warnings) plan_.warnings.push_back(std::move(warning));
     if (!respelling.config.own_file.empty()) {
       plan_.texts.push_back({.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file});
     }
-    respelled_.insert_or_assign(model.folder, std::move(respelling.config));
+    folder.respelled = std::move(respelling.config);
   }
 
-  // Remembers what the configurations of a folder must say after a renaming.
-  Result<void> note_names(const SourceModel& model, const quantized::FoundLayers& layers,
-                          std::span<const file_conversion::PlannedTensor> planned, formats::Reader& reader) {
-    if (request_.filter.rename.empty()) return {};
-    renamed_[model.folder].merge(
-        TRY(in_file(source_.folder, rename_layers(layers, planned, claims_.texts_of(model), reader))));
-    return {};
-  }
-
-  // Remembers which layers of a folder are decoded, and whether others stay as they are.
-  void note_layer(const SourceModel& model, const file_conversion::PlannedTensor& tensor,
-                  std::vector<std::string>& beside) {
-    QuantizedFolder& folder = quantized_[model.folder];
+  // Notes what a tensor means for the configuration of its folder.
+  void note(const file_conversion::PlannedTensor& tensor, FolderPlan& folder, std::vector<std::string>& beside) const {
+    const auto* copied = std::get_if<file_conversion::Copied>(&tensor.fate);
+    const bool in_layer = tensor.rewritten() != nullptr || (copied != nullptr && copied->layer);
+    folder.stays = folder.stays || in_layer;
     if (tensor.decodes()) {
       folder.decoded.push_back(quantized::module_of(tensor.target.name));
-    } else {
-      const auto* copied = std::get_if<file_conversion::Copied>(&tensor.fate);
-      const bool in_layer = tensor.rewritten() != nullptr || (copied != nullptr && copied->layer);
-      folder.stays = folder.stays || in_layer;
-      if (tensor.quantized && !in_layer) beside.push_back(tensor.name());
+    } else if (tensor.quantized && !in_layer) {
+      beside.push_back(tensor.name());
     }
+    const formats::TensorInfo& target = tensor.target;
+    if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) return;
+    if (tensor.quantized && !tensor.casts()) return;
+    folder.bytes[target.dtype] += target.bytes;
+    folder.converts = folder.converts || tensor.casts();
+    folder.uses_to = folder.uses_to || (tensor.casts() && target.dtype == request_.to);
   }
 
-  Result<void> check_layers(const SourceModel& model, const quantized::FoundLayers& layers,
-                            std::span<const std::string> beside) {
-    const QuantizedFolder& folder = quantized_[model.folder];
+  // Notes whether the quantized tensors of a folder are known whose files say that there are some.
+  static void note_claimed(const file_conversion::PlannedTensor& tensor, const std::string& claim, FolderPlan& folder) {
+    folder.claim = claim;
+    folder.finds_claimed = folder.finds_claimed || tensor.quantized;
+    folder.converts_claimed = folder.converts_claimed || tensor.casts();
+  }
+
+  Result<void> check_layers(const FolderPlan& folder, const std::string& method, std::span<const std::string> beside) {
     if (!folder.decoded.empty() && !beside.empty()) {
       plan_.warnings.push_back(fmt::format("{} stay as they are: they belong to no weight that is decoded",
                                            quantized::first_of(beside[0], beside.size() - 1)));
     }
-    if (folder.decoded.empty() || !folder.stays || layers.method.empty() || names_modules(layers.method)) return {};
+    if (folder.decoded.empty() || !folder.stays || method.empty() || names_modules(method)) return {};
     return in_file(source_.folder,
                    unsupported(fmt::format("some layers would be decoded and some not, and the configuration of \"{}\" "
                                            "cannot name the ones that are",
-                                           layers.method),
+                                           method),
                                "decode all of them, or none"));
-  }
-
-  // Remembers whether the quantized tensors of a folder are known, if its files say that there are some.
-  void note_quantized(const SourceModel& model, const file_conversion::PlannedTensor& tensor,
-                      const std::string& claim) {
-    if (claim.empty()) return;
-    ClaimedFolder& folder = claimed_[model.folder];
-    folder.claim = claim;
-    folder.found = folder.found || tensor.quantized;
-    folder.converts = folder.converts || tensor.casts();
   }
 
   // Quantized tensors that are not recognized could not be left alone.
   [[nodiscard]] Result<void> check_claims() const {
-    for (const auto& [name, folder] : claimed_) {
-      if (folder.found || !folder.converts) continue;
+    for (const auto& [name, folder] : folders_) {
+      if (folder.finds_claimed || !folder.converts_claimed) continue;
       return Error{.code = ErrorCode::unsupported,
                    .message = fmt::format("{}, and none of the tensors is known to be quantized", folder.claim),
                    .hint =
@@ -228,23 +220,11 @@ class Planning {
   }
 
   // Names the file of the tensor at fault.
-  Error at_shard(Error error, const std::vector<formats::TensorInfo>& infos,
-                 const std::vector<std::pair<std::size_t, std::uint64_t>>& places) const {
-    for (std::size_t i = 0; i < infos.size() && error.file.empty() && !error.tensor.empty(); ++i) {
-      if (infos[i].name == error.tensor) error.file = source_.folder + "/" + source_.shards[places[i].first].name;
+  static Error at_shard(Error error, const ShardReader& reader) {
+    for (std::size_t i = 0; i < reader.tensors().size() && error.file.empty() && !error.tensor.empty(); ++i) {
+      if (reader.tensors()[i].name == error.tensor) error.file = reader.path_of(i);
     }
     return error;
-  }
-
-  // Remembers which type most bytes of a folder's floating-point tensors have.
-  void note_types(const SourceModel& model, const file_conversion::PlannedTensor& tensor) {
-    const formats::TensorInfo& target = tensor.target;
-    if (family(target.dtype) != Family::floating || !is_castable(target.dtype)) return;
-    if (tensor.quantized && !tensor.casts()) return;
-    FolderTypes& types = types_[model.folder];
-    types.bytes[target.dtype] += target.bytes;
-    types.converts = types.converts || tensor.casts();
-    types.uses_to = types.uses_to || (tensor.casts() && target.dtype == request_.to);
   }
 
   Result<void> add_shards(const SourceModel& model, Pieces pieces) {
@@ -282,9 +262,9 @@ class Planning {
   // Whether shards may lack tensors of their inputs, or have others.
   [[nodiscard]] bool names_change() const noexcept {
     const OutputFilter& filter = request_.filter;
-    const auto decodes = [](const auto& folder) { return !folder.second.decoded.empty(); };
-    return !respelled_.empty() || std::ranges::any_of(quantized_, decodes) || !filter.drop.empty() ||
-           !filter.only.empty() || !filter.rename.empty();
+    const auto changes = [](const auto& folder) { return folder.second.respelled || !folder.second.decoded.empty(); };
+    return std::ranges::any_of(folders_, changes) || !filter.drop.empty() || !filter.only.empty() ||
+           !filter.rename.empty();
   }
 
   // Returns the tensors of each input, without the inputs whose tensors are all dropped.
@@ -308,32 +288,27 @@ class Planning {
     PlannedShard shard{.name = std::move(name), .metadata = {}, .items = {}, .bytes = 0, .fingerprint = {}};
     // Metadata of all inputs of the shard; of an empty one, of the model's only file.
     std::set<std::size_t> inputs;
-    const QuantizedFolder& folder = quantized_[source.folder];
-    const bool decodes = !folder.decoded.empty() && !folder.stays;
     for (Piece& piece : pieces) {
       inputs.insert(piece.input);
       append_item(shard.items, std::move(piece.item));
     }
     if (inputs.empty() && source.shards.size() == 1) inputs.insert(source.shards.front());
-    std::set<std::string_view> keys;
-    for (const std::size_t input : inputs) {
-      for (const auto& entry : source_.shards[input].header.metadata) {
-        if (keys.insert(entry.first).second) shard.metadata.push_back(entry);
-      }
-    }
-    shard.metadata = TRY(planner_->metadata_of(shard.metadata));
-    if (decodes || respelled_.contains(source.folder)) file_conversion::remove_config_texts(shard.metadata);
-    TRY(rename_in_metadata(renamed_[source.folder], shard.metadata));
-    if (const auto found = respelled_.find(source.folder); found != respelled_.end()) {
-      // Without a config.json beside them, the files themselves say how they are quantized.
-      const bool config =
-          std::ranges::find(source_.others, source.folder + "config.json", &ListedFile::name) != source_.others.end();
-      if (!config || !found->second.metadata_key.empty())
-        file_conversion::add_config_text(found->second, shard.metadata);
-    }
+    ShardReader reader;
+    for (const std::size_t input : inputs) reader.add_metadata(source_.shards[input].header.metadata);
+    shard.metadata = TRY(planner_->metadata_of(reader.metadata(), description_of(source.folder)));
+    TRY(rename_in_metadata(folders_[source.folder].renamed, shard.metadata));
     model.shards.push_back(plan_.shards.size());
     plan_.shards.push_back(std::move(shard));
     return {};
+  }
+
+  // What files of a folder say about their quantization.
+  [[nodiscard]] file_conversion::NewDescription description_of(const std::string& folder) {
+    const FolderPlan& plan = folders_[folder];
+    return {.replaces = plan.replaces_description(),
+            .written = plan.respelled ? &*plan.respelled : nullptr,
+            .is_beside =
+                std::ranges::find(source_.others, folder + "config.json", &ListedFile::name) != source_.others.end()};
   }
 
   // Lays out the data of a shard, and leaves out what its items need not say.
@@ -355,14 +330,12 @@ class Planning {
   }
 
   // Chooses the type that the config of a folder names; undefined: it stays.
-  [[nodiscard]] DType config_dtype(const std::string& folder) const {
-    const auto found = types_.find(folder);
-    if (found == types_.end() || !found->second.converts) return DType::undefined;
-    if (request_.to != DType::undefined && (found->second.uses_to || !is_loadable(request_.to))) {
+  [[nodiscard]] DType config_dtype(const FolderPlan& folder) const {
+    if (!folder.converts) return DType::undefined;
+    if (request_.to != DType::undefined && (folder.uses_to || !is_loadable(request_.to))) {
       return is_loadable(request_.to) ? request_.to : DType::undefined;
     }
-    const auto& bytes = found->second.bytes;
-    const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+    const auto most = std::ranges::max_element(folder.bytes, {}, [](const auto& entry) { return entry.second; });
     return is_loadable(most->first) ? most->first : DType::undefined;
   }
 
@@ -373,34 +346,21 @@ class Planning {
     plan_.empty_folders = std::move(source_.empty_folders);
     plan_.left_out = std::move(source_.left_out);
     for (ListedFile& file : source_.others) {
-      if (file.name == sums_name || file.name == record_name || file.name == attestation_name)
-        continue;  // of the source's files
+      if (is_about_others(file.name)) continue;  // of the source's files
       const std::string last = last_component(file.name);
-      const std::string folder = folder_of(file.name);
+      const FolderPlan& folder = folders_[folder_of(file.name)];
       PlannedConfig config{.name = file.name};
       if (last == "config.json") config.dtype = config_dtype(folder);
-      const auto found = quantized_.find(folder);
-      const bool decodes = found != quantized_.end() && !found->second.decoded.empty();
-      if (const auto respelled = respelled_.find(folder);
-          respelled != respelled_.end() && file_conversion::may_claim_quantization(last)) {
-        if (!says_more(last)) {
-          plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // of the old spelling
-          continue;
-        }
-        if (last == "config.json") config.section = respelled->second.section;
-        config.unquantized = config.section.empty();
-      }
-      if (const auto names = renamed_.find(folder);
-          names != renamed_.end() && file_conversion::may_claim_quantization(last)) {
-        config.renamed = names->second;
-      }
-      if (decodes && file_conversion::may_claim_quantization(last)) {
-        config.unquantized = !found->second.stays;
-        if (!config.unquantized) config.decoded = found->second.decoded;
-        if (config.unquantized && !says_more(last)) {
+      if (file_conversion::may_claim_quantization(last)) {
+        if (folder.replaces_description() && !says_more(last)) {
           plan_.left_out.push_back({.name = file.name, .bytes = file.bytes});  // it says nothing else
           continue;
         }
+        if (folder.respelled && last == "config.json") config.section = folder.respelled->section;
+        config.unquantized = folder.respelled && config.section.empty();
+        if (!folder.decoded.empty()) config.unquantized = !folder.stays;
+        if (folder.stays) config.decoded = folder.decoded;
+        config.renamed = folder.renamed;
       }
       if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty() ||
           !config.section.empty() || !config.renamed.empty()) {
@@ -447,34 +407,12 @@ class Planning {
     return {};
   }
 
-  struct FolderTypes {
-    std::map<DType, std::uint64_t> bytes;
-    bool converts = false;
-    bool uses_to = false;
-  };
-
-  struct QuantizedFolder {
-    std::vector<std::string> decoded;  // modules
-    bool stays = false;                // something is quantized in the output, too
-  };
-
-  struct ClaimedFolder {
-    std::string claim;
-    bool found = false;     // a quantized tensor
-    bool converts = false;  // some tensor is converted
-  };
-
   const ConvertRequest& request_;
   SourceCheckpoint source_;
-  Claims claims_{source_};
   file_conversion::BudgetMemory memory_;
   std::unique_ptr<file_conversion::TensorPlanner> planner_;
   CheckpointPlan plan_;
-  std::map<std::string, FolderTypes> types_;
-  std::map<std::string, ClaimedFolder> claimed_;
-  std::map<std::string, QuantizedFolder> quantized_;
-  std::map<std::string, quantized::WrittenConfig> respelled_;  // by folder
-  std::map<std::string, file_conversion::NewEntries> renamed_;
+  std::map<std::string, FolderPlan> folders_;  // by their names
 };
 
 Result<void> check_request(const ConvertRequest& request) {
@@ -522,7 +460,12 @@ Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, Planne
 }
 
 std::vector<ShardTensor> CheckpointPlan::tensors_of(const PlannedShard& shard) const {
-  return checkpoint::tensors_of(table, shard.items).value();
+  std::vector<ShardTensor> given;
+  for_each_tensor(table, shard.items, [&](ShardTensor tensor) { given.push_back(std::move(tensor)); }).value();
+  std::vector<ShardTensor> ordered;
+  ordered.reserve(given.size());
+  for (const std::uint32_t index : shard.order) ordered.push_back(std::move(given[index]));
+  return ordered;
 }
 
 std::uint64_t CheckpointPlan::disk_bytes() const noexcept {

@@ -16,15 +16,6 @@
 
 namespace tensorcast::checkpoint {
 
-// A source file, as it was when the conversion was planned.
-struct PlannedInput {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::string version;
-  std::string header_sha256;
-  std::uint64_t data_begin = 0;
-};
-
 struct PlannedShard {
   std::string name;
   formats::Metadata metadata;
@@ -57,22 +48,16 @@ struct PlannedConfig {
   file_conversion::NewEntries renamed = {};  // modules and patterns that descriptions name
 };
 
-// A file that the source does not have.
-struct PlannedText {
-  std::string name;
-  std::string text;
-};
-
 struct CheckpointPlan {
   std::string source;           // folder, a real path
   ConversionSettings settings;  // of every shard
   bool overwrite = false;
-  std::vector<PlannedInput> inputs;
+  std::vector<SourceFile> inputs;
   LayerTable table;  // of layers that are decoded, or get another spelling or scheme
   std::vector<PlannedShard> shards;
   std::vector<PlannedModel> models;
-  std::vector<PlannedConfig> configs;  // files that are rewritten
-  std::vector<PlannedText> texts = {};
+  std::vector<PlannedConfig> configs;             // files that are rewritten
+  std::vector<quantized::ConfigText> texts = {};  // files that the source does not have
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
   std::vector<std::string> accepted = {};                 // words that the request takes as harmless
@@ -98,10 +83,10 @@ struct CheckpointPlan {
 [[nodiscard]] Result<CheckpointPlan> parse_plan(const std::string& text, const std::string& path);
 
 // All that the plan says of a source file.
-[[nodiscard]] std::string input_text(const PlannedInput& input);
+[[nodiscard]] std::string input_text(const SourceFile& input);
 
 // Lays out the data of a shard: sets its order and its sums, and returns its tensors as they are written. Errors: as
-// tensors_of().
+// for_each_tensor(); unsupported (a file cannot hold them together).
 [[nodiscard]] Result<std::vector<formats::TensorInfo>> lay_out(const LayerTable& table, PlannedShard& shard);
 
 // Fills the fingerprint of a shard.

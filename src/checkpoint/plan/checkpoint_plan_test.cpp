@@ -229,7 +229,7 @@ TEST(CheckpointPlan, CutsTensorsOfALayerApart) {
   damaged.replace(damaged.find("\"layer\":0"), 9, "\"layer\":9");
   EXPECT_EQ(parse_plan(damaged, "plan").error().code, ErrorCode::parse);
   damaged = text;
-  damaged.replace(damaged.find("\"version\": 5"), 12, "\"version\": 4");
+  damaged.replace(damaged.find("\"version\": 6"), 12, "\"version\": 5");
   EXPECT_NE(parse_plan(damaged, "plan").error().message.find("another version"), std::string::npos);
   request.dry_run = false;
   ASSERT_TRUE(convert_folder(request));

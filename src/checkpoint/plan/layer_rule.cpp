@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
-#include "checkpoint/plan/decoded_layer.hpp"
 #include "convert/plan/conversion_json.hpp"
+#include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
+#include "kernels/gguf_low_bits.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/tensor.hpp"
 
@@ -22,11 +25,6 @@ std::string_view stem_of(std::string_view layer) { return layer.substr(0, layer.
 
 nlohmann::ordered_json name_json(const TensorName& name) {
   return name.beside ? nlohmann::ordered_json(name.text) : nlohmann::ordered_json::array({name.text});
-}
-
-TensorName name_of(const nlohmann::json& json) {
-  const bool beside = json.is_string();
-  return {.beside = beside, .text = (beside ? json : json.at(0)).get<std::string>()};
 }
 
 nlohmann::ordered_json quantizing_json(const quantized::Quantizing& quantizing) {
@@ -56,65 +54,161 @@ bool read_quantizing(const nlohmann::json& json, quantized::Quantizing& quantizi
   return file_conversion::read_quantize_options(json, quantizing.options);
 }
 
-bool read_writer(const nlohmann::json& json, const quantized::Spelling*& writer) {
-  writer = quantized::find_writer(json.at("spelling").get<std::string>());
+// Calls `visit` for each member that the plan's text has, with its key.
+template <class Of, class Visit>
+void visit_members(Of& of, const Visit& visit) {
+  using Kind = std::remove_const_t<Of>;
+  if constexpr (std::is_same_v<Kind, quantized::Layer>) {
+    auto& coding = of.coding;
+    auto& deviations = of.deviations;
+    visit("scheme", of.scheme);
+    visit("element", coding.element);
+    visit("bits", coding.bits);
+    visit("packing", coding.packing);
+    visit("offset", coding.offset);
+    visit("zero_added", coding.zero_added);
+    visit("scales", coding.scale);
+    visit("global", coding.global);
+    visit("positive_zero", coding.positive_zero);
+    visit("swizzled", coding.swizzled);
+    visit("factor", coding.factor);
+    visit("transposed", coding.transposed);
+    visit("gguf", coding.gguf);
+    visit("is_plain", deviations.is_plain);
+    visit("has_whole_codes", deviations.has_whole_codes);
+    visit("integer_bits", deviations.integer_bits);
+    visit("is_grid_transposed", deviations.is_grid_transposed);
+    visit("rotation", deviations.rotation);
+    visit("block_rows", of.block_rows);
+    visit("block_columns", of.block_columns);
+    visit("nested", of.nested_block);
+  } else if constexpr (std::is_same_v<Kind, PartRule>) {
+    visit("name", of.name);
+    visit("role", of.role);
+    visit("type", of.type);
+  } else if constexpr (std::is_same_v<Kind, DecodingRule>) {
+    visit("decoded", of.scheme);
+    visit("to", of.to);
+    visit("scale", of.scale);
+    visit("why", of.reason.why);
+    visit("number", of.reason.number);
+    visit("detail", of.reason.detail);
+  } else if constexpr (std::is_same_v<Kind, RewritingRule>) {
+    visit("was", of.scheme);
+    visit("spelling", of.writer);
+    visit("change", of.change);
+    visit("input_scale", of.input_scale);
+    visit("beside_mxfp4", of.beside_mxfp4);
+    visit("zero_points", of.zero_points);
+  } else {
+    static_assert(std::is_same_v<Kind, QuantizingRule>);
+    visit("spelling", of.writer);
+    visit("quantizing", of.quantizing);
+    visit("rotation", of.rotation);
+    visit("beside_mxfp4", of.beside_mxfp4);
+    visit("dynamic_activations", of.dynamic_activations);
+  }
+}
+
+template <class Value>
+nlohmann::ordered_json value_json(const Value& value) {
+  if constexpr (std::is_same_v<Value, DType>) {
+    return value == DType::undefined ? "" : name(value);
+  } else if constexpr (std::is_same_v<Value, TypeReason>) {
+    return file_conversion::name(value);
+  } else if constexpr (std::is_enum_v<Value>) {
+    return static_cast<int>(value);
+  } else if constexpr (std::is_same_v<Value, TensorName>) {
+    return name_json(value);
+  } else if constexpr (std::is_same_v<Value, const quantized::Spelling*>) {
+    return value->name;
+  } else if constexpr (std::is_same_v<Value, quantized::Quantizing>) {
+    return quantizing_json(value);
+  } else {
+    return value;
+  }
+}
+
+template <class Of>
+void append_members(nlohmann::ordered_json& json, const Of& of) {
+  visit_members(of, [&](const char* key, const auto& value) { json[key] = value_json(value); });
+}
+
+constexpr BlockPacking last_choice(BlockPacking /*of*/) { return BlockPacking::gguf; }
+constexpr GgufBlock last_choice(GgufBlock /*of*/) { return kernels::last_gguf_block; }
+constexpr GlobalScale last_choice(GlobalScale /*of*/) { return GlobalScale::divisor; }
+constexpr PartRole last_choice(PartRole /*of*/) { return PartRole::activations; }
+constexpr ScaleChange::Kind last_choice(ScaleChange::Kind /*of*/) { return ScaleChange::Kind::to_mxfp4; }
+
+// Return false if there is no such value.
+template <class Value>
+bool read_value(const nlohmann::json& json, Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    const auto number = json.get<std::int64_t>();
+    if (number < 0 || number > static_cast<std::int64_t>(last_choice(value))) return false;
+    value = static_cast<Value>(number);
+  } else {
+    value = json.get<Value>();
+  }
+  return true;
+}
+bool read_value(const nlohmann::json& json, DType& type) {
+  const auto text = json.get<std::string>();
+  const Result<DType> parsed = text.empty() ? DType::undefined : parse_dtype(text);
+  if (parsed) type = *parsed;
+  return parsed.ok();
+}
+bool read_value(const nlohmann::json& json, TypeReason& why) {
+  const std::optional<TypeReason> parsed = file_conversion::parse_reason(json.get<std::string>());
+  if (parsed) why = *parsed;
+  return parsed.has_value();
+}
+bool read_value(const nlohmann::json& json, TensorName& name) {
+  name.beside = json.is_string();
+  name.text = (name.beside ? json : json.at(0)).get<std::string>();
+  return true;
+}
+bool read_value(const nlohmann::json& json, const quantized::Spelling*& writer) {
+  writer = quantized::find_writer(json.get<std::string>());
   return writer != nullptr;
 }
-
-bool read_decoding(const nlohmann::json& json, DecodingRule& rule) {
-  rule.scheme = json.at("decoded").get<std::string>();
-  const Result<DType> to = parse_dtype(json.at("to").get<std::string>());
-  const auto why = file_conversion::parse_reason(json.at("why").get<std::string>());
-  if (!to || !why || rule.scheme.empty() || formats::safetensors::find_dtype(*to) == nullptr) return false;
-  rule.to = *to;
-  rule.scale = json.value("scale", 1.0);
-  rule.reason = {*why, json.value("number", std::uint64_t{0}), json.value("detail", "")};
-  return std::isfinite(rule.scale);
+bool read_value(const nlohmann::json& json, quantized::Quantizing& quantizing) {
+  return read_quantizing(json, quantizing);
 }
 
-bool read_rewriting(const nlohmann::json& json, RewritingRule& rule) {
-  rule.scheme = json.at("was").get<std::string>();
-  rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
-  rule.zero_points = json.at("zero_points").get<bool>();
-  for (const nlohmann::json& source : json.at("sources")) rule.sources.push_back(name_of(source));
-  return read_writer(json, rule.writer) && read_choice(json.at("change"), ScaleChange::Kind::to_mxfp4, rule.change) &&
-         read_choice(json.at("input_scale"), GlobalScale::divisor, rule.input_scale);
+template <class Of>
+bool read_members(const nlohmann::json& json, Of& of) {
+  bool known = true;
+  visit_members(of, [&](const char* key, auto& value) { known = read_value(json.at(key), value) && known; });
+  return known;
 }
 
-bool read_new_scheme(const nlohmann::json& json, QuantizingRule& rule) {
-  if (!read_writer(json, rule.writer)) return false;
-  rule.rotation = json.at("rotation").get<std::int64_t>();
-  rule.beside_mxfp4 = json.at("beside_mxfp4").get<bool>();
-  rule.dynamic_activations = json.value("dynamic_activations", false);
-  return rule.rotation >= 0 && read_quantizing(json.at("quantizing"), rule.quantizing);
+bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
+  constexpr std::int64_t most_offset = 255;
+  constexpr DType element_types[] = {DType::undefined,     DType::int8,         DType::uint8,
+                                     DType::float8_e4m3fn, DType::float8_e5m2,  DType::float6_e2m3fn,
+                                     DType::float6_e3m2fn, DType::float4_e2m1fn};
+  constexpr DType scale_types[] = {DType::undefined, DType::float8_e8m0fnu, DType::float8_e4m3fn};
+  const BlockCoding& coding = layer.coding;
+  return read_members(json, layer) && contains(element_types, coding.element) && contains(scale_types, coding.scale) &&
+         coding.bits >= 1 && coding.bits <= 8 && (coding.factor == 1.0F || coding.factor == quantized::inverse_127) &&
+         coding.offset >= 0 && coding.offset <= most_offset && coding.zero_added >= 0 && coding.zero_added <= 1 &&
+         layer.block_rows >= 0 && layer.block_columns >= 0 && layer.deviations.rotation >= 0 &&
+         layer.deviations.integer_bits >= 0 && layer.deviations.integer_bits <= 8;
 }
 
-void append_fate(nlohmann::ordered_json& json, const DecodingRule& rule) {
-  json["decoded"] = rule.scheme;
-  json["to"] = name(rule.to);
-  if (rule.scale != 1.0) json["scale"] = rule.scale;
-  json["why"] = file_conversion::name(rule.reason.why);
-  if (rule.reason.number != 0) json["number"] = rule.reason.number;
-  if (!rule.reason.detail.empty()) json["detail"] = rule.reason.detail;
-}
+bool is_stored(DType type) { return formats::safetensors::find_dtype(type) != nullptr; }
 
-void append_fate(nlohmann::ordered_json& json, const RewritingRule& rule) {
-  json["was"] = rule.scheme;
-  json["spelling"] = rule.writer->name;
-  json["change"] = static_cast<int>(rule.change);
-  json["input_scale"] = static_cast<int>(rule.input_scale);
-  json["beside_mxfp4"] = rule.beside_mxfp4;
-  json["zero_points"] = rule.zero_points;
-  nlohmann::ordered_json& sources = json["sources"] = nlohmann::ordered_json::array();
-  for (const TensorName& source : rule.sources) sources.push_back(name_json(source));
+bool is_sound(const DecodingRule& rule) {
+  return !rule.scheme.empty() && is_stored(rule.to) && std::isfinite(rule.scale);
 }
+bool is_sound(const RewritingRule& /*rule*/) { return true; }
+bool is_sound(const QuantizingRule& rule) { return rule.rotation >= 0; }
 
-void append_fate(nlohmann::ordered_json& json, const QuantizingRule& rule) {
-  json["spelling"] = rule.writer->name;
-  json["quantizing"] = quantizing_json(rule.quantizing);
-  json["rotation"] = rule.rotation;
-  json["beside_mxfp4"] = rule.beside_mxfp4;
-  if (rule.dynamic_activations) json["dynamic_activations"] = true;
+template <class Rule>
+bool read_fate(const nlohmann::json& json, LayerRule& rule) {
+  auto& fate = rule.fate.emplace<Rule>();
+  return read_members(json, fate) && is_sound(fate);
 }
 
 }  // namespace
@@ -128,12 +222,11 @@ TensorName TensorName::of(const std::string& tensor, std::string_view layer) {
 std::string TensorName::in(std::string_view layer) const { return beside ? std::string(stem_of(layer)) + text : text; }
 
 nlohmann::ordered_json rule_json(const LayerRule& rule) {
-  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-  for (const PartRule& part : rule.parts) {
-    parts.push_back({{"name", name_json(part.name)}, {"role", static_cast<int>(part.role)}, {"type", name(part.type)}});
-  }
-  nlohmann::ordered_json json = {{"layer", layer_json(rule.layer)}, {"parts", std::move(parts)}};
-  std::visit([&](const auto& fate) { append_fate(json, fate); }, rule.fate);
+  nlohmann::ordered_json json = {{"layer", nlohmann::ordered_json::object()},
+                                 {"parts", nlohmann::ordered_json::array()}};
+  append_members(json["layer"], rule.layer);
+  for (const PartRule& part : rule.parts) append_members(json["parts"].emplace_back(), part);
+  std::visit([&](const auto& fate) { append_members(json, fate); }, rule.fate);
   return json;
 }
 
@@ -141,17 +234,12 @@ bool read_rule(const nlohmann::json& json, LayerRule& rule) {
   if (!read_layer(json.at("layer"), rule.layer)) return false;
   for (const nlohmann::json& entry : json.at("parts")) {
     PartRule& part = rule.parts.emplace_back();
-    part.name = name_of(entry.at("name"));
-    const Result<DType> type = parse_dtype(entry.at("type").get<std::string>());
-    if (!type || formats::safetensors::find_dtype(*type) == nullptr) return false;
-    if (!read_choice(entry.at("role"), PartRole::activations, part.role) || !is_read(part.role)) return false;
-    part.type = *type;
+    if (!read_members(entry, part) || !is_stored(part.type)) return false;
   }
   if (rule.parts.empty() || rule.parts.front().role != PartRole::codes) return false;
-  if (json.contains("decoded"))
-    return rule.layer.is_quantized() && read_decoding(json, rule.fate.emplace<DecodingRule>());
-  if (json.contains("quantizing")) return read_new_scheme(json, rule.fate.emplace<QuantizingRule>());
-  return rule.layer.is_quantized() && read_rewriting(json, rule.fate.emplace<RewritingRule>());
+  if (json.contains("quantizing")) return read_fate<QuantizingRule>(json, rule);
+  if (!rule.layer.is_quantized()) return false;
+  return json.contains("decoded") ? read_fate<DecodingRule>(json, rule) : read_fate<RewritingRule>(json, rule);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -27,7 +27,7 @@ struct TensorName {
   [[nodiscard]] std::string in(std::string_view layer) const;
 };
 
-// A tensor that is read.
+// A tensor that is read, or that a written tensor comes from.
 struct PartRule {
   quantized::PartRole role = quantized::PartRole::codes;
   DType type = DType::undefined;
@@ -49,7 +49,6 @@ struct RewritingRule {
   GlobalScale input_scale = GlobalScale::none;  // as in LayerContent
   bool beside_mxfp4 = false;                    // as in LayerContent
   bool zero_points = false;                     // some are not the middle, so they are written
-  std::vector<TensorName> sources;              // of each tensor that is written
 };
 
 // All that is written follows from these and the shape.

@@ -3,10 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 namespace tensorcast::checkpoint {
+
+namespace {
+
+// Whether decoding reads parts of this role.
+bool is_read(quantized::PartRole role) noexcept {
+  return role != quantized::PartRole::state && role != quantized::PartRole::activations &&
+         role != quantized::PartRole::table;
+}
+
+}  // namespace
 
 using file_conversion::PlannedTensor;
 using quantized::RespelledLayer;
@@ -18,10 +29,11 @@ std::size_t LayerTableMaker::row_of(const PlannedTensor& planned) {
 std::size_t LayerTableMaker::input_of(const PlannedTensor& planned) const {
   if (planned.decodes()) return places_[planned.source].first;
   const file_conversion::Rewritten& fate = *planned.rewritten();
-  return places_[respelling_.layers[fate.layer].sources[fate.place]].first;
+  return places_[model_.respelling.layers[fate.layer].sources[fate.place]].first;
 }
 
-PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule) const {
+PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule,
+                                  std::span<const std::size_t> sources) const {
   PlannedLayer row{.name = layer.name, .shape = layer.shape, .parts = {}};
   rule.layer.scheme = layer.scheme;
   rule.layer.block_rows = layer.block_rows;
@@ -30,8 +42,8 @@ PlannedLayer LayerTableMaker::row(const quantized::Layer& layer, LayerRule& rule
   rule.layer.coding = layer.coding;
   rule.layer.deviations = layer.deviations;
   for (const quantized::Part& part : layer.parts) {
-    if (!is_read(part.role)) continue;
-    const formats::TensorInfo& info = tensors_[part.tensor];
+    if (!is_read(part.role) && std::ranges::find(sources, part.tensor) == sources.end()) continue;
+    const formats::TensorInfo& info = model_.tensors[part.tensor];
     rule.parts.push_back({.role = part.role, .type = info.dtype, .name = TensorName::of(info.name, layer.name)});
     PartPlace& place = row.parts.emplace_back();
     place.input = places_[part.tensor].first;
@@ -52,7 +64,7 @@ std::size_t LayerTableMaker::index_of(const LayerRule& rule) {
 }
 
 std::size_t LayerTableMaker::row_of_decoded(const PlannedTensor& planned) {
-  const quantized::Layer& layer = found_.layers[planned.decoded()->layer];
+  const quantized::Layer& layer = model_.layers.layers[planned.decoded()->layer];
   LayerRule rule;
   PlannedLayer row = this->row(layer, rule);
   rule.fate = DecodingRule{.scheme = planned.decoded()->scheme,
@@ -74,10 +86,10 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
   const auto [found, is_new] = rows_.emplace(index, table_.layers.size());
   if (!is_new) return found->second;
   const std::size_t at = found->second;
-  const quantized::Layer& layer = found_.layers[index];
-  const RespelledLayer& becomes = respelling_.layers[index];
+  const quantized::Layer& layer = model_.layers.layers[index];
+  const RespelledLayer& becomes = model_.respelling.layers[index];
   LayerRule rule;
-  PlannedLayer row = this->row(layer, rule);
+  PlannedLayer row = this->row(layer, rule, becomes.sources);
   PlannedLayer::Rest rest;
   rest.nested_offset = layer.nested_offset;
   if (becomes.quantizing) {
@@ -96,11 +108,7 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
                        .change = becomes.change.kind,
                        .input_scale = becomes.becomes.input_scale,
                        .beside_mxfp4 = becomes.becomes.beside_mxfp4,
-                       .zero_points = becomes.becomes.zero_points,
-                       .sources = {}};
-    for (const std::size_t source : becomes.sources) {
-      fate.sources.push_back(TensorName::of(tensors_[source].name, layer.name));
-    }
+                       .zero_points = becomes.becomes.zero_points};
     rest.exponents = becomes.change.exponents;
     rule.fate = std::move(fate);
   }

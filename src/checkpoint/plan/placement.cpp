@@ -138,7 +138,7 @@ std::vector<std::string> output_names(const CheckpointPlan& plan) {
   names.emplace_back(sums_name);
   for (const ListedFile& file : plan.copies) names.push_back(file.name);
   for (const PlannedConfig& config : plan.configs) names.push_back(config.name);
-  for (const PlannedText& file : plan.texts) names.push_back(file.name);
+  for (const quantized::ConfigText& file : plan.texts) names.push_back(file.name);
   for (const PlannedModel& model : plan.models) {
     if (!model.index.empty()) names.push_back(model.index);
   }

@@ -23,9 +23,9 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int plan_version = 5;
+constexpr int plan_version = 6;
 
-OrderedJson input_json(const PlannedInput& input) {
+OrderedJson input_json(const SourceFile& input) {
   return {{"file", input.name},
           {"bytes", input.bytes},
           {"version", input.version},
@@ -33,7 +33,7 @@ OrderedJson input_json(const PlannedInput& input) {
           {"data_begin", input.data_begin}};
 }
 
-OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& settings) {
+OrderedJson tensor_json(const ShardTensor& tensor) {
   const file_conversion::PlannedTensor& planned = tensor.planned;
   OrderedJson json = {
       {"name", planned.target.name}, {"input", tensor.input}, {"begin", tensor.begin}, {"shape", planned.target.shape}};
@@ -44,8 +44,7 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
   } else {
     json["type"] = planned.target.foreign_dtype;
   }
-  if (!planned.casts()) json["copy"] = true;
-  if (planned.casts() && planned.scale() != settings.options.scale) json["scale"] = planned.scale();
+  if (planned.scale() != 1.0) json["scale"] = planned.scale();
   json["why"] = file_conversion::name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
@@ -53,27 +52,24 @@ OrderedJson tensor_json(const ShardTensor& tensor, const ConversionSettings& set
   return json;
 }
 
-OrderedJson item_json(const ShardItem& item, const ConversionSettings& settings) {
-  if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) return tensor_json(**plain, settings);
+OrderedJson item_json(const ShardItem& item) {
+  if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) return tensor_json(**plain);
   const auto& of_layer = std::get<LayerTensors>(item);
   OrderedJson json = {{"layer", of_layer.layer}};
   if (!of_layer.tensors.empty()) json["tensors"] = of_layer.tensors;
   return json;
 }
 
-std::string metadata_text(const formats::Metadata& metadata) {
-  OrderedJson json = OrderedJson::object();
-  for (const auto& [key, value] : metadata) json[key] = value;
-  return json.dump();
-}
+// In pairs, as their order is that of the file.
+std::string metadata_text(const formats::Metadata& metadata) { return OrderedJson(metadata).dump(); }
 
 // Writes one tensor or layer a line: the text of a large model stays readable, and its memory small.
-void append_shard(std::string& text, const PlannedShard& shard, const ConversionSettings& settings) {
+void append_shard(std::string& text, const PlannedShard& shard) {
   text += fmt::format("{{\n   \"file\": {},\n   \"bytes\": {},\n   \"metadata\": {},\n   \"tensors\": [",
                       json_quoted(shard.name), shard.bytes, metadata_text(shard.metadata));
   const char* comma = "";
   for (const ShardItem& item : shard.items) {
-    text += fmt::format("{}\n    {}", comma, item_json(item, settings).dump());
+    text += fmt::format("{}\n    {}", comma, item_json(item).dump());
     comma = ",";
   }
   text += "]";
@@ -103,7 +99,7 @@ std::uint64_t number(const Json& json) {
   return json.get<std::uint64_t>();
 }
 
-PlannedInput parse_input(const Json& json) {
+SourceFile parse_input(const Json& json) {
   return {.name = file_name(json.at("file")),
           .bytes = number(json.at("bytes")),
           .version = json.at("version").get<std::string>(),
@@ -117,7 +113,7 @@ DType parse_type(const Json& json) {
   return *dtype;
 }
 
-bool is_inside(const PlannedInput& input, std::uint64_t begin, std::uint64_t bytes) {
+bool is_inside(const SourceFile& input, std::uint64_t begin, std::uint64_t bytes) {
   return begin <= input.bytes && bytes <= input.bytes - begin;
 }
 
@@ -173,14 +169,12 @@ ShardTensor parse_tensor(const Json& json, const CheckpointPlan& plan) {
     planned.bytes_in = storage_bytes(planned.from, target.count);
     target.bytes = storage_bytes(target.dtype, target.count);
     require(planned.bytes_in != SIZE_MAX && target.bytes != SIZE_MAX, "a shape is too large");
-    const double scale = json.value("scale", plan.settings.options.scale);
+    const double scale = json.value("scale", 1.0);
     require(std::isfinite(scale), "a scale is not finite");
-    // With a scale, a tensor that keeps its type may be copied or converted.
-    const bool changes = planned.from != target.dtype || (scale != 1.0 && !json.contains("copy"));
-    if (changes) planned.fate = file_conversion::Converted{.scale = scale};
+    if (planned.from != target.dtype || scale != 1.0) planned.fate = file_conversion::Converted{.scale = scale};
   }
   require(tensor.input < plan.inputs.size(), "a tensor is in no file");
-  const PlannedInput& input = plan.inputs[tensor.input];
+  const SourceFile& input = plan.inputs[tensor.input];
   require(is_inside(input, tensor.begin, planned.bytes_in), "a tensor is outside of its file");
   const std::optional<TypeReason> why = file_conversion::parse_reason(json.at("why").get<std::string>());
   require(why.has_value(), "a reason is unknown");
@@ -194,9 +188,7 @@ PlannedShard parse_shard(const Json& json, const CheckpointPlan& plan) {
   PlannedShard shard;
   shard.name = file_name(json.at("file"));
   shard.bytes = number(json.at("bytes"));
-  for (const auto& [key, value] : json.at("metadata").items()) {
-    shard.metadata.emplace_back(key, value.get<std::string>());
-  }
+  shard.metadata = json.at("metadata").get<formats::Metadata>();
   for (const Json& entry : json.at("tensors")) {
     if (!entry.contains("layer")) {
       shard.items.emplace_back(std::make_shared<const ShardTensor>(parse_tensor(entry, plan)));
@@ -294,7 +286,7 @@ void append_list(std::string& text, const char* key, const Items& items, Append 
 
 }  // namespace
 
-std::string input_text(const PlannedInput& input) { return input_json(input).dump(); }
+std::string input_text(const SourceFile& input) { return input_json(input).dump(); }
 
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   ConversionSettings settings = plan.settings;
@@ -318,7 +310,7 @@ void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard) {
   for (const ShardItem& item : shard.items) {
     if (const auto* plain = std::get_if<std::shared_ptr<const ShardTensor>>(&item)) {
       inputs.insert((*plain)->input);
-      hash.update("\n" + tensor_json(**plain, plan.settings).dump());
+      hash.update("\n" + tensor_json(**plain).dump());
       continue;
     }
     const auto& of_layer = std::get<LayerTensors>(item);
@@ -335,12 +327,12 @@ std::string plan_text(const CheckpointPlan& plan) {
       "{{\n \"format\": \"tensorcast plan\",\n \"version\": {},\n \"source\": {},\n \"overwrite\": {},\n \"settings\": "
       "{}",
       plan_version, json_quoted(plan.source), plan.overwrite, file_conversion::settings_json(plan.settings).dump());
-  append_list(text, "inputs", plan.inputs, [&](const PlannedInput& input) { text += input_text(input); });
+  append_list(text, "inputs", plan.inputs, [&](const SourceFile& input) { text += input_text(input); });
   append_list(text, "rules", plan.table.rules, [&](const LayerRule& rule) { text += rule_json(rule).dump(); });
   append_list(text, "layers", plan.table.layers,
               [&](const PlannedLayer& layer) { text += layer_row_json(layer).dump(); });
   append_list(text, "shards", plan.shards, [&](const PlannedShard& shard) {
-    append_shard(text, shard, plan.settings);
+    append_shard(text, shard);
     text += fmt::format(",\n   \"fingerprint\": \"{}\"}}", shard.fingerprint);
   });
   append_list(text, "models", plan.models, [&](const PlannedModel& model) {
@@ -361,7 +353,7 @@ std::string plan_text(const CheckpointPlan& plan) {
     if (!config.section.empty()) json["section"] = Json::parse(config.section);
     text += json.dump();
   });
-  append_list(text, "texts", plan.texts, [&](const PlannedText& file) {
+  append_list(text, "texts", plan.texts, [&](const quantized::ConfigText& file) {
     text += OrderedJson{{"file", file.name}, {"text", file.text}}.dump();
   });
   append_list(text, "copies", plan.copies, [&](const ListedFile& file) {

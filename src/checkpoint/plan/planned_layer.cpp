@@ -85,7 +85,7 @@ bool is_sound(const LayerContent& content) {
 }
 
 // What a layer becomes whose codes stay.
-Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& row, const DecodedLayer& source) {
+Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& row, const SourceLayer& source) {
   constexpr const char* no_spelling = "a layer has no such spelling";
   std::vector<formats::TensorInfo> parts;
   for (const LayerPart& part : source.parts) parts.push_back(part.info);
@@ -107,7 +107,7 @@ Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& ro
 }
 
 // What a weight becomes that is quantized.
-Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& row, const DecodedLayer& source) {
+Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& row, const SourceLayer& source) {
   RespelledLayer layer;
   quantized::Quantizing& quantizing = layer.quantizing.emplace(rule.quantizing);
   const Shape shape(quantized::shape_to_quantize(source.layer));
@@ -134,13 +134,10 @@ Result<RespelledLayer> quantize(const QuantizingRule& rule, const PlannedLayer& 
   return layer;
 }
 
-// Puts in the bytes that are known, and checks that they are those which nothing computes, and that its rule fits.
-Result<void> put_constants(const LayerRule& rule, const PlannedLayer& row, RespelledLayer& layer) {
-  const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
+// Puts in the bytes that are known, and checks that they are those which nothing computes, and that the spelling fits.
+Result<void> put_constants(const PlannedLayer& row, RespelledLayer& layer) {
   const quantized::WrittenLayer plain = layer.written();
-  if (!plain.ok() || (rewriting != nullptr && plain.tensors.size() != rewriting->sources.size())) {
-    return does_not_fit("a layer has no such spelling");
-  }
+  if (!plain.ok()) return does_not_fit("a layer has no such spelling");
   layer.constants = rest_of(row).constants;
   if (!layer.constants.empty() && layer.constants.rbegin()->first >= plain.tensors.size()) {
     return does_not_fit("a layer has no such tensor");
@@ -158,9 +155,15 @@ Result<void> put_constants(const LayerRule& rule, const PlannedLayer& row, Respe
 
 }  // namespace
 
-DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
+std::uint64_t SourceLayer::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const LayerPart& part : parts) sum += part.info.bytes;
+  return sum;
+}
+
+SourceLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
   const LayerRule& rule = table.rules[layer.rule];
-  DecodedLayer source{.layer = rule.layer, .parts = {}};
+  SourceLayer source{.layer = rule.layer, .parts = {}};
   source.layer.name = layer.name;
   source.layer.shape = layer.shape;
   source.layer.nested_offset = rest_of(layer).nested_offset;
@@ -182,17 +185,17 @@ DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer) {
 Result<RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& layer) {
   const LayerRule& rule = table.rules[layer.rule];
   const auto* rewriting = std::get_if<RewritingRule>(&rule.fate);
-  const DecodedLayer source = source_of(table, layer);
+  const SourceLayer source = source_of(table, layer);
   RespelledLayer becomes = TRY(rewriting != nullptr ? respell(*rewriting, layer, source)
                                                     : quantize(std::get<QuantizingRule>(rule.fate), layer, source));
-  TRY(put_constants(rule, layer, becomes));
+  TRY(put_constants(layer, becomes));
   return becomes;
 }
 
 Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t row) {
   const PlannedLayer& layer = table.layers[row];
   const LayerRule& rule = table.rules[layer.rule];
-  const DecodedLayer source = source_of(table, layer);
+  const SourceLayer source = source_of(table, layer);
   std::vector<ShardTensor> tensors;
   const PartPlace& codes = layer.parts.front();
   if (const auto* decoding = std::get_if<DecodingRule>(&rule.fate)) {
@@ -206,10 +209,10 @@ Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, std::size_t
       file_conversion::words_of(becomes, rewriting == nullptr ? std::string() : rewriting->scheme);
   const quantized::WrittenLayer written = becomes.written();
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
-    const std::string from =
-        rewriting == nullptr ? source.parts.front().info.name : rewriting->sources[i].in(layer.name);
-    tensors.push_back({.planned = file_conversion::planned_written(becomes, written, {.layer = row, .place = i}, from,
-                                                                   words, source.bytes()),
+    // Quantized anew, all are made of the codes' numbers.
+    const std::size_t from = rewriting == nullptr ? 0 : source.layer.place_of(written.tensors[i].role).value_or(0);
+    tensors.push_back({.planned = file_conversion::planned_written(becomes, written, {.layer = row, .place = i},
+                                                                   source.parts[from].info.name, words, source.bytes()),
                        .input = codes.input,
                        .begin = codes.begin});
   }

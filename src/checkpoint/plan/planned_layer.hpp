@@ -10,12 +10,26 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/plan/decoded_layer.hpp"
 #include "checkpoint/plan/layer_rule.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "quantized/rewrite/respelling.hpp"
 
 namespace tensorcast::checkpoint {
+
+struct LayerPart {
+  formats::TensorInfo info;
+  std::size_t input = 0;    // index in CheckpointPlan::inputs
+  std::uint64_t begin = 0;  // of its bytes in that file
+};
+
+// A layer as it is read: `layer.parts[i].tensor` is i. Parts that only activations or loaders need are left out, unless
+// a written tensor comes from them.
+struct SourceLayer {
+  quantized::Layer layer;
+  std::vector<LayerPart> parts;
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+};
 
 struct PartPlace {
   std::size_t input = 0;    // index in CheckpointPlan::inputs
@@ -57,7 +71,7 @@ struct ShardTensor {
 };
 
 // Returns how a layer is read.
-[[nodiscard]] DecodedLayer source_of(const LayerTable& table, const PlannedLayer& layer);
+[[nodiscard]] SourceLayer source_of(const LayerTable& table, const PlannedLayer& layer);
 // Returns what a layer becomes that is not decoded. Errors: parse: its row does not fit its rule.
 [[nodiscard]] Result<quantized::RespelledLayer> becomes_of(const LayerTable& table, const PlannedLayer& layer);
 // Returns all tensors that the layer of a row becomes. Errors: as becomes_of().

@@ -31,24 +31,23 @@ bool same_numbers(const quantized::Layer& a, const quantized::Layer& b) {
 
 }  // namespace
 
-Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& layers,
-                                                  std::span<const PlannedTensor> planned,
-                                                  std::span<const quantized::ConfigText> texts,
-                                                  formats::Reader& reader) {
+Result<file_conversion::NewEntries> rename_layers(const file_conversion::ModelToPlan& model,
+                                                  std::span<const PlannedTensor> planned) {
+  const quantized::FoundLayers& layers = model.layers;
   const auto stays = [&](const PlannedTensor& tensor) { return !tensor.layer() && layers.layer_of[tensor.source]; };
   if (layers.any() && std::ranges::none_of(planned, stays)) {
     return file_conversion::NewEntries();  // the configurations go
   }
   std::vector<std::pair<std::string, std::string>> names;
   for (const PlannedTensor& tensor : planned) names.emplace_back(tensor.name(), tensor.target.name);
-  file_conversion::NewEntries entries = TRY(file_conversion::new_entries(texts, names));
-  std::vector<quantized::ConfigText> now(texts.begin(), texts.end());
+  file_conversion::NewEntries entries = TRY(file_conversion::new_entries(model.texts, names));
+  std::vector<quantized::ConfigText> now = model.texts;
   for (quantized::ConfigText& config : now) {
     Result<std::string> text = with_new_entries(config.text, entries, config.name);
     if (text) config.text = *std::move(text);  // what is not JSON describes nothing
   }
-  formats::ChosenTensors tensors(reader);  // that keep their bytes, under their new names
-  std::vector<std::optional<std::size_t>> places(reader.tensors().size());
+  formats::ChosenTensors tensors(*model.reader);  // that keep their bytes, under their new names
+  std::vector<std::optional<std::size_t>> places(model.tensors.size());
   for (const PlannedTensor& tensor : planned) {
     if (tensor.layer()) continue;
     places[tensor.source] = tensors.tensors().size();

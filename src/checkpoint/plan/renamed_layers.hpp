@@ -6,18 +6,14 @@
 #include "convert/plan/file_plan.hpp"
 #include "convert/select/renamed_modules.hpp"
 #include "formats/format.hpp"
-#include "quantized/layout/config_text.hpp"
-#include "quantized/layout/spelling.hpp"
 
 namespace tensorcast::checkpoint {
 
 // Finds what the configurations must say after a renaming, and checks that the layers which stay are then read as
-// before. `planned`: the tensors of the output. Reads small tensors of `reader`. Errors: unsupported: a layer would be
+// before. `planned`: the tensors of the output. Reads small tensors of the model. Errors: unsupported: a layer would be
 // read otherwise, or is torn apart; those of new_entries().
-[[nodiscard]] Result<file_conversion::NewEntries> rename_layers(const quantized::FoundLayers& layers,
-                                                                std::span<const file_conversion::PlannedTensor> planned,
-                                                                std::span<const quantized::ConfigText> texts,
-                                                                formats::Reader& reader);
+[[nodiscard]] Result<file_conversion::NewEntries> rename_layers(
+    const file_conversion::ModelToPlan& model, std::span<const file_conversion::PlannedTensor> planned);
 
 // Renames in the metadata of a file what describes its quantization. Errors: parse.
 [[nodiscard]] Result<void> rename_in_metadata(const file_conversion::NewEntries& entries, formats::Metadata& metadata);

@@ -5,7 +5,6 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
-#include "formats/format_list.hpp"
 
 namespace tensorcast::checkpoint {
 
@@ -35,21 +34,6 @@ Result<void> for_each_tensor(const LayerTable& table, const std::vector<ShardIte
     }
   }
   return {};
-}
-
-Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::vector<ShardItem>& items) {
-  std::vector<ShardTensor> given;
-  TRY(for_each_tensor(table, items, [&](ShardTensor tensor) { given.push_back(std::move(tensor)); }));
-  std::vector<formats::TensorInfo> targets;
-  targets.reserve(given.size());
-  for (ShardTensor& tensor : given) targets.push_back(std::move(tensor.planned.target));
-  TRY(formats::safetensors_format.check(targets));
-  const std::vector<std::size_t> layout = formats::safetensors_format.layout(targets);
-  for (std::size_t i = 0; i < given.size(); ++i) given[i].planned.target = std::move(targets[i]);
-  std::vector<ShardTensor> ordered;
-  ordered.reserve(given.size());
-  for (const std::size_t index : layout) ordered.push_back(std::move(given[index]));
-  return ordered;
 }
 
 }  // namespace tensorcast::checkpoint

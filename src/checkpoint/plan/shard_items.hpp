@@ -29,8 +29,4 @@ void append_item(std::vector<ShardItem>& items, ShardItem item);
 [[nodiscard]] Result<void> for_each_tensor(const LayerTable& table, const std::vector<ShardItem>& items,
                                            const std::function<void(ShardTensor)>& take);
 
-// Returns the tensors of a shard, in the order of its data. Errors: parse: a row does not fit its rule, or there is no
-// such tensor; those of layout_of().
-[[nodiscard]] Result<std::vector<ShardTensor>> tensors_of(const LayerTable& table, const std::vector<ShardItem>& items);
-
 }  // namespace tensorcast::checkpoint

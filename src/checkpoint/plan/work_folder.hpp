@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
+#include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/folder.hpp"
 #include "convert/run/tensor_note.hpp"
 #include "tensorcast/error.hpp"
@@ -29,8 +30,6 @@ namespace tensorcast::checkpoint {
 
 inline constexpr const char* state_name = ".tcast";
 inline constexpr const char* finished_name = ".tcast-finished.tmp";
-inline constexpr const char* record_name = ".tcast-files.json";
-inline constexpr const char* sums_name = "SHA256SUMS";
 inline constexpr const char* moving_name = ".tcast/moving.json";
 
 // A shard that was converted.

@@ -2,7 +2,7 @@
 // The files that a statement names, and their hashes.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,11 +21,6 @@ struct AttestedFolder {
 // Errors: those of read_source().
 [[nodiscard]] Result<AttestedFolder> attested_files(const std::string& path,
                                                     const std::vector<std::string>& skip_files = {});
-[[nodiscard]] AttestedFolder attested_files(const SourceCheckpoint& checkpoint);
-
-// Returns the SHA-256 of a file. `advance` is told of its bytes, and returns false to cancel. Errors: io; cancelled.
-[[nodiscard]] Result<std::string> sha256_of_file(const StoredFile& file,
-                                                 const std::function<bool(std::uint64_t bytes)>& advance);
 
 // Opens the file at a path, or at a URL of a store.
 [[nodiscard]] Result<std::unique_ptr<StoredFile>> open_at(const std::string& path);

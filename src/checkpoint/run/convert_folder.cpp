@@ -48,11 +48,11 @@ Error exists_already(const checkpoint::Folder& output) {
                .system_error = EEXIST};
 }
 
-Result<void> check_place(const ConvertRequest& request, const std::string& output) {
+Result<void> check_place(const std::string& output, bool creates_parents) {
   if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output) != UINT64_MAX) {
     return in_file(output, invalid("a checkpoint is written to a folder, and this is a file"));
   }
-  if (!request.parents && !checkpoint::has_folder_above(output)) {
+  if (!creates_parents && !checkpoint::has_folder_above(output)) {
     return Error{.code = ErrorCode::io,
                  .message = "the folder of the output does not exist",
                  .hint = "`parents` creates it",
@@ -75,7 +75,7 @@ Result<void> check_free(std::uint64_t needed, const std::string& output) {
 // Checks the space, and the files of an output folder that exists and has no state: before anything is written, and in
 // a dry run.
 Result<void> check_folder(const ConvertRequest& request, const CheckpointPlan& plan, const std::string& output) {
-  TRY(check_place(request, output));
+  TRY(check_place(output, request.parents));
   if (!checkpoint::is_folder(output)) {
     return request.dry_run ? Result<void>() : check_free(plan.disk_bytes(), output);
   }
@@ -115,10 +115,10 @@ bool is_same_plan(const CheckpointPlan& old, CheckpointPlan plan) {
 }
 
 // Writes the plan into a locked folder, unless the same one is there already. Returns whether it is.
-Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& plan, WorkFolder& folder) {
+Result<bool> write_plan(const CheckpointPlan& plan, WorkFolder& folder) {
   const std::string output = folder.output();
   Result<std::optional<CheckpointPlan>> old = folder.find_plan();
-  if (!old && !request.overwrite) return std::move(old).error();
+  if (!old && !plan.overwrite) return std::move(old).error();
   const bool has_plan = old && old->has_value();
   const bool same = has_plan && is_same_plan(**old, plan);
   const bool moving = TRY(folder.is_moving());
@@ -126,15 +126,14 @@ Result<bool> write_plan(const ConvertRequest& request, const CheckpointPlan& pla
   if (has_plan && moving) {
     // Another conversion is complete but for its last step, which is done first.
     TRY(checkpoint::carry_out(folder));
-    if (!request.overwrite) return exists_already(folder.files());
+    if (!plan.overwrite) return exists_already(folder.files());
     folder = TRY(WorkFolder::create(output));
-  } else if (has_plan && !same && !request.overwrite) {
+  } else if (has_plan && !same && !plan.overwrite) {
     return in_file(output,
                    invalid("the folder has an unfinished conversion of another source or with other options",
                            "repeat that command to complete it; `overwrite` plans anew, and keeps shards that fit"));
   }
-  if (!has_plan && !request.overwrite && !TRY(WorkFolder::is_empty(folder.files())))
-    return exists_already(folder.files());
+  if (!has_plan && !plan.overwrite && !TRY(WorkFolder::is_empty(folder.files()))) return exists_already(folder.files());
   TRY(checkpoint::check_old_files(plan, folder.files()));
   TRY(check_space(plan, folder));
   if (!same) TRY(folder.begin(plan));
@@ -145,7 +144,7 @@ Result<Begun> begin(const ConvertRequest& request, const CheckpointPlan& plan) {
   const std::string output = WorkFolder::folder_of_output(request.output);
   TRY(check_folder(request, plan, output));
   WorkFolder folder = TRY(WorkFolder::create(output));
-  const Result<bool> resumed = write_plan(request, plan, folder);
+  const Result<bool> resumed = write_plan(plan, folder);
   if (!resumed) {
     folder.remove_unused();
     return resumed.error();
@@ -213,15 +212,13 @@ std::string missing_shards(const std::vector<std::string>& names) {
 Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder,
                          checkpoint::Attesting* attesting = nullptr) {
   std::vector<std::string> missing;
-  std::vector<DoneShard> files;  // without notes
+  std::vector<std::string> sums;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     const auto done = all.find(i);
     if (done == all.end()) {
       missing.push_back(plan.shards[i].name);
     } else {
-      const DoneShard& shard = done->second.shard;
-      files.push_back(
-          {.sha256 = shard.sha256, .bytes = shard.bytes, .fingerprint = {}, .tensors = shard.tensors, .notes = {}});
+      sums.push_back(done->second.shard.sha256);
     }
   }
   if (!missing.empty()) {
@@ -233,7 +230,7 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
     for (const PlannedShard& shard : plan.shards) attesting->add_recipes(shard.metadata);
     TRY(attesting->hash_inputs(&folder));
   }
-  return checkpoint::finish(plan, files, folder, attesting);
+  return checkpoint::finish(plan, sums, folder, attesting);
 }
 
 std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {

@@ -56,9 +56,9 @@ Result<std::string> index_text(const CheckpointPlan& plan, const PlannedModel& m
 
 class Finishing {
  public:
-  Finishing(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
+  Finishing(const CheckpointPlan& plan, std::span<const std::string> shard_sums, WorkFolder& folder,
             const Attesting* attesting)
-      : plan_(plan), done_(done), folder_(folder), attesting_(attesting) {}
+      : plan_(plan), shard_sums_(shard_sums), folder_(folder), attesting_(attesting) {}
 
   Result<void> run() {
     if (!TRY(folder_.is_moving())) TRY(stage_all());
@@ -69,11 +69,11 @@ class Finishing {
   Result<void> stage_all() {
     TRY(folder_.check_identity());
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
-      if (!io::is_sha256(done_[i].sha256)) return no_record(plan_.shards[i]);
+      if (!io::is_sha256(shard_sums_[i])) return no_record(plan_.shards[i]);
       moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),
                               .name = plan_.shards[i].name,
-                              .bytes = done_[i].bytes,
-                              .sha256 = done_[i].sha256});
+                              .bytes = plan_.shards[i].bytes,
+                              .sha256 = shard_sums_[i]});
     }
     for (const ListedFile& file : plan_.copies) TRY(copy(file.name));
     for (const MadeText& file : made_texts(plan_)) {
@@ -152,7 +152,7 @@ class Finishing {
   }
 
   const CheckpointPlan& plan_;
-  const std::vector<DoneShard>& done_;
+  std::span<const std::string> shard_sums_;
   WorkFolder& folder_;
   const Attesting* attesting_;
   Moves moves_;                   // shards first, indexes last
@@ -177,9 +177,9 @@ std::string sums_line(const std::string& sha256, const std::string& name) {
   return fmt::format("\\{}  {}\n", sha256, escaped);
 }
 
-Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
+Result<void> finish(const CheckpointPlan& plan, std::span<const std::string> shard_sums, WorkFolder& folder,
                     const Attesting* attesting) {
-  return Finishing(plan, done, folder, attesting).run();
+  return Finishing(plan, shard_sums, folder, attesting).run();
 }
 
 std::vector<MadeText> made_texts(const CheckpointPlan& plan) {
@@ -187,7 +187,7 @@ std::vector<MadeText> made_texts(const CheckpointPlan& plan) {
   for (const PlannedConfig& config : plan.configs) {
     texts.push_back({.name = config.name, .make = [&](unsigned& mode) { return config_text(plan, config, mode); }});
   }
-  for (const PlannedText& file : plan.texts) {
+  for (const quantized::ConfigText& file : plan.texts) {
     texts.push_back({.name = file.name, .make = [&](unsigned& /*mode*/) { return Result<std::string>(file.text); }});
   }
   for (const PlannedModel& model : plan.models) {

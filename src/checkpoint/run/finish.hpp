@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,11 @@
 
 namespace tensorcast::checkpoint {
 
-// `done` are the records of all shards, `folder` is locked for this process alone. Goes on from wherever a crash
+// `shard_sums` are the SHA-256 of all shards, `folder` is locked for this process alone. Goes on from wherever a crash
 // stopped. Errors: io, parse; invalid_argument: files of somebody else are in the way.
 // `attesting`: null: there is no statement.
-[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, const std::vector<DoneShard>& done, WorkFolder& folder,
-                                  const Attesting* attesting = nullptr);
+[[nodiscard]] Result<void> finish(const CheckpointPlan& plan, std::span<const std::string> shard_sums,
+                                  WorkFolder& folder, const Attesting* attesting = nullptr);
 
 // A file of the output that is made as text.
 struct MadeText {

@@ -42,7 +42,7 @@ TEST_F(FinishTest, ConvertsShardsAndGivesThemTheirPlaces) {
     EXPECT_EQ(done[i].notes.at(0).report->count, 2u);
     EXPECT_TRUE(work_.done(plan_.shards[i]).value().has_value());
   }
-  ASSERT_TRUE(finish(plan_, done, work_).ok());
+  ASSERT_TRUE(finish(plan_, std::vector{done[0].sha256, done[1].sha256}, work_).ok());
   EXPECT_EQ(files_.got("config.json"), R"({"torch_dtype": "float16"})");
   EXPECT_EQ(files_.got("sub/README.md"), "text");
   EXPECT_NE(files_.got("model.safetensors.index.json").find("\"total_size\": 8"), std::string::npos);
@@ -53,7 +53,7 @@ TEST_F(FinishTest, ConvertsShardsAndGivesThemTheirPlaces) {
 }
 
 TEST_F(FinishTest, AShardWithoutRecordIsAnError) {
-  EXPECT_EQ(finish(plan_, std::vector<DoneShard>(2), work_).error().message, "the record of this shard is missing");
+  EXPECT_EQ(finish(plan_, std::vector<std::string>(2), work_).error().message, "the record of this shard is missing");
 }
 
 TEST_F(FinishTest, ReportsProgressOfTheShardAndCancels) {

@@ -20,10 +20,6 @@ using Kind = io::Found::Kind;
 constexpr const char* format_name = "tensorcast moves";
 constexpr int format_version = 1;
 
-OrderedJson file_json(const io::WrittenFile& file) {
-  return {{"file", file.name}, {"bytes", file.bytes}, {"version", file.version}, {"sha256", file.sha256}};
-}
-
 std::string moves_text(const Moves& moves, const std::string& identity) {
   OrderedJson document = {{"format", format_name},
                           {"version", format_version},
@@ -34,7 +30,7 @@ std::string moves_text(const Moves& moves, const std::string& identity) {
     document["moves"].push_back(
         {{"from", move.from}, {"file", move.name}, {"bytes", move.bytes}, {"sha256", move.sha256}});
   }
-  for (const io::WrittenFile& file : moves.old) document["old"].push_back(file_json(file));
+  for (const io::WrittenFile& file : moves.old) document["old"].push_back(io::written_file_json(file));
   return document.dump(1) + "\n";
 }
 
@@ -58,11 +54,7 @@ Result<Moves> parse_moves(const std::string& text, const std::string& identity, 
       if (!inside || !io::is_sha256(move.sha256)) return damaged;
     }
     for (const OrderedJson& entry : document.at("old")) {
-      const io::WrittenFile& file =
-          moves.old.emplace_back(io::WrittenFile{.name = entry.at("file").get<std::string>(),
-                                                 .bytes = entry.at("bytes").get<std::uint64_t>(),
-                                                 .version = entry.at("version").get<std::string>(),
-                                                 .sha256 = entry.at("sha256").get<std::string>()});
+      const io::WrittenFile& file = moves.old.emplace_back(io::read_written_file(entry));
       if (!check_file_name(file.name, path).ok() || !io::is_sha256(file.sha256)) return damaged;
     }
     return moves;

@@ -75,8 +75,10 @@ class ShardRun : public file_conversion::ShardOutput, public formats::Writer {
     TRY(open_inputs());
     std::vector<file_conversion::PlannedTensor*> tensors;
     for (ShardTensor& tensor : tensors_) tensors.push_back(&tensor.planned);
-    auto conversion = TRY(file_conversion::ShardConversion::create(run_, tensors, reader_,
-                                                                   [this](std::size_t row) { return load(row); }));
+    file_conversion::ShardConversion conversion(
+        run_, tensors,
+        TRY(file_conversion::ConversionSource::create(
+            tensors, reader_, [this](std::size_t row) { return load(row); }, run_.execution)));
     const bool is_complete = TRY(conversion.run(*this));
     notes = conversion.take_notes();
     return is_complete;
@@ -87,10 +89,7 @@ class ShardRun : public file_conversion::ShardOutput, public formats::Writer {
 
   // Checks that no input was written meanwhile.
   [[nodiscard]] Result<void> check_inputs() const {
-    for (const auto& [input, file] : files_) {
-      const PlannedInput& planned = plan_.inputs[input];
-      TRY(reopen(plan_.source, planned.name, planned.bytes, planned.version));
-    }
+    for (const auto& [input, file] : files_) TRY(reopen(plan_.source, plan_.inputs[input]));
     return {};
   }
 
@@ -128,16 +127,15 @@ class ShardRun : public file_conversion::ShardOutput, public formats::Writer {
     return {};
   }
 
-  Result<std::size_t> open_input(const PlannedInput& input) {
-    const std::unique_ptr<StoredFile> source = TRY(reopen(plan_.source, input.name, input.bytes, input.version));
+  Result<std::size_t> open_input(const SourceFile& input) {
+    const std::unique_ptr<StoredFile> source = TRY(reopen(plan_.source, input));
     const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
         source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
     if (!header || io::sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
       return changed_since_planned(source->path());
     }
     mode_ = files_.empty() ? source->mode() : mode_ & source->mode();
-    return reader_.add_file(
-        {.folder = plan_.source, .name = input.name, .bytes = input.bytes, .version = input.version});
+    return reader_.add_file(plan_.source, input);
   }
 
   // Returns a layer whose tensors were added.
@@ -158,7 +156,7 @@ class ShardRun : public file_conversion::ShardOutput, public formats::Writer {
 
   // Names the file of a layer's tensor that is at fault.
   void name_file_of(std::size_t row, Error& error) const {
-    const DecodedLayer layer = source_of(plan_.table, plan_.table.layers[row]);
+    const SourceLayer layer = source_of(plan_.table, plan_.table.layers[row]);
     for (std::size_t i = 0; i < layer.parts.size(); ++i) {
       const LayerPart& part = layer.parts[i];
       const bool has_codes = layer.layer.name == error.tensor && i == layer.layer.codes();

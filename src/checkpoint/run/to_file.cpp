@@ -17,7 +17,6 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/format_list.hpp"
-#include "quantized/detect/layer_summary.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tensorcast::checkpoint {
@@ -25,11 +24,6 @@ namespace {
 
 using formats::Format;
 using formats::safetensors_format;
-
-Result<const Format*> format_of(const ConvertRequest& request) {
-  return request.output_format.empty() ? formats::format_for_output(request.output)
-                                       : file_conversion::output_format(request.output, request.output_format);
-}
 
 Result<void> check_request(const ConvertRequest& request, const Format& format) {
   const auto fail = [&](std::string message, std::string hint) {
@@ -58,7 +52,7 @@ Result<void> check_request(const ConvertRequest& request, const Format& format) 
 
 // Returns the models that have a tensor or a layer to write, by their names.
 Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& request, const SourceCheckpoint& source,
-                                                      Claims& claims, const Format& format) {
+                                                      const Format& format) {
   auto written = TRY(file_conversion::OutputNames::compile(request.filter));
   using Patterns = std::vector<std::string>;
   auto included = TRY(file_conversion::PatternList::compile(format.many_tensors ? Patterns() : request.include));
@@ -67,10 +61,9 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   };
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {
-    ShardReader reader;
-    add_model(source, model, reader);
-    const bool has_tensor = std::ranges::any_of(reader.tensors(), is_chosen);
-    if (has_tensor || std::ranges::any_of(layers_of(claims, model, reader).layers, is_chosen)) chosen.push_back(&model);
+    const OpenedModel opened = open_model(source, model);
+    const bool has_tensor = std::ranges::any_of(opened.input.reader->tensors(), is_chosen);
+    if (has_tensor || std::ranges::any_of(opened.layers().layers, is_chosen)) chosen.push_back(&model);
   }
   if (!chosen.empty()) return chosen;
   TRY(included.check_all_matched("include"));
@@ -87,22 +80,14 @@ bool is_file_output(const ConvertRequest& request) {
 }
 
 Result<ConvertOutcome> convert_to_file(const ConvertRequest& request, const file_conversion::Derivation* derivation) {
-  const Format* format = TRY(format_of(request));
+  const Format* format = TRY(file_conversion::output_format_of(request));
   TRY(check_request(request, *format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
   source.accepted = request.filter.accept;
-  Claims claims(source);
-  const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, claims, *format));
+  const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, *format));
   const SourceModel& model =
       *TRY(only_model(chosen, request.input, "name the index or the file of one model as the input"));
-  auto reader = std::make_unique<ShardReader>();
-  add_model(source, model, *reader);
-  file_conversion::OpenedInput input{.file = nullptr,
-                                     .format = &safetensors_format,
-                                     .reader = std::move(reader),
-                                     .claim = claims.of(model),
-                                     .configs = claims.texts_of(model)};
-  return file_conversion::convert_reader(request, input, derivation);
+  return file_conversion::convert_reader(request, open_model(source, model).input, *format, derivation);
 }
 
 }  // namespace tensorcast::checkpoint

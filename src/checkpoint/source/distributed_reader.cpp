@@ -13,6 +13,7 @@
 #include "checkpoint/store/local_folder.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
+#include "formats/array_part.hpp"
 #include "formats/format_list.hpp"
 #include "formats/pytorch/distributed_metadata.hpp"
 #include "io/sha256.hpp"
@@ -28,71 +29,38 @@ using formats::pytorch::DistributedTensor;
 using formats::pytorch::StoredItem;
 using formats::pytorch::TensorChunk;
 
-// A box of a tensor's elements in C order. Dimensions at the end that the box fills are joined with the one before.
-class Box {
- public:
-  Box(const std::vector<std::int64_t>& shape, const TensorChunk& chunk) {
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      dimensions_.push_back({.extent = static_cast<std::uint64_t>(shape[i]),
-                             .offset = static_cast<std::uint64_t>(chunk.offsets[i]),
-                             .size = static_cast<std::uint64_t>(chunk.sizes[i])});
-    }
-    while (dimensions_.size() > 1 && dimensions_.back().size == dimensions_.back().extent) {
-      const std::uint64_t joined = dimensions_.back().extent;
-      dimensions_.pop_back();
-      Dimension& last = dimensions_.back();
-      last = {.extent = last.extent * joined, .offset = last.offset * joined, .size = last.size * joined};
-    }
-    if (dimensions_.empty()) dimensions_.push_back({.extent = 1, .offset = 0, .size = 1});
+// Counts the elements of a chunk before element `index` of its tensor, in C order.
+std::uint64_t count_before(const std::vector<std::int64_t>& shape, const TensorChunk& chunk, std::uint64_t index) {
+  if (shape.empty()) return index;
+  std::uint64_t inner = 1;  // elements of the tensor and of the chunk for each index of the dimension
+  std::uint64_t inner_chunk = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    inner *= static_cast<std::uint64_t>(shape[i]);
+    inner_chunk *= static_cast<std::uint64_t>(chunk.sizes[i]);
   }
-
-  // Counts the elements of the box before element `index` of the tensor.
-  [[nodiscard]] std::uint64_t count_before(std::uint64_t index) const {
-    std::uint64_t inner = 1;  // elements of the tensor and of the box for each index of the dimension
-    std::uint64_t inner_box = 1;
-    for (const Dimension& dimension : dimensions_) {
-      inner *= dimension.extent;
-      inner_box *= dimension.size;
-    }
-    std::uint64_t count = 0;
-    for (const Dimension& dimension : dimensions_) {
-      if (inner == 0 || inner_box == 0) return 0;
-      inner /= dimension.extent;
-      inner_box /= dimension.size;
-      const std::uint64_t digit = index / inner;
-      index %= inner;
-      if (digit < dimension.offset) return count;
-      count += std::min(digit - dimension.offset, dimension.size) * inner_box;
-      if (digit - dimension.offset >= dimension.size) return count;
-    }
-    return count;
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (inner == 0 || inner_chunk == 0) return 0;
+    const auto offset = static_cast<std::uint64_t>(chunk.offsets[i]), size = static_cast<std::uint64_t>(chunk.sizes[i]);
+    inner /= static_cast<std::uint64_t>(shape[i]);
+    inner_chunk /= size;
+    const std::uint64_t digit = index / inner;
+    index %= inner;
+    if (digit < offset) return count;
+    count += std::min(digit - offset, size) * inner_chunk;
+    if (digit - offset >= size) return count;
   }
+  return count;
+}
 
-  struct Run {
-    std::uint64_t target = 0;  // of the first element, in the tensor
-    std::uint64_t count = 0;   // elements that follow each other in both
-  };
-  [[nodiscard]] Run run_at(std::uint64_t element) const {
-    const Dimension& last = dimensions_.back();
-    Run run{.target = last.offset + element % last.size, .count = last.size - element % last.size};
-    element /= last.size;
-    std::uint64_t stride = last.extent;
-    for (std::size_t i = dimensions_.size() - 1; i-- > 0;) {
-      run.target += (dimensions_[i].offset + element % dimensions_[i].size) * stride;
-      element /= dimensions_[i].size;
-      stride *= dimensions_[i].extent;
-    }
-    return run;
+formats::ArrayPart part_of(const std::vector<std::int64_t>& shape, const TensorChunk& chunk) {
+  std::vector<IndexRange> ranges;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto begin = static_cast<std::uint64_t>(chunk.offsets[i]);
+    ranges.push_back({begin, begin + static_cast<std::uint64_t>(chunk.sizes[i])});
   }
-
- private:
-  struct Dimension {
-    std::uint64_t extent = 0;
-    std::uint64_t offset = 0;
-    std::uint64_t size = 0;
-  };
-  std::vector<Dimension> dimensions_;
-};
+  return formats::ArrayPart(shape, std::move(ranges));
+}
 
 // A part of a file, as a file of torch.save.
 struct OpenItem {
@@ -275,26 +243,22 @@ class DistributedReader final : public formats::Reader {
                           std::span<std::byte> out) {
     const std::uint64_t bytes = tensor.type->item_bytes;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-      const Box box(tensor.shape, tensor.chunks[i]);
-      const std::uint64_t begin = box.count_before(first);
-      const std::uint64_t end = box.count_before(last);
+      const TensorChunk& chunk = tensor.chunks[i];
+      const std::uint64_t begin = count_before(tensor.shape, chunk, first);
+      const std::uint64_t end = count_before(tensor.shape, chunk, last);
       if (begin == end) continue;
-      formats::Reader* reader = TRY(open_chunk(tensor.chunks[i].item, &tensor, i));
-      const Box::Run only = box.run_at(begin);
-      if (only.count >= end - begin) {
-        const auto target = out.subspan((only.target - first) * bytes, (end - begin) * bytes);
-        TRY(reader->read(0, begin * bytes, target));
-        continue;
-      }
-      chunk_items_.resize((end - begin) * bytes);
-      TRY(reader->read(0, begin * bytes, chunk_items_));
-      for (std::uint64_t element = begin; element < end;) {
-        const Box::Run run = box.run_at(element);
-        const std::uint64_t count = std::min(run.count, end - element);
-        std::memcpy(out.data() + (run.target - first) * bytes, chunk_items_.data() + (element - begin) * bytes,
-                    count * bytes);
-        element += count;
-      }
+      formats::Reader* reader = TRY(open_chunk(chunk.item, &tensor, i));
+      const auto take = [&](std::uint64_t place, std::uint64_t element, std::uint64_t count) -> Result<void> {
+        const std::span<std::byte> target = out.subspan((place - first) * bytes, count * bytes);
+        if (count == end - begin) return reader->read(0, begin * bytes, target);
+        if (element == begin) {
+          chunk_items_.resize((end - begin) * bytes);
+          TRY(reader->read(0, begin * bytes, chunk_items_));
+        }
+        std::memcpy(target.data(), chunk_items_.data() + (element - begin) * bytes, target.size());
+        return {};
+      };
+      TRY(part_of(tensor.shape, chunk).visit(begin, end - begin, take));
     }
     return {};
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/source/opened_layers.hpp"
 
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "checkpoint/source/shard_reader.hpp"
@@ -9,6 +11,7 @@
 #include "dtype/try.hpp"
 #include "quantized/detect/layer_summary.hpp"
 #include "quantized/layout/open_input.hpp"
+#include "quantized/layout/quantization_claim.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast::checkpoint {
@@ -17,33 +20,10 @@ namespace {
 using formats::TensorInfo;
 using quantized::PartRole;
 
-std::string_view role_name(PartRole role) {
-  switch (role) {
-    case PartRole::codes:
-      return "codes";
-    case PartRole::scales:
-      return "scales";
-    case PartRole::global_scale:
-      return "global_scale";
-    case PartRole::zero_points:
-      return "zero_points";
-    case PartRole::biases:
-      return "biases";
-    case PartRole::group_index:
-      return "group_index";
-    case PartRole::table:
-      return "table";
-    case PartRole::nested_scales:
-      return "nested_scales";
-    case PartRole::nested_table:
-      return "nested_table";
-    case PartRole::state:
-      return "state";
-    case PartRole::activations:
-      break;
-  }
-  return "activations";
-}
+constexpr auto role_names =
+    std::to_array<std::string_view>({"codes", "scales", "global_scale", "zero_points", "biases", "group_index", "table",
+                                     "nested_scales", "nested_table", "state", "activations"});
+static_assert(role_names.size() == static_cast<std::size_t>(PartRole::activations) + 1);
 
 // Adds the layers of a model whose tensors begin at `first`.
 void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, const std::string& prefix) {
@@ -56,7 +36,7 @@ void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, 
     std::vector<QuantizedPart>& stored_parts = opened.parts.emplace_back();
     for (quantized::Part& part : layer.parts) {
       const TensorInfo info = file_conversion::readable(tensors[part.tensor]);
-      stored_parts.push_back({.role = role_name(part.role),
+      stored_parts.push_back({.role = role_names[static_cast<std::size_t>(part.role)],
                               .name = prefix + info.name,
                               .dtype = info.dtype,
                               .shape = info.shape,
@@ -68,26 +48,28 @@ void add(OpenedLayers& opened, quantized::FoundLayers found, std::size_t first, 
   if (opened.refusal.empty()) opened.refusal = std::move(found.refusal);
 }
 
-Result<OpenedLayers> open_checkpoint(const std::string& path, const std::vector<std::string>& skip_files) {
-  SourceCheckpoint source = TRY(read_source(path, skip_files));
+}  // namespace
+
+Result<OpenedLayers> open_checkpoint_layers(const std::string& path, const OutputFilter& filter) {
+  SourceCheckpoint source = TRY(read_source(path, filter.skip_files));
+  source.accepted = filter.accept;
   OpenedLayers opened;
   auto reader = std::make_unique<ShardReader>();
   ShardReader& all = *reader;
   opened.stored = std::move(reader);
-  const Claims claims(source);
   for (const SourceShard& shard : source.shards) file_conversion::add_record(shard.header.metadata, opened.record);
   for (const SourceModel& model : source.models) {
     const std::size_t first = all.tensors().size();
     add_model(source, model, all);
-    ShardReader alone;
-    add_model(source, model, alone);
-    add(opened, layers_of(claims, model, alone), first, name_prefix(model));
+    add(opened, open_model(source, model).layers(), first, name_prefix(model));
   }
   return opened;
 }
 
-Result<OpenedLayers> open_one_file(const std::string& path, const std::shared_ptr<ByteSource>& source) {
+Result<OpenedLayers> open_file_layers(const std::string& path, const OutputFilter& filter,
+                                      const std::shared_ptr<ByteSource>& source) {
   file_conversion::OpenedInput input = TRY(file_conversion::open_model_file(path, "", {}, source));
+  file_conversion::add_accepted(filter.accept, input.configs);
   quantized::FoundLayers found = file_conversion::layers_of(input);
   OpenedLayers opened;
   opened.file = std::move(input.file);
@@ -101,14 +83,8 @@ Result<OpenedLayers> open_one_file(const std::string& path, const std::shared_pt
   return opened;
 }
 
-}  // namespace
-
-Result<OpenedLayers> open_layers(const std::string& path, const std::vector<std::string>& skip_files) {
-  return is_checkpoint(path) ? open_checkpoint(path, skip_files) : open_one_file(path, nullptr);
-}
-
-Result<OpenedLayers> open_layers(const std::shared_ptr<ByteSource>& source, const std::string& name) {
-  return open_one_file(name, source);
+Result<OpenedLayers> open_layers(const std::string& path, const OutputFilter& filter) {
+  return is_checkpoint(path) ? open_checkpoint_layers(path, filter) : open_file_layers(path, filter);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -27,12 +27,13 @@ struct OpenedLayers {
   std::optional<file_conversion::ConversionRecord> record;  // of the conversion that wrote it
 };
 
-// Reads headers and configurations; of a checkpoint without the files of `skip_files` (OutputFilter).
-// Errors: as QuantizedFile::open().
-[[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path,
-                                               const std::vector<std::string>& skip_files = {});
-
-// Of the file whose bytes `source` has, which is not null. Errors: as QuantizedFile::open().
-[[nodiscard]] Result<OpenedLayers> open_layers(const std::shared_ptr<ByteSource>& source, const std::string& name);
+// Reads headers and configurations; of a checkpoint without the files that `filter` skips. Errors: as
+// QuantizedFile::open().
+[[nodiscard]] Result<OpenedLayers> open_layers(const std::string& path, const OutputFilter& filter = {});
+// Of a folder, an index, or files of weights behind a URL.
+[[nodiscard]] Result<OpenedLayers> open_checkpoint_layers(const std::string& path, const OutputFilter& filter);
+// Of a file, or of the bytes that `source` has.
+[[nodiscard]] Result<OpenedLayers> open_file_layers(const std::string& path, const OutputFilter& filter = {},
+                                                    const std::shared_ptr<ByteSource>& source = nullptr);
 
 }  // namespace tensorcast::checkpoint

@@ -9,6 +9,7 @@
 #include "checkpoint/source/opened_layers.hpp"
 #include "convert/plan/tensor_seed.hpp"
 #include "convert/run/aligned_buffer.hpp"
+#include "convert/tensors/stored_part.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
@@ -59,34 +60,13 @@ struct QuantizedFile::State {
         path, invalid(fmt::format("{} elements of {} do not take {} bytes", count, name(out.dtype), out.bytes.size())));
   }
 
-  // Decodes and rounds in pieces that stay in the cache.
-  Result<void> decode(std::size_t layer, std::uint64_t first, DType dtype, std::span<std::byte> out,
-                      std::uint64_t count, const CastOptions& options, const Execution& execution) {
-    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
-    file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
-    const std::size_t index = opened.stored->tensors().size() + layer;
-    const CastOptions seeded = file_conversion::with_seed_of(options, opened.summaries[layer].name);
-    for (std::uint64_t done = 0; done < count; done += piece) {
-      const std::uint64_t n = std::min(piece, count - done);
-      const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
-      TRY(decoded.read(index, (first + done) * sizeof(float), bytes));
-      const std::int64_t shape[] = {static_cast<std::int64_t>(n)};
-      const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
-      Execution here = execution;
-      here.first_element = first + done;
-      Result<void> rounded = cast(TensorView{DType::float32, shape, bytes}, {dtype, shape, to}, seeded, here);
-      if (rounded) continue;
-      if (rounded.error().element) *rounded.error().element += first + done;
-      return rounded;
-    }
-    return {};
-  }
-
-  Result<void> dequantize(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype,
-                          std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
-    TRY(check_range(layer, first, count, dtype));
-    Result<void> done = decode(layer, first, dtype, out, count, options, execution);
-    if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
+  Result<void> dequantize(std::size_t layer, std::uint64_t first, std::uint64_t count, const MutableTensorView& out,
+                          const CastOptions& options, const Execution& execution) {
+    TRY(check_range(layer, first, count, out.dtype));
+    const std::string& name = opened.summaries[layer].name;
+    Result<void> done = file_conversion::read_decoded(decoded, opened.stored->tensors().size() + layer, first, count,
+                                                      out, file_conversion::with_seed_of(options, name), execution);
+    if (!done) return at(std::move(done).error(), name);
     return done;
   }
 
@@ -133,7 +113,7 @@ Result<QuantizedFile> QuantizedFile::open(const std::string& path) {
 Result<QuantizedFile> QuantizedFile::open(std::shared_ptr<ByteSource> source, const std::string& name) {
   return guarded(name, [&]() -> Result<QuantizedFile> {
     if (source == nullptr) return in_file(name, invalid("the source is null"));
-    return QuantizedFile(std::make_unique<State>(name, TRY(checkpoint::open_layers(source, name))));
+    return QuantizedFile(std::make_unique<State>(name, TRY(checkpoint::open_file_layers(name, {}, source))));
   });
 }
 
@@ -181,7 +161,7 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
     const std::size_t count = TRY(element_count(out.shape));
     TRY(state_->check_range(layer, first, count, out.dtype));
     TRY(state_->check_bytes(out, count));
-    return state_->dequantize(layer, first, count, out.dtype, out.bytes, options, execution);
+    return state_->dequantize(layer, first, count, out, options, execution);
   });
 }
 

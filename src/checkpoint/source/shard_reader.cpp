@@ -3,18 +3,17 @@
 
 #include <algorithm>
 
-#include "checkpoint/source/source.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
 
-std::size_t ShardReader::add_file(ReadFile file) {
-  files_.push_back({.file = std::move(file), .open = nullptr});
+std::size_t ShardReader::add_file(const std::string& folder, const SourceFile& file) {
+  files_.push_back({.folder = folder, .file = file, .open = nullptr});
   return files_.size() - 1;
 }
 
 std::size_t ShardReader::add_open_file(std::unique_ptr<StoredFile> file) {
-  files_.push_back({.file = {}, .open = std::move(file), .stays = true});
+  files_.push_back({.folder = {}, .file = {}, .open = std::move(file), .stays = true});
   return files_.size() - 1;
 }
 
@@ -29,8 +28,7 @@ Result<void> ShardReader::open(std::size_t index) {
     files_[open_.back()].open.reset();
     open_.pop_back();
   }
-  std::unique_ptr<StoredFile> source =
-      TRY(reopen(file.file.folder, file.file.name, file.file.bytes, file.file.version));
+  std::unique_ptr<StoredFile> source = TRY(reopen(file.folder, file.file));
   file.open = std::move(source);
   open_.push_front(index);
   return {};

@@ -10,18 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/source/source.hpp"
 #include "checkpoint/store/stored_file.hpp"
 #include "formats/format.hpp"
 
 namespace tensorcast::checkpoint {
-
-// A file, as it was when its header was read.
-struct ReadFile {
-  std::string folder;
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::string version;  // StoredFile::version()
-};
 
 // Files are opened when they are read first. At most `most_open` are open at a time, as a process may have a few
 // hundred descriptors for a thousand shards. Not thread-safe.
@@ -30,7 +23,7 @@ class ShardReader final : public formats::Reader {
   static constexpr std::size_t most_open = 8;
 
   // Adds a file; returns its index.
-  std::size_t add_file(ReadFile file);
+  std::size_t add_file(const std::string& folder, const SourceFile& file);
   // Adds a file that is open, and stays so.
   std::size_t add_open_file(std::unique_ptr<StoredFile> file);
   // Adds a tensor whose bytes begin at `begin` of a file.
@@ -48,8 +41,8 @@ class ShardReader final : public formats::Reader {
   [[nodiscard]] const std::vector<formats::TensorInfo>& tensors() const override { return tensors_; }
   // The file of a tensor, with its folder.
   [[nodiscard]] std::string path_of(std::size_t tensor) const {
-    const ReadFile& file = files_[places_[tensor].file].file;
-    return file.folder + "/" + file.name;
+    const File& file = files_[places_[tensor].file];
+    return file.folder + "/" + file.file.name;
   }
   [[nodiscard]] const formats::Metadata& metadata() const override { return metadata_; }
   // Errors: io, also if the file has changed since its header was read.
@@ -61,7 +54,8 @@ class ShardReader final : public formats::Reader {
     std::uint64_t begin;
   };
   struct File {
-    ReadFile file;
+    std::string folder;
+    SourceFile file;
     std::unique_ptr<StoredFile> open;
     bool stays = false;
   };

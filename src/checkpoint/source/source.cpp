@@ -60,12 +60,12 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
     }
     return std::move(header).error();
   }
-  return SourceShard{.name = name,
-                     .bytes = (*source)->size(),
-                     .version = (*source)->version(),
-                     .header_sha256 = io::sha256_of(header->json),
-                     .data_begin = header->data_begin,
-                     .header = std::move(header->header)};
+  return SourceShard{{.name = name,
+                      .bytes = (*source)->size(),
+                      .version = (*source)->version(),
+                      .header_sha256 = io::sha256_of(header->json),
+                      .data_begin = header->data_begin},
+                     std::move(header->header)};
 }
 
 class Reading {
@@ -331,6 +331,18 @@ class Reading {
 
 }  // namespace
 
+std::vector<std::string> file_names(const SourceCheckpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const SourceShard& shard : checkpoint.shards) names.push_back(shard.name);
+  for (const SourceModel& model : checkpoint.models) {
+    if (!model.index.empty()) names.push_back(model.index);
+  }
+  for (const ListedFile& file : checkpoint.others) {
+    if (!is_about_others(file.name)) names.push_back(file.name);
+  }
+  return names;
+}
+
 std::string source_folder(const std::string& path) {
   if (is_folder(path)) return path;
   const std::string above = folder_of(path);
@@ -360,10 +372,9 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   return checkpoint;
 }
 
-Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name, std::uint64_t bytes,
-                                           const std::string& version) {
-  std::unique_ptr<StoredFile> source = TRY(open_shard(folder, name));
-  if (source->size() != bytes || source->version() != version) return changed_since_planned(source->path());
+Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const SourceFile& file) {
+  std::unique_ptr<StoredFile> source = TRY(open_shard(folder, file.name));
+  if (source->size() != file.bytes || source->version() != file.version) return changed_since_planned(source->path());
   return source;
 }
 

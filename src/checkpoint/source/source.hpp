@@ -16,13 +16,17 @@ namespace tensorcast::checkpoint {
 
 using quantized::max_config_bytes;
 
-// Offsets and sizes are those of open_shard(): of a file of PyTorch, those of the safetensors file that it appears as.
-struct SourceShard {
+// A file of weights, as it was when its header was read. Offsets and sizes are those of open_shard(): of a file of
+// PyTorch, those of the safetensors file that it appears as.
+struct SourceFile {
   std::string name;  // relative to the checkpoint's folder
   std::uint64_t bytes = 0;
   std::string version;  // StoredFile::version()
   std::string header_sha256;
   std::uint64_t data_begin = 0;
+};
+
+struct SourceShard : SourceFile {
   formats::safetensors::Header header;
 };
 
@@ -53,12 +57,13 @@ struct SourceCheckpoint {
 // Errors: io, parse, unsupported: shards or tensors that are missing, truncated or there twice, links that lead out.
 [[nodiscard]] Result<SourceCheckpoint> read_source(const std::string& path,
                                                    const std::vector<std::string>& skip_files = {});
+// Returns the names of all files of a checkpoint, without SHA256SUMS, the statement and our record.
+[[nodiscard]] std::vector<std::string> file_names(const SourceCheckpoint& checkpoint);
 // Returns the folder that is read: `path` itself, or that of an index or file.
 [[nodiscard]] std::string source_folder(const std::string& path);
 
 // Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const std::string& name,
-                                                         std::uint64_t bytes, const std::string& version);
+[[nodiscard]] Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const SourceFile& file);
 // The error of a file that is not the one that was planned.
 [[nodiscard]] Error changed_since_planned(const std::string& path, std::string_view noun = "file");
 

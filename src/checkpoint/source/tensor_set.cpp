@@ -7,6 +7,8 @@
 
 #include "checkpoint/store/file_name.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 
 namespace tensorcast::checkpoint {
@@ -14,8 +16,7 @@ namespace tensorcast::checkpoint {
 void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader) {
   for (const std::size_t index : model.shards) {
     const SourceShard& shard = checkpoint.shards[index];
-    const std::size_t file = reader.add_file(
-        {.folder = checkpoint.folder, .name = shard.name, .bytes = shard.bytes, .version = shard.version});
+    const std::size_t file = reader.add_file(checkpoint.folder, shard);
     for (std::size_t i = 0; i < shard.header.tensors.size(); ++i) {
       reader.add_tensor(shard.header.tensors[i], file, shard.data_begin + shard.header.begin_offsets[i]);
     }
@@ -23,62 +24,47 @@ void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, Sha
   }
 }
 
-Claims::Claims(const SourceCheckpoint& checkpoint) : checkpoint_(checkpoint) {
+OpenedModel open_model(const SourceCheckpoint& checkpoint, const SourceModel& model) {
+  auto reader = std::make_unique<ShardReader>();
+  add_model(checkpoint, model, *reader);
+  const ShardReader* const shards = reader.get();
+  OpenedModel opened{.input = {.file = nullptr, .format = &formats::safetensors_format, .reader = std::move(reader)},
+                     .shards = shards};
+  file_conversion::OpenedInput& input = opened.input;
   for (const ListedFile& file : checkpoint.others) {
-    if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
-    configs_[folder_of(file.name)].push_back(file.name);
-  }
-}
-
-const std::string& Claims::of_folder(const SourceModel& model) {
-  const auto [found, is_new] =
-      claims_.try_emplace({model.folder, file_conversion::may_describe("params.json", model.stem)});
-  std::string& claim = found->second;
-  const auto configs = configs_.find(model.folder);
-  if (!is_new || configs == configs_.end()) return claim;
-  for (const std::string& name : configs->second) {
-    if (!claim.empty()) break;
-    if (!file_conversion::may_describe(last_component(name), model.stem)) continue;
-    const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
-    if (!opened) continue;  // copying it will tell
-    const Result<std::string> text = read_text(**opened, max_config_bytes);
+    const std::string name = last_component(file.name);
+    if (folder_of(file.name) != model.folder || !file_conversion::may_describe(name, model.stem)) continue;
+    const Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint.folder, file.name);
+    if (!source) continue;  // copying it will tell
+    Result<std::string> text = read_text(**source, max_config_bytes);
     if (text) {
-      claim = file_conversion::claim_of_text(last_component(name), *text);
-    } else if ((*opened)->size() > max_config_bytes) {
-      claim = fmt::format("{} is not read: {}", last_component(name), text.error().message);
-    }
-  }
-  return claim;
-}
-
-std::string Claims::of(const SourceModel& model) {
-  std::string claim = of_folder(model);
-  for (const std::size_t index : model.shards) {
-    if (claim.empty()) claim = file_conversion::claim_of_metadata(checkpoint_.shards[index].header.metadata);
-  }
-  return claim;
-}
-
-std::vector<quantized::ConfigText> Claims::texts_of(const SourceModel& model) const {
-  std::vector<quantized::ConfigText> texts;
-  if (const auto configs = configs_.find(model.folder); configs != configs_.end()) {
-    for (const std::string& name : configs->second) {
-      if (!file_conversion::may_describe(last_component(name), model.stem)) continue;
-      const Result<std::unique_ptr<StoredFile>> opened = open_source(checkpoint_.folder, name);
-      if (!opened) continue;  // copying it will tell
-      Result<std::string> text = read_text(**opened, max_config_bytes);
-      if (text) texts.push_back({.name = last_component(name), .text = std::move(text).value()});
+      if (input.claim.empty()) input.claim = file_conversion::claim_of_text(name, *text);
+      input.configs.push_back({.name = name, .text = *std::move(text)});
+    } else if (input.claim.empty() && (*source)->size() > max_config_bytes) {
+      input.claim = fmt::format("{} is not read: {}", name, text.error().message);
     }
   }
   for (const std::size_t index : model.shards) {
-    file_conversion::add_config_texts(checkpoint_.shards[index].header.metadata, texts);
+    const formats::Metadata& metadata = checkpoint.shards[index].header.metadata;
+    if (input.claim.empty()) input.claim = file_conversion::claim_of_metadata(metadata);
+    file_conversion::add_config_texts(metadata, input.configs);
   }
-  file_conversion::add_accepted(checkpoint_.accepted, texts);
-  return texts;
+  file_conversion::add_accepted(checkpoint.accepted, input.configs);
+  return opened;
 }
 
-quantized::FoundLayers layers_of(const Claims& claims, const SourceModel& model, ShardReader& reader) {
-  return quantized::find_layers(reader.tensors(), claims.texts_of(model), quantized::read_with(reader));
+Result<OpenedModel> open_model_file(const std::string& path) {
+  return OpenedModel{.input = TRY(file_conversion::open_model_file(path))};
+}
+
+std::string OpenedModel::file_of(const std::string& name) const {
+  const std::vector<formats::TensorInfo>& tensors = input.reader->tensors();
+  const auto tensor = std::ranges::find(tensors, name, &formats::TensorInfo::name);
+  if (tensor != tensors.end()) return path_of(static_cast<std::size_t>(tensor - tensors.begin()));
+  for (const quantized::Layer& layer : layers().layers) {
+    if (layer.name == name) return path_of(layer.codes());
+  }
+  return {};
 }
 
 void keep_decoded(quantized::FoundLayers& layers, std::span<const formats::TensorInfo> tensors,

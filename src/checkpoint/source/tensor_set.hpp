@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,35 +10,32 @@
 
 #include "checkpoint/source/shard_reader.hpp"
 #include "checkpoint/source/source.hpp"
-#include "quantized/detect/layer_summary.hpp"
-#include "quantized/layer/decoded_reader.hpp"
+#include "quantized/layout/open_input.hpp"
 
 namespace tensorcast::checkpoint {
 
 // Adds the tensors of one model to `reader`, in the order of its shards.
 void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, ShardReader& reader);
 
-// What the configurations beside models and the metadata of their files say about quantization
-// (quantized/layout/quantization_claim.hpp). The configurations of a folder are read once, for all its models.
-class Claims {
- public:
-  explicit Claims(const SourceCheckpoint& checkpoint);  // which must outlive it
+// A model: its tensors, and what its files say about its quantization.
+struct OpenedModel {
+  file_conversion::OpenedInput input;
+  const ShardReader* shards = nullptr;  // the reader of `input`; null: it is that of a file
 
-  // Returns "" if nothing says so.
-  [[nodiscard]] std::string of(const SourceModel& model);
-  // Returns the texts themselves, for quantized/.
-  [[nodiscard]] std::vector<quantized::ConfigText> texts_of(const SourceModel& model) const;
-
- private:
-  const std::string& of_folder(const SourceModel& model);
-
-  const SourceCheckpoint& checkpoint_;
-  std::map<std::string, std::vector<std::string>> configs_;     // by folder: names of files that may say so
-  std::map<std::pair<std::string, bool>, std::string> claims_;  // by folder, and whether it is of Mistral's files
+  [[nodiscard]] quantized::FoundLayers layers() const { return file_conversion::layers_of(input); }
+  // Returns the file of a tensor.
+  [[nodiscard]] std::string path_of(std::size_t tensor) const {
+    return shards == nullptr ? input.file->path() : shards->path_of(tensor);
+  }
+  // The same by its name, or of the codes of a weight; "": the model has neither.
+  [[nodiscard]] std::string file_of(const std::string& name) const;
 };
 
-// Finds the quantized layers of a model, whose tensors are those of `reader`.
-[[nodiscard]] quantized::FoundLayers layers_of(const Claims& claims, const SourceModel& model, ShardReader& reader);
+// Opens a model of a checkpoint: with the configurations beside it, and the metadata of its files. What cannot be read
+// says nothing.
+[[nodiscard]] OpenedModel open_model(const SourceCheckpoint& checkpoint, const SourceModel& model);
+// Opens a file of tensors. Errors: those of reading.
+[[nodiscard]] Result<OpenedModel> open_model_file(const std::string& path);
 
 // Chooses what another checkpoint, which was converted from this one, has of each layer: the weight, or the tensors of
 // the layer. The weight is decoded there if its tensors are not there. Without decoded layers `layers` is left empty.

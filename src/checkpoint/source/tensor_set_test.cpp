@@ -8,25 +8,26 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-TEST(Claims, ReadTheConfigurationsOfAFolderOnce) {
+TEST(OpenModel, ReadsWhatItsFilesSayAboutQuantization) {
   const io::TestFolder folder;
   io::put_file(folder / "config.json", R"({"quantization_config": {"quant_method": "fp8"}})");
   SourceCheckpoint source;
   source.folder = folder.path().string();
   source.others = {{.name = "config.json"}};
+  source.accepted = {"a word"};
   source.shards.resize(1);
   source.shards[0].header.metadata = {{"_quantization_metadata", R"({"layers": {"a": {}}})"}};
-  Claims claims(source);
   SourceModel model;
-  const std::string said = claims.of(model);
-  EXPECT_EQ(said, "config.json names the quantization \"fp8\"");
-  io::put_file(folder / "config.json", "{}");
-  EXPECT_EQ(claims.of(model), said);
+  const OpenedModel opened = open_model(source, model);
+  EXPECT_EQ(opened.input.claim, "config.json names the quantization \"fp8\"");
+  ASSERT_EQ(opened.input.configs.size(), 2u);
+  EXPECT_EQ(opened.input.configs[0].name, "config.json");
   // That of another folder has nothing to do with it; the metadata of the model's files do.
   model.folder = "unet/";
-  EXPECT_EQ(claims.of(model), "");
+  EXPECT_EQ(open_model(source, model).input.claim, "");
   model.shards = {0};
-  EXPECT_NE(claims.of(model), "");
+  EXPECT_EQ(open_model(source, model).input.claim, "the file's metadata says that the model is quantized");
+  EXPECT_EQ(open_model(source, model).input.configs.size(), 2u);
 }
 
 }  // namespace

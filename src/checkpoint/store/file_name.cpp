@@ -58,6 +58,10 @@ std::string_view model_of(std::string_view stem) {
 
 }  // namespace
 
+bool is_about_others(std::string_view name) noexcept {
+  return name == sums_name || name == attestation_name || name == record_name;
+}
+
 bool is_utf8(std::string_view text) {
   try {
     (void)nlohmann::json(text).dump();

@@ -9,6 +9,13 @@
 
 namespace tensorcast::checkpoint {
 
+// Files of an output folder beside the checkpoint's own.
+inline constexpr const char* sums_name = "SHA256SUMS";
+inline constexpr const char* attestation_name = "attestation.intoto.json";
+inline constexpr const char* record_name = ".tcast-files.json";
+// Reports whether a file is one of these, which say something about the others.
+[[nodiscard]] bool is_about_others(std::string_view name) noexcept;
+
 // Checks a name relative to a checkpoint's folder, such as "unet/model.safetensors": not empty, not absolute, no "..",
 // ".", empty or overlong component, no zero byte. Errors: parse; `where` is the file that has the name.
 [[nodiscard]] Result<void> check_file_name(std::string_view name, const std::string& where);

@@ -36,6 +36,13 @@ Result<void> Folder::write_text(const std::string& name, const std::string& text
   return file->commit();
 }
 
+Result<bool> Folder::is_as_written(const io::WrittenFile& file) const {
+  const std::optional<Entry> found = TRY(find(file.name));
+  if (!found.has_value() || found->kind != io::Found::Kind::file || found->bytes != file.bytes) return false;
+  if (!file.version.empty() && found->version == file.version) return true;
+  return TRY(sha256_of_file(*TRY(open_file(file.name)))) == file.sha256;
+}
+
 bool is_local(const std::string& path) noexcept { return !io::is_url(path); }
 
 Result<std::string> real_path(const std::string& path) {
@@ -124,11 +131,12 @@ Result<void> read_blocks(const StoredFile& file, const std::function<Result<void
   return {};
 }
 
-Result<std::string> sha256_of_file(const StoredFile& file) {
+Result<std::string> sha256_of_file(const StoredFile& file, const std::function<bool(std::uint64_t bytes)>& advance) {
   io::Sha256 hash;
   TRY(read_blocks(file, [&](std::span<const std::byte> bytes) -> Result<void> {
     hash.update(bytes);
-    return {};
+    if (!advance || advance(bytes.size())) return {};
+    return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
   }));
   return hash.digest();
 }

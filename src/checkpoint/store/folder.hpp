@@ -92,7 +92,7 @@ class Folder {
     return std::optional<LockedFolder>();
   }
   // Reports whether the folder has the file as it was written, as io::is_as_written().
-  [[nodiscard]] virtual Result<bool> is_as_written(const io::WrittenFile& file) const = 0;
+  [[nodiscard]] Result<bool> is_as_written(const io::WrittenFile& file) const;
 
  protected:
   explicit Folder(std::string path) : path_(std::move(path)) {}
@@ -148,7 +148,9 @@ struct Listing {
 // Reads a whole file in blocks. Errors: io, and those of `use`, at which it stops.
 [[nodiscard]] Result<void> read_blocks(const StoredFile& file,
                                        const std::function<Result<void>(std::span<const std::byte>)>& use);
-// Returns the SHA-256 of a whole file. Errors: io.
-[[nodiscard]] Result<std::string> sha256_of_file(const StoredFile& file);
+// Returns the SHA-256 of a whole file. `advance`, if there is one, is told of its bytes, and returns false to cancel.
+// Errors: io; cancelled.
+[[nodiscard]] Result<std::string> sha256_of_file(const StoredFile& file,
+                                                 const std::function<bool(std::uint64_t bytes)>& advance = {});
 
 }  // namespace tensorcast::checkpoint

@@ -174,8 +174,6 @@ class LocalFolder final : public Folder {
     return std::optional(std::move(locked));
   }
 
-  Result<bool> is_as_written(const io::WrittenFile& file) const override { return io::is_as_written(folder_, file); }
-
  private:
   // Opens a folder, named with or without "/", if there is something of this name. Errors: io, also if it is no folder.
   Result<void> open_below(const std::string& name, std::optional<io::Folder>& opened) const {

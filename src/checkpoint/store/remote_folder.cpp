@@ -117,14 +117,6 @@ class RemoteFolder final : public Folder {
     return found.has_value() ? store_->remove({path_of(name)}) : Result<void>();
   }
 
-  Result<bool> is_as_written(const io::WrittenFile& file) const override {
-    const std::optional<Entry> found = TRY(find(file.name));
-    if (!found.has_value() || found->bytes != file.bytes) return false;
-    if (!file.version.empty() && found->version == file.version) return true;
-    const std::string sha256 = TRY(sha256_of_file(*TRY(open_file(file.name))));
-    return sha256 == file.sha256;
-  }
-
  private:
   std::shared_ptr<RemoteStore> store_;
 };

@@ -98,7 +98,7 @@ class Planner final : public TensorPlanner {
   [[nodiscard]] Result<void> check_request() const {
     TRY(check_respelling(request_));
     TRY(check_quantizing(request_));
-    const bool has_type = has_target(request_);
+    const bool has_type = selection_.has_target();
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
       return invalid("there is no type to convert to",
@@ -110,23 +110,25 @@ class Planner final : public TensorPlanner {
     return {};
   }
 
-  void use_memory(BudgetMemory& memory) noexcept override { memory_ = &memory; }
-
-  Result<void> plan_each(std::span<const TensorInfo> tensors, const std::string& claim,
-                         const quantized::FoundLayers& layers, const quantized::Respelling& respelling,
-                         const std::function<void(PlannedTensor)>& add) override {
+  Result<void> plan(ModelToPlan& model, const std::function<void(PlannedTensor)>& add) override {
+    const std::span<const TensorInfo> tensors = model.tensors;
+    const quantized::FoundLayers& layers = model.layers;
+    const quantized::Respelling& respelling = model.respelling;
     names_.clear();
     is_alone_ = tensors.size() == 1;
     if (!written_.keeps_all()) {
       for (const TensorInfo& tensor : tensors) names_.insert(tensor.name);
     }
-    const std::vector<QuantizedPart> quantized = find_quantized(tensors, claim);
+    architecture_ = quantized::ModelArchitecture::of(model.texts);
+    std::optional<Decisions> decided = TRY(change_layers(model));
+    Decisions decisions = decided ? *std::move(decided) : TRY(decide_all(tensors, layers));
+    const std::vector<QuantizedPart> quantized = find_quantized(tensors, model.claim);
     Renamed renamed;
     std::vector<PlannedTensor> plan;  // of one tensor of the input
-    Decisions decisions = TRY(decided_ ? *std::exchange(decided_, std::nullopt) : decide_all(tensors, layers));
     for (std::size_t index = 0; index <= tensors.size(); ++index) {
       TRY(rename(plan, renamed));
       for (PlannedTensor& planned : plan) add(std::move(planned));
+      planned_ += plan.size();
       plan.clear();
       if (index == tensors.size()) break;
       const std::optional<std::size_t> layer = layers.any() ? layers.layer_of[index] : std::nullopt;
@@ -151,66 +153,31 @@ class Planner final : public TensorPlanner {
       Decision decision = TRY(std::move(*decisions.tensors[index]));
       if (decision.quantizes()) return not_quantized(tensors[index].name);
       if (extracting_ && !decision.included) continue;
-      if (!decision.included && leaves_out(tensors[index])) continue;
+      if (!decision.included && leaves_out(tensors[index], model.warnings)) continue;
       PlannedTensor planned = TRY(plan_one(tensors[index], std::move(decision)));
       planned.source = index;
       planned.quantized = quantized[index].role != QuantizedRole::none;
-      TRY(leave_quantized(planned, tensors, quantized, claim, layers));
+      TRY(leave_quantized(planned, tensors, quantized, model.claim, layers));
       plan.push_back(std::move(planned));
     }
     return check_names_differ(renamed.before, renamed.after);
   }
 
-  Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
-                                             std::span<const quantized::ConfigText> texts,
-                                             formats::Reader& reader) override {
-    const auto writes = [this](const std::string& name) { return written_.writes(name); };
-    architecture_ = quantized::ModelArchitecture::of(texts);
-    if (!request_.respell.empty()) {
-      quantized::Respelling plan = TRY(quantized::plan_respelling(
-          layers, texts, reader, {.spelling = request_.respell, .exact = request_.exact, .writes = writes}));
-      LoaderLimits limits(request_, plan.spelling, architecture_);
-      TRY(limits.check(plan, layers, reader.tensors(), writes));
-      return plan;
-    }
-    if (!quantizes(request_)) return quantized::Respelling{};
-    decided_.reset();
-    Result<Decisions> decisions = decide_all(reader.tensors(), layers);
-    if (!decisions) return std::move(decisions).error();
-    quantized::QuantizeRequest wanted{
-        .targets = request_, .to_gguf = to_gguf(), .writes = writes, .architecture = architecture_};
-    const bool is_free = request_.budget != 0.0 && wanted.targets.spelling.empty() && !to_gguf();
-    if (is_free) wanted.targets.spelling = "compressed-tensors";
-    const auto writer = choose_spelling(schemes_of(*decisions), wanted);  // plan_quantizing() tells its error
-    LoaderLimits limits(request_, writer ? (*writer)->name : "", architecture_);
-    TRY(respect_loaders(reader.tensors(), layers, *decisions, limits));
-    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(reader.tensors(), *decisions, layers);
-    if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
-    decided_ = std::move(decisions);
-    TRY(wanted.open_importance(layers, *chosen));
-    if (request_.budget != 0.0) {
-      wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
-        return limits.why_not(quantized::loaded_weight(layer, scheme));
-      };
-      TRY(choose_within_budget(*chosen, layers, reader, wanted, request_, memory_));
-      for (const quantized::ChosenWeight& weight : *chosen) {
-        if (!weight.choice.empty()) limits.warn(quantized::loaded_weight(layers.layers[weight.layer], weight.scheme));
-      }
-    }
-    quantized::Respelling plan = TRY(quantized::plan_quantizing(layers, *chosen, reader.tensors(), wanted));
-    for (std::string& warning : limits.warnings()) plan.warnings.push_back(std::move(warning));
-    return plan;
-  }
-
-  [[nodiscard]] Result<void> check_all_matched() const override {
+  [[nodiscard]] Result<void> check_all_planned() const override {
     TRY(selection_.check_all_matched());
-    return written_.check_all_matched();
+    TRY(written_.check_all_matched());
+    return check_count(output_, planned_, extracting_);
   }
 
-  [[nodiscard]] std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
-
-  Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) override {
-    return written_.metadata_of(metadata, names_);
+  Result<formats::Metadata> metadata_of(const formats::Metadata& inputs, const NewDescription& description) override {
+    formats::Metadata metadata = TRY(written_.metadata_of(inputs, names_));
+    if (description.replaces) remove_config_texts(metadata);
+    const quantized::WrittenConfig* const config = description.written;
+    // Loaders of folders read config.json alone, unless the spelling has a key of its own in the files.
+    if (config != nullptr && (!description.is_beside || !config->metadata_key.empty())) {
+      add_config_text(*config, metadata);
+    }
+    return metadata;
   }
 
  private:
@@ -227,6 +194,53 @@ class Planner final : public TensorPlanner {
     }
   };
 
+  // Plans the layers that get another spelling, or are quantized. Returns what was decided for the latter.
+  Result<std::optional<Decisions>> change_layers(ModelToPlan& model) {
+    if (model.reader == nullptr) return std::optional<Decisions>();
+    if (!request_.respell.empty()) TRY(respell(model));
+    if (!selection_.quantizes()) return std::optional<Decisions>();
+    return std::optional(TRY(quantize(model)));
+  }
+
+  Result<void> respell(ModelToPlan& model) {
+    const auto writes = [this](const std::string& name) { return written_.writes(name); };
+    model.respelling =
+        TRY(quantized::plan_respelling(model.layers, model.texts, *model.reader,
+                                       {.spelling = request_.respell, .exact = request_.exact, .writes = writes}));
+    LoaderLimits limits(request_, model.respelling.spelling, architecture_);
+    return limits.check(model.respelling, model.layers, model.tensors, writes);
+  }
+
+  // Weights that are quantized become layers.
+  Result<Decisions> quantize(ModelToPlan& model) {
+    quantized::FoundLayers& layers = model.layers;
+    Decisions decisions = TRY(decide_all(model.tensors, layers));
+    quantized::QuantizeRequest wanted{.targets = request_,
+                                      .to_gguf = to_gguf(),
+                                      .writes = [this](const std::string& name) { return written_.writes(name); },
+                                      .architecture = architecture_};
+    const bool is_free = request_.budget != 0.0 && wanted.targets.spelling.empty() && !to_gguf();
+    if (is_free) wanted.targets.spelling = "compressed-tensors";
+    const auto writer = choose_spelling(schemes_of(decisions), wanted);  // plan_quantizing() tells its error
+    LoaderLimits limits(request_, writer ? (*writer)->name : "", architecture_);
+    TRY(respect_loaders(model.tensors, layers, decisions, limits));
+    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(model.tensors, decisions, layers);
+    if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
+    TRY(wanted.open_importance(layers, *chosen));
+    if (request_.budget != 0.0) {
+      wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
+        return limits.why_not(quantized::loaded_weight(layer, scheme));
+      };
+      TRY(choose_within_budget(*chosen, layers, *model.reader, wanted, request_, model.memory));
+      for (const quantized::ChosenWeight& weight : *chosen) {
+        if (!weight.choice.empty()) limits.warn(quantized::loaded_weight(layers.layers[weight.layer], weight.scheme));
+      }
+    }
+    model.respelling = TRY(quantized::plan_quantizing(layers, *chosen, model.tensors, wanted));
+    for (std::string& warning : limits.warnings()) model.respelling.warnings.push_back(std::move(warning));
+    return decisions;
+  }
+
   [[nodiscard]] static std::vector<std::string> schemes_of(const Decisions& decisions) {
     std::vector<std::string> schemes;
     for (const auto& each : decisions.layers) schemes.push_back(each ? each->scheme : "");
@@ -237,11 +251,10 @@ class Planner final : public TensorPlanner {
   Result<Decisions> decide_all(std::span<const TensorInfo> tensors, const quantized::FoundLayers& layers) {
     std::vector<std::optional<Decision>> of_layers = TRY(decide_layers(tensors, layers));
     Decisions all{.layers = std::move(of_layers), .tensors = {}};
-    const std::vector<bool> optimizer_state = find_optimizer_state(tensors);
     all.tensors.resize(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (layers.any() && all.of_layer(layers.layer_of[i]) != nullptr) continue;
-      auto& decision = all.tensors[i].emplace(selection_.decide(request_, tensors[i], input_, optimizer_state[i]));
+      auto& decision = all.tensors[i].emplace(selection_.decide(tensors[i], is_optimizer_state(tensors[i])));
       if (decision) keep_float32(tensors[i], *decision);
     }
     return all;
@@ -324,12 +337,12 @@ class Planner final : public TensorPlanner {
   Result<std::vector<std::optional<Decision>>> decide_layers(std::span<const TensorInfo> tensors,
                                                              const quantized::FoundLayers& layers) {
     std::vector<std::optional<Decision>> decisions(layers.layers.size());
-    if (request_.raw_codes || !has_target(request_) || extracting_) return decisions;
+    if (request_.raw_codes || !selection_.has_target() || extracting_) return decisions;
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       const quantized::Layer& layer = layers.layers[i];
       if (!layer.is_quantized()) continue;  // a weight that was chosen
       TensorInfo weight = quantized::decoded_info(layer);
-      Decision decision = TRY(selection_.decide(request_, weight, input_, false));
+      Decision decision = TRY(selection_.decide(weight, false));
       keep_float32(weight, decision);
       // A pattern may name the tensors that are there.
       for (const quantized::Part& part : layer.parts) {
@@ -392,7 +405,7 @@ class Planner final : public TensorPlanner {
 
   // What cannot be read, or has a type that the output cannot hold and casts do not know, is left out of the output if
   // it is not asked for.
-  bool leaves_out(const TensorInfo& tensor) {
+  bool leaves_out(const TensorInfo& tensor, std::vector<std::string>& warnings) const {
     std::string reason;
     if (tensor.problem) {
       reason = "it cannot be read: " + tensor.problem->message;
@@ -401,7 +414,7 @@ class Planner final : public TensorPlanner {
     } else {
       return false;
     }
-    warnings_.push_back(fmt::format("tensor \"{}\" is not asked for and not written: {}", tensor.name, reason));
+    warnings.push_back(fmt::format("tensor \"{}\" is not asked for and not written: {}", tensor.name, reason));
     return true;
   }
 
@@ -483,20 +496,17 @@ class Planner final : public TensorPlanner {
   const Format& input_;
   const Format& output_;
   bool extracting_;
-  bool is_alone_ = true;  // the input has one tensor
+  bool is_alone_ = true;     // the input has one tensor
+  std::size_t planned_ = 0;  // tensors of the output
   Selection selection_;
   OutputNames written_;
-  quantized::ModelArchitecture architecture_;  // of the model whose new_spelling() was asked for last
-  std::optional<Result<Decisions>> decided_;   // of that model
-  BudgetMemory* memory_ = nullptr;
-  std::unordered_set<std::string> names_;               // of all tensors of the model, if they matter
+  quantized::ModelArchitecture architecture_;           // of the model that was planned last
+  std::unordered_set<std::string> names_;               // of all its tensors, if they matter
   std::set<std::tuple<DType, DType, double>> checked_;  // types and scales
-  std::vector<std::string> warnings_;
 };
 
 // The metadata of a single file are not rewritten.
-Result<void> check_names_in_metadata(const ConvertRequest& request, const Plan& plan) {
-  if (request.filter.rename.empty()) return {};
+Result<void> check_names_in_metadata(const Plan& plan) {
   std::vector<quantized::ConfigText> texts;
   std::vector<std::pair<std::string, std::string>> names;
   add_config_texts(plan.metadata, texts);
@@ -515,7 +525,7 @@ Result<void> check_names_in_metadata(const ConvertRequest& request, const Plan& 
 Result<std::unique_ptr<TensorPlanner>> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
                                                              const Format& output_format) {
   if (request.to != DType::undefined) TRY(check_castable(request.to));
-  Selection selection = TRY(Selection::compile(request));
+  Selection selection = TRY(Selection::compile(request, input_format));
   OutputNames written = TRY(OutputNames::compile(request.filter));
   auto planner =
       std::make_unique<Planner>(request, input_format, output_format, std::move(selection), std::move(written));
@@ -523,36 +533,35 @@ Result<std::unique_ptr<TensorPlanner>> TensorPlanner::create(const ConvertReques
   return std::unique_ptr<TensorPlanner>(std::move(planner));
 }
 
-Result<std::vector<PlannedTensor>> TensorPlanner::plan(std::span<const TensorInfo> tensors, const std::string& claim,
-                                                       const quantized::FoundLayers& layers,
-                                                       const quantized::Respelling& respelling) {
-  std::vector<PlannedTensor> plan;
-  plan.reserve(tensors.size());
-  TRY(plan_each(tensors, claim, layers, respelling,
-                [&](PlannedTensor planned) { plan.push_back(std::move(planned)); }));
-  return plan;
+Result<std::vector<PlannedTensor>> TensorPlanner::plan(ModelToPlan& model) {
+  std::vector<PlannedTensor> tensors;
+  tensors.reserve(model.tensors.size());
+  TRY(plan(model, [&](PlannedTensor planned) { tensors.push_back(std::move(planned)); }));
+  return tensors;
 }
 
-Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input, const Format& input_format,
-                       const Format& output_format, std::string claim, quantized::FoundLayers layers,
-                       std::span<const quantized::ConfigText> texts) {
-  const auto planner = TRY(TensorPlanner::create(request, input_format, output_format));
-  if (claim.empty()) claim = claim_of_metadata(input.metadata());
-  if (claim.empty() && input_format.many_tensors) claim = claim_beside(request.input);
-  quantized::Respelling respelling = TRY(planner->new_spelling(layers, texts, input));
-  Plan plan{.tensors = TRY(planner->plan(input.tensors(), claim, layers, respelling)), .layout = {}};
-  TRY(planner->check_all_matched());
-  const bool extracting = extracts(request, input_format, output_format);
-  TRY(check_count(output_format, plan.tensors.size(), extracting));
+ModelToPlan model_of(const OpenedInput& input) {
+  return {.tensors = input.reader->tensors(),
+          .reader = input.reader.get(),
+          .claim = input.claim,
+          .texts = input.configs,
+          .layers = layers_of(input)};
+}
+
+Result<Plan> make_plan(const ConvertRequest& request, const OpenedInput& input, const Format& output_format) {
+  const auto planner = TRY(TensorPlanner::create(request, *input.format, output_format));
+  ModelToPlan model = model_of(input);
+  Plan plan{.tensors = TRY(planner->plan(model)), .layout = {}};
+  TRY(planner->check_all_planned());
   plan.layout = TRY(layout_of(output_format, plan.tensors));
-  plan.metadata = TRY(planner->metadata_of(input.metadata()));
-  if (respelling.any() || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes))
-    remove_config_texts(plan.metadata);
-  if (respelling.any()) add_config_text(respelling.config, plan.metadata);
-  TRY(check_names_in_metadata(request, plan));
-  plan.warnings = planner->take_warnings();
-  plan.respelling = std::move(respelling);
-  plan.layers = std::move(layers.layers);
+  const bool is_respelled = model.respelling.any();
+  const bool replaces = is_respelled || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
+  plan.metadata = TRY(planner->metadata_of(
+      input.reader->metadata(), {.replaces = replaces, .written = is_respelled ? &model.respelling.config : nullptr}));
+  if (!request.filter.rename.empty()) TRY(check_names_in_metadata(plan));
+  plan.warnings = std::move(model.warnings);
+  plan.respelling = std::move(model.respelling);
+  plan.layers = std::move(model.layers.layers);
   return plan;
 }
 

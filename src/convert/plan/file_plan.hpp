@@ -14,6 +14,7 @@
 #include "convert/select/reason.hpp"
 #include "formats/format.hpp"
 #include "quantized/choose/weight_budget.hpp"
+#include "quantized/layout/open_input.hpp"
 #include "quantized/layout/spelling.hpp"
 #include "quantized/rewrite/respelling.hpp"
 #include "tensorcast/file.hpp"
@@ -84,7 +85,9 @@ struct PlannedTensor {
     return rewritten() != nullptr ? std::optional(rewritten()->layer) : std::nullopt;
   }
   // Reports whether its numbers are cast; else bytes are copied.
-  [[nodiscard]] bool casts() const noexcept { return decodes() || std::holds_alternative<Converted>(fate); }
+  [[nodiscard]] bool casts() const noexcept {
+    return decodes() || std::holds_alternative<Converted>(fate) || (rewritten() != nullptr && from != target.dtype);
+  }
   [[nodiscard]] double scale() const noexcept;
 
   // The name for messages, which is that of the input.
@@ -110,6 +113,30 @@ struct Plan {
   [[nodiscard]] std::uint64_t bytes_out() const noexcept;
 };
 
+// A model that is planned, whose tensors and scales may be in several files.
+struct ModelToPlan {
+  std::span<const formats::TensorInfo> tensors;
+  formats::Reader* reader = nullptr;              // of `tensors`; null: no layer gets another spelling or scheme
+  std::string claim = {};                         // what its files say about its quantization (quantization_claim.hpp)
+  std::vector<quantized::ConfigText> texts = {};  // what its files say
+  quantized::FoundLayers layers = {};             // those that can be decoded; weights that are quantized become layers
+  BudgetMemory* memory = nullptr;                 // keeps the choices of a budget; null: nothing does
+  // Set by TensorPlanner::plan(): what layers become that get another spelling or scheme, and sentences about tensors
+  // that are left out.
+  quantized::Respelling respelling = {};
+  std::vector<std::string> warnings = {};
+};
+
+// Returns what is opened; it outlives the result.
+[[nodiscard]] ModelToPlan model_of(const OpenedInput& input);
+
+// What the metadata of an output say about its quantization.
+struct NewDescription {
+  bool replaces = false;                              // that of the input is not true any more
+  const quantized::WrittenConfig* written = nullptr;  // null: nothing is quantized anew
+  bool is_beside = false;                             // a config.json beside the output says it, too
+};
+
 // Plans tensors of one or several files against the same patterns, each of which must match a tensor of some file.
 class TensorPlanner {
  public:
@@ -120,42 +147,27 @@ class TensorPlanner {
                                                                      const formats::Format& output_format);
   virtual ~TensorPlanner() = default;
 
-  // Plans the layers that get another spelling, or are quantized; weights that are quantized become layers. `texts`:
-  // what the model's files say. Errors: as plan_respelling() and plan_quantizing().
-  [[nodiscard]] virtual Result<quantized::Respelling> new_spelling(quantized::FoundLayers& layers,
-                                                                   std::span<const quantized::ConfigText> texts,
-                                                                   formats::Reader& reader) = 0;
-  // Budgets keep their choices in `memory`, which outlives this.
-  virtual void use_memory(BudgetMemory& memory) noexcept = 0;
-  // Plans all tensors of one model, whose scales may be in another of its files, and gives them to `add` one after
-  // another: together, those of 50,000 weights that are quantized would take 100 MB. `claim`: what the model's files
-  // say about its quantization (quantization_claim.hpp). `layers`: those that can be decoded, if there are any. A layer
-  // is decoded if its weight is to be converted; else its tensors are copied. PlannedTensor::source is the index in
-  // `tensors`. Layers of `respelling` become its tensors. Errors: those of make_plan().
-  [[nodiscard]] virtual Result<void> plan_each(std::span<const formats::TensorInfo> tensors, const std::string& claim,
-                                               const quantized::FoundLayers& layers,
-                                               const quantized::Respelling& respelling,
-                                               const std::function<void(PlannedTensor)>& add) = 0;
+  // Plans all tensors of a model, and gives them to `add` one after another: together, those of 50,000 weights that are
+  // quantized would take 100 MB. A layer is decoded if its weight is to be converted, or becomes the tensors of its new
+  // spelling or scheme; else its tensors are copied. PlannedTensor::source is the index in the model's tensors. Errors:
+  // those of make_plan(); of plan_respelling() and plan_quantizing().
+  [[nodiscard]] virtual Result<void> plan(ModelToPlan& model, const std::function<void(PlannedTensor)>& add) = 0;
   // The same, all at once.
-  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(std::span<const formats::TensorInfo> tensors,
-                                                        const std::string& claim, const quantized::FoundLayers& layers,
-                                                        const quantized::Respelling& respelling = {});
-  // Errors: invalid_argument, naming a pattern that has matched no tensor so far.
-  [[nodiscard]] virtual Result<void> check_all_matched() const = 0;
-  // Returns sentences about tensors that are left out of the models planned so far, once.
-  [[nodiscard]] virtual std::vector<std::string> take_warnings() = 0;
-  // Returns the metadata of an output: those of inputs of the model that was planned last. Errors: as OutputNames.
-  [[nodiscard]] virtual Result<formats::Metadata> metadata_of(const formats::Metadata& metadata) = 0;
+  [[nodiscard]] Result<std::vector<PlannedTensor>> plan(ModelToPlan& model);
+  // To be called after all models. Errors: invalid_argument, naming a pattern that has matched no tensor; unsupported:
+  // the output cannot hold so many tensors.
+  [[nodiscard]] virtual Result<void> check_all_planned() const = 0;
+  // Returns the metadata of a file of the model that was planned last. `inputs`: those of the files that it is made of.
+  // Errors: as OutputNames.
+  [[nodiscard]] virtual Result<formats::Metadata> metadata_of(const formats::Metadata& inputs,
+                                                              const NewDescription& description) = 0;
 };
 
-// Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing; options), unsupported
-// (types that the output's format or the opset does not have; quantized tensors that would change). `claim`: what the
-// input's folder says about its quantization; empty: what stands in the file and beside it. `layers`: its quantized
-// layers. `texts`: what the model's files say.
-[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, formats::Reader& input,
-                                     const formats::Format& input_format, const formats::Format& output_format,
-                                     std::string claim = {}, quantized::FoundLayers layers = {},
-                                     std::span<const quantized::ConfigText> texts = {});
+// Plans to convert a file. Errors: invalid_argument (no type to convert to; patterns that are wrong or match nothing;
+// options), unsupported (types that the output's format or the opset does not have; quantized tensors that would
+// change).
+[[nodiscard]] Result<Plan> make_plan(const ConvertRequest& request, const OpenedInput& input,
+                                     const formats::Format& output_format);
 
 // Checks the tensors of an output file, and returns the order of their data as indices into `tensors`.
 // Errors: unsupported, invalid_argument (the format cannot hold them together).

@@ -34,8 +34,9 @@ Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, s
     const std::vector<formats::TensorInfo> infos = TRY(infos_of(tensors));
     // npz holds many tensors of every type.
     const auto planner = TRY(file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format));
-    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner->plan(infos, "", {}));
-    TRY(planner->check_all_matched());
+    file_conversion::ModelToPlan model{.tensors = infos};
+    const std::vector<file_conversion::PlannedTensor> planned = TRY(planner->plan(model));
+    TRY(planner->check_all_planned());
     std::vector<TensorOutcome> outcomes;
     outcomes.reserve(planned.size());
     for (const file_conversion::PlannedTensor& tensor : planned)

@@ -285,7 +285,7 @@ TEST_F(ConvertFailures, VerificationFindsWhatDiffers) {
     const Result<file_conversion::OpenedInput> input = file_conversion::open_input(in, "", {});
     const Result<file_conversion::OpenedInput> output = file_conversion::open_input(out_, "", {});
     if (!input || !output) return std::string("cannot be opened");
-    auto plan = file_conversion::make_plan(convert, *input->reader, *input->format, *output->format);
+    auto plan = file_conversion::make_plan(convert, *input, *output->format);
     if (!plan) return plan.error().describe();
     file_conversion::ProgressMeter progress(convert.on_progress, 0);
     const Result<bool> same =

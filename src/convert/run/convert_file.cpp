@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts a file: plan, convert into a temporary, verify, rename.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -14,7 +16,6 @@
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/mix_rules.hpp"
 #include "convert/plan/respelled_plan.hpp"
-#include "convert/run/config_beside.hpp"
 #include "convert/run/convert_reader.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/shard_conversion.hpp"
@@ -22,10 +23,10 @@
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "formats/format_list.hpp"
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "io/system_calls.hpp"
-#include "quantized/detect/layer_summary.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
@@ -48,11 +49,6 @@ ConvertOutcome outcome_of(const Plan& plan, const Format& input, const Format& o
   outcome.output_format = output.name;
   for (const PlannedTensor& tensor : plan.tensors) outcome.tensors.push_back(file_conversion::planned_outcome(tensor));
   return outcome;
-}
-
-Result<const Format*> output_format_of(const ConvertRequest& request) {
-  return request.output_format.empty() ? formats::format_for_output(request.output)
-                                       : file_conversion::output_format(request.output, request.output_format);
 }
 
 std::string_view copied_to(const ConvertRequest& request, const Result<const Format*>& output) {
@@ -90,6 +86,35 @@ std::string derived_path(const std::string& output) {
   return std::filesystem::temp_directory_path() / std::filesystem::path(output).filename();
 }
 
+// Checks that a configuration in the folder of `path` will not contradict the file: loaders, and tcast, would read its
+// weights as the configuration says. Adds a warning if the file's metadata describe what the configuration does not.
+// Errors: unsupported: it names a quantization, and the file's layers are decoded, or quantized anew.
+Result<void> check_config_beside(const std::string& path, const Format& format, const Plan& plan,
+                                 std::vector<std::string>& warnings) {
+  const bool decodes = std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
+  if (&format != &formats::safetensors_format || io::names_descriptor(path)) return {};
+  if (!decodes && !plan.respelling.any()) return {};
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (const std::string claim = file_conversion::claim_beside(path); !claim.empty()) {
+    Error error =
+        unsupported(fmt::format("in the folder of the output, {}, and the output's weights would be {}", claim,
+                                plan.respelling.any() ? plan.respelling.spelling + "'s" : "plain numbers"),
+                    "name an output in another folder; or convert the folder, whose configuration then follows");
+    error.file = path;
+    return error;
+  }
+  const quantized::WrittenConfig& config = plan.respelling.config;
+  std::error_code ignored;
+  const std::string beside = (std::filesystem::path(folder) / "config.json").string();
+  if (config.section.empty() || !config.metadata_key.empty() || !std::filesystem::is_regular_file(beside, ignored)) {
+    return {};
+  }
+  warnings.push_back(fmt::format(
+      "{} stays as it is, and only the output's metadata say that it is quantized: loaders of folders do not read them",
+      beside));
+  return {};
+}
+
 // A file that is converted, from its plan to the file that is written, and the one beside it of what no tensor holds.
 class FileConversion final : public file_conversion::ShardOutput {
  public:
@@ -104,8 +129,11 @@ class FileConversion final : public file_conversion::ShardOutput {
         outcome_(std::move(outcome)) {}
 
   Result<ConvertOutcome> run() {
-    auto conversion = TRY(file_conversion::ShardConversion::create(request_, plan_.in_layout(), *input_.reader,
-                                                                   [this](std::size_t layer) { return load(layer); }));
+    const std::vector<PlannedTensor*> tensors = plan_.in_layout();
+    file_conversion::ShardConversion conversion(
+        request_, tensors,
+        TRY(file_conversion::ConversionSource::create(
+            tensors, *input_.reader, [this](std::size_t layer) { return load(layer); }, request_.execution)));
     if (!TRY(conversion.run(*this))) return in_file(request_.output, cancelled());
     if (derivation_ != nullptr) {
       TRY(derivation_->look(file_->temporary_path()));
@@ -223,12 +251,15 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request,
   if (!request.filter.skip_files.empty()) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
-  const Result<const Format*> output = output_format_of(request);  // an error is told after those of the input
+  const Result<const Format*> output =
+      file_conversion::output_format_of(request);  // an error is told after those of the input
   OpenedInput input = TRY(file_conversion::open_model_file(
       request.input, request.input_format,
       {.raw = request.raw, .from = request.from, .copied_to = copied_to(request, output)}, request.source));
   file_conversion::add_accepted(request.filter.accept, input.configs);
-  return file_conversion::convert_reader(request, input, derivation);
+  input.claim = file_conversion::claim_of_metadata(input.reader->metadata());
+  if (input.claim.empty() && input.format->many_tensors) input.claim = file_conversion::claim_beside(request.input);
+  return file_conversion::convert_reader(request, input, *TRY(output), derivation);
 }
 
 }  // namespace
@@ -242,32 +273,36 @@ Result<ConvertOutcome> convert_file(const ConvertRequest& request) {
 
 namespace tensorcast::file_conversion {
 
+Result<const formats::Format*> output_format_of(const ConvertRequest& request) {
+  return request.output_format.empty() ? formats::format_for_output(request.output)
+                                       : output_format(request.output, request.output_format);
+}
+
 Result<ConvertOutcome> derive_file(const ConvertRequest& request, const Derivation& derivation) {
   return convert_opened(request, &derivation);
 }
 
-Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, OpenedInput& input, const Derivation* derivation) {
+Result<ConvertOutcome> convert_reader(const ConvertRequest& asked, const OpenedInput& input, const Format& format,
+                                      const Derivation* derivation) {
   TRY(check_execution(asked.execution));
-  const Format* format = TRY(output_format_of(asked));
-  Result<ConvertRequest> mixed = with_mix(asked, *input.reader, *input.format, *format);
+  Result<ConvertRequest> mixed = with_mix(asked, *input.reader, *input.format, format);
   if (!mixed) return in_file(asked.input, std::move(mixed).error());
   const ConvertRequest& request = *mixed;
-  const quantized::FoundLayers layers = layers_of(input);
-  Result<Plan> plan = make_plan(request, *input.reader, *input.format, *format, input.claim, layers, input.configs);
+  Result<Plan> plan = make_plan(request, input, format);
   if (!plan) return in_file(request.input, plan.error());
-  ConvertOutcome outcome = outcome_of(*plan, *input.format, *format);
+  ConvertOutcome outcome = outcome_of(*plan, *input.format, format);
   outcome.warnings = input.reader->warnings();
   outcome.warnings.insert(outcome.warnings.end(), plan->warnings.begin(), plan->warnings.end());
   outcome.warnings.insert(outcome.warnings.end(), plan->respelling.warnings.begin(), plan->respelling.warnings.end());
-  if (derivation == nullptr) TRY(check_config_beside(request.output, *format, *plan, outcome.warnings));
-  if (!input.reader->other_data().empty() && format->many_tensors) {
+  if (derivation == nullptr) TRY(check_config_beside(request.output, format, *plan, outcome.warnings));
+  if (!input.reader->other_data().empty() && format.many_tensors) {
     outcome.other_data = request.output + ".json";
     const PathUse others[] = {{.path = request.input, .noun = "input"}, {.path = request.output, .noun = "output"}};
     const PathUse written{.path = outcome.other_data, .noun = "checkpoint's other data"};
     if (derivation == nullptr) TRY(check_apart(written, others));
   }
   if (request.dry_run) return outcome;
-  return FileConversion(request, *plan, input, *format, derivation, std::move(outcome)).run();
+  return FileConversion(request, *plan, input, format, derivation, std::move(outcome)).run();
 }
 
 }  // namespace tensorcast::file_conversion

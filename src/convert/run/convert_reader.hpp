@@ -16,9 +16,13 @@ struct Derivation {
   std::function<Result<void>(const std::string& path)> look = {};  // at the complete file
 };
 
-// As convert_file(), of `input` instead of `request.input`, which is for messages. `input.file` may be null.
+// Returns the format that the request's output gets. Errors: as convert_file().
+[[nodiscard]] Result<const formats::Format*> output_format_of(const ConvertRequest& request);
+// As convert_file(), of `input` instead of `request.input`, which is for messages, to the request's format.
+// `input.file` may be null.
 // `derivation`: null: the output is written.
-[[nodiscard]] Result<ConvertOutcome> convert_reader(const ConvertRequest& request, OpenedInput& input,
+[[nodiscard]] Result<ConvertOutcome> convert_reader(const ConvertRequest& request, const OpenedInput& input,
+                                                    const formats::Format& format,
                                                     const Derivation* derivation = nullptr);
 // As convert_file(), to a file without a name.
 [[nodiscard]] Result<ConvertOutcome> derive_file(const ConvertRequest& request, const Derivation& derivation);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/run/shard_conversion.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include "convert/run/transfer.hpp"
@@ -19,46 +18,10 @@ bool measures_losses(const ConversionSettings& settings) noexcept {
 
 }  // namespace
 
-Result<ShardConversion> ShardConversion::create(const ConversionRun& run, std::span<PlannedTensor* const> tensors,
-                                                formats::Reader& stored, quantized::LoadLayer load) {
-  ShardConversion conversion(run, tensors, stored);
-  TRY(conversion.read_decoded(tensors, load));
-  conversion.read_rewritten(tensors, std::move(load));
-  return conversion;
-}
-
-Result<void> ShardConversion::read_decoded(std::span<PlannedTensor* const> tensors, const quantized::LoadLayer& load) {
-  std::vector<quantized::Layer> layers;
-  for (const PlannedTensor* tensor : tensors) {
-    if (tensor->decodes()) layers.push_back(TRY(load(tensor->decoded()->layer)).layer);
-  }
-  if (layers.empty()) return {};
-  std::size_t layer = 0, source = source_->tensors().size();
-  decoded_ = std::make_unique<quantized::DecodedReader>(*source_, std::move(layers));
-  for (PlannedTensor* tensor : tensors) {
-    if (!tensor->decodes()) continue;
-    tensor->source = source++;
-    // In its target's type, if the reader knows it.
-    const DType to = tensor->target.dtype;
-    auto& fate = std::get<Decoded>(tensor->fate);
-    if (quantized::DecodedReader::rounds_to(to)) fate.rounded = decoded_->add_rounded(layer, to);
-    ++layer;
-  }
-  source_ = decoded_.get();
-  return {};
-}
-
-void ShardConversion::read_rewritten(std::span<PlannedTensor* const> tensors, quantized::LoadLayer load) {
-  const auto is_rewritten = [](const PlannedTensor* tensor) { return tensor->rewritten() != nullptr; };
-  if (std::ranges::none_of(tensors, is_rewritten)) return;
-  respelled_ = std::make_unique<quantized::RespelledReader>(*source_, run_->execution, std::move(load));
-  if (measures_losses(*run_)) respelled_->measure_losses();
-  for (PlannedTensor* tensor : tensors) {
-    if (const Rewritten* fate = tensor->rewritten()) {
-      tensor->source = respelled_->add(tensor->target, fate->layer, fate->place);
-    }
-  }
-  source_ = respelled_.get();
+ShardConversion::ShardConversion(const ConversionRun& run, std::span<PlannedTensor* const> tensors,
+                                 ConversionSource source)
+    : run_(&run), tensors_(tensors.begin(), tensors.end()), source_(std::move(source)) {
+  if (measures_losses(run)) source_.measure_losses();
 }
 
 Result<bool> ShardConversion::run(ShardOutput& output) {
@@ -72,7 +35,7 @@ Result<bool> ShardConversion::run(ShardOutput& output) {
   if (run_->verify) {
     const Result<formats::Reader*> back = output.read_back();
     if (!back) return output.at_output(back.error());
-    const Result<bool> verified = verify(*run_, tensors_, *source_, **back, progress);
+    const Result<bool> verified = verify(*run_, tensors_, source_.reader(), **back, progress);
     if (!verified) return output.at_output(verified.error());
     if (!*verified) return false;
   }
@@ -81,18 +44,16 @@ Result<bool> ShardConversion::run(ShardOutput& output) {
 }
 
 Result<bool> ShardConversion::write(formats::Writer& writer, ProgressMeter& progress, io::Sha256* hash) {
-  if (!TRY(transfer(*run_, tensors_, *source_, writer, progress, notes_, hash))) return false;
+  if (!TRY(transfer(*run_, tensors_, source_.reader(), writer, progress, notes_, hash))) return false;
   TRY(note_losses());
   return true;
 }
 
 // Notes what weights lost that were quantized.
 Result<void> ShardConversion::note_losses() {
-  if (respelled_ == nullptr || !measures_losses(*run_)) return {};
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const PlannedTensor& tensor = *tensors_[i];
-    if (tensor.rewritten() == nullptr) continue;
-    const std::optional<quantized::QuantizedLoss> loss = respelled_->loss(tensor.source);
+    const std::optional<quantized::QuantizedLoss> loss = source_.loss(tensor);
     if (!loss) continue;
     if (run_->report) notes_[i].report = loss->report;
     std::optional<Damage> damage = find_quantizing_damage(loss->report, loss->nonzero, loss->was_finite);

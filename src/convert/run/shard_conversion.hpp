@@ -3,18 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "convert/plan/file_plan.hpp"
+#include "convert/run/conversion_source.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/tensor_note.hpp"
 #include "formats/format.hpp"
 #include "io/sha256.hpp"
-#include "quantized/layer/decoded_reader.hpp"
-#include "quantized/rewrite/respelled_reader.hpp"
 
 namespace tensorcast::file_conversion {
 
@@ -38,12 +36,8 @@ class ShardOutput {
 
 class ShardConversion {
  public:
-  // `tensors` are in the order of the output's data. What is read as it is has its source in `stored`; the sources of
-  // the others are set here: those of layers, which `load` makes by Decoded::layer and Rewritten::layer, of tensors of
-  // `stored`. It is called again while these are read; of a layer that is decoded, `becomes` may be null. `run`, the
-  // tensors and `stored` outlive this. Errors: those of `load`.
-  [[nodiscard]] static Result<ShardConversion> create(const ConversionRun& run, std::span<PlannedTensor* const> tensors,
-                                                      formats::Reader& stored, quantized::LoadLayer load);
+  // `tensors` are in the order of the output's data, and those of `source`. `run` and the tensors outlive this.
+  ShardConversion(const ConversionRun& run, std::span<PlannedTensor* const> tensors, ConversionSource source);
 
   // Converts all tensors, and verifies them if the settings say so. Returns false when cancelled. Errors: those of
   // `output`, of reading, casting and verifying.
@@ -52,19 +46,13 @@ class ShardConversion {
   [[nodiscard]] TensorNotes take_notes() noexcept { return std::move(notes_); }
 
  private:
-  ShardConversion(const ConversionRun& run, std::span<PlannedTensor* const> tensors, formats::Reader& stored)
-      : run_(&run), tensors_(tensors.begin(), tensors.end()), source_(&stored) {}
-  [[nodiscard]] Result<void> read_decoded(std::span<PlannedTensor* const> tensors, const quantized::LoadLayer& load);
-  void read_rewritten(std::span<PlannedTensor* const> tensors, quantized::LoadLayer load);
   [[nodiscard]] Result<bool> write(formats::Writer& writer, ProgressMeter& progress, io::Sha256* hash);
   [[nodiscard]] Result<void> note_losses();
   [[nodiscard]] std::uint64_t work_bytes() const noexcept;
 
   const ConversionRun* run_;
   std::vector<const PlannedTensor*> tensors_;
-  formats::Reader* source_;  // the last of the readers, each of which has the tensors of the one before, too
-  std::unique_ptr<quantized::DecodedReader> decoded_;      // null: no layer is decoded
-  std::unique_ptr<quantized::RespelledReader> respelled_;  // null: none gets another spelling or scheme
+  ConversionSource source_;
   TensorNotes notes_;
 };
 

@@ -13,7 +13,9 @@ constexpr auto moments = std::to_array<std::string_view>(
     {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg", "acc_delta", "grad_avg"});
 constexpr std::string_view optimizer = "optimizer";
 
-bool is_optimizers(const formats::TensorInfo& tensor) {
+}  // namespace
+
+bool is_optimizer_state(const formats::TensorInfo& tensor) {
   std::string_view rest = tensor.name;
   while (true) {
     const std::size_t dot = rest.find('.');
@@ -24,15 +26,6 @@ bool is_optimizers(const formats::TensorInfo& tensor) {
     if (dot == std::string_view::npos) return part == "step" && tensor.count == 1;
     rest.remove_prefix(dot + 1);
   }
-}
-
-}  // namespace
-
-std::vector<bool> find_optimizer_state(std::span<const formats::TensorInfo> tensors) {
-  std::vector<bool> found;
-  found.reserve(tensors.size());
-  for (const formats::TensorInfo& tensor : tensors) found.push_back(is_optimizers(tensor));
-  return found;
 }
 
 }  // namespace tensorcast::file_conversion

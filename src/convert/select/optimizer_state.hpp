@@ -9,8 +9,8 @@
 
 namespace tensorcast::file_conversion {
 
-// Tells for each tensor whether it is an optimizer's: it has a part named "optimizer" (also "optimizer_state_dict" and
+// Reports whether a tensor is an optimizer's: its name has a part named "optimizer" (also "optimizer_state_dict" and
 // the like) or "optim", it is a moment such as "exp_avg" or "exp_avg_sq", or one number named "step".
-[[nodiscard]] std::vector<bool> find_optimizer_state(std::span<const formats::TensorInfo> tensors);
+[[nodiscard]] bool is_optimizer_state(const formats::TensorInfo& tensor);
 
 }  // namespace tensorcast::file_conversion

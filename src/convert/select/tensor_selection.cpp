@@ -59,17 +59,6 @@ std::string table_name(const std::string& scheme) {
 
 bool chooses_schemes(const TensorTargets& targets) { return !targets.scheme.empty() || targets.budget != 0.0; }
 
-// Returns why the request leaves a tensor that no rule names; nullopt if it does not.
-std::optional<Reason> reason_to_keep(const ConvertRequest& request, const TensorInfo& tensor) {
-  const std::size_t rank = tensor.shape.size();
-  if (std::ranges::find(request.keep_rank, static_cast<std::int64_t>(rank)) != request.keep_rank.end()) {
-    return Reason{TypeReason::rank, rank};
-  }
-  if (tensor.count < request.keep_smaller) return Reason{TypeReason::smaller, request.keep_smaller};
-  if (chooses_schemes(request)) return reason_not_quantized(tensor);
-  return request.preset == Preset::none ? std::nullopt : reason_no_layer(tensor);
-}
-
 }  // namespace
 }  // namespace tensorcast::file_conversion
 
@@ -95,7 +84,14 @@ bool quantizes(const TensorTargets& targets) {
          std::ranges::any_of(targets.rules, [](const ConvertRule& rule) { return !rule.scheme.empty(); });
 }
 
-Result<Selection> Selection::compile(const ConvertRequest& request) {
+Selection::Selection(const ConvertRequest& request, const Format& input)
+    : request_(&request),
+      input_(&input),
+      has_target_(file_conversion::has_target(request)),
+      quantizes_(file_conversion::quantizes(request)),
+      chooses_schemes_(chooses_schemes(request)) {}
+
+Result<Selection> Selection::compile(const ConvertRequest& request, const Format& input) {
   std::vector<std::string> rule_patterns;
   for (const ConvertRule& rule : request.rules) {
     if (!rule.keep && rule.scheme.empty() && !is_castable(rule.to)) {
@@ -110,7 +106,7 @@ Result<Selection> Selection::compile(const ConvertRequest& request) {
     }
     rule_patterns.push_back(rule.pattern);
   }
-  Selection selection;
+  Selection selection(request, input);
   for (const auto& [list, texts] :
        {std::pair(&selection.rules_, &std::as_const(rule_patterns)), std::pair(&selection.include_, &request.include),
         std::pair(&selection.exclude_, &request.exclude)}) {
@@ -120,10 +116,10 @@ Result<Selection> Selection::compile(const ConvertRequest& request) {
 }
 
 // Returns the index of the first rule that matches by name and conditions; the number of rules if none does.
-std::size_t Selection::first_rule(const ConvertRequest& request, const TensorInfo& tensor) {
+std::size_t Selection::first_rule(const TensorInfo& tensor) {
   const auto rank = static_cast<std::int64_t>(tensor.shape.size());
   return rules_.first_match(tensor.name, [&](std::size_t index) {
-    const ConvertRule& rule = request.rules[index];
+    const ConvertRule& rule = request_->rules[index];
     const bool has_rank = rule.ranks.empty() || std::ranges::find(rule.ranks, rank) != rule.ranks.end();
     if (!has_rank || (rule.smaller != 0 && tensor.count >= rule.smaller)) return false;
     if (rule.kinds.empty()) return true;
@@ -132,14 +128,13 @@ std::size_t Selection::first_rule(const ConvertRequest& request, const TensorInf
   });
 }
 
-Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t rule, const TensorInfo& tensor,
-                                    const Format& input) const {
-  const ConvertRule& wanted = request.rules[rule];
+Result<Decision> Selection::by_rule(std::size_t rule, const TensorInfo& tensor) const {
+  const ConvertRule& wanted = request_->rules[rule];
   const Reason reason{TypeReason::rule, rule + 1};
   if (wanted.keep) return Decision{.reason = reason};
-  if (tensor.dtype == DType::undefined) return cannot_convert(tensor, input);
+  if (tensor.dtype == DType::undefined) return cannot_convert(tensor, *input_);
   if (wanted.scheme.empty()) {
-    return Decision{.to = wanted.to, .reason = reason, .scale = wanted.scale.value_or(request.options.scale)};
+    return Decision{.to = wanted.to, .reason = reason, .scale = wanted.scale.value_or(request_->options.scale)};
   }
   // A pattern for modules has their biases, too.
   if (!is_matrix(tensor.name, tensor.shape.size())) return Decision{.reason = {TypeReason::not_a_matrix}};
@@ -148,20 +143,30 @@ Result<Decision> Selection::by_rule(const ConvertRequest& request, std::size_t r
   return Decision{.scheme = table_name(wanted.scheme), .recipe = wanted.recipe, .reason = reason};
 }
 
-Result<Decision> Selection::decide(const ConvertRequest& request, const TensorInfo& tensor, const Format& input,
-                                   bool optimizer_state) {
-  const std::size_t rule = first_rule(request, tensor);
+// Returns why the request leaves a tensor that no rule names; nullopt if it does not.
+std::optional<Reason> Selection::reason_to_keep(const TensorInfo& tensor) const {
+  const std::size_t rank = tensor.shape.size();
+  const std::vector<std::int64_t>& kept = request_->keep_rank;
+  if (std::ranges::find(kept, static_cast<std::int64_t>(rank)) != kept.end()) return Reason{TypeReason::rank, rank};
+  if (tensor.count < request_->keep_smaller) return Reason{TypeReason::smaller, request_->keep_smaller};
+  if (chooses_schemes_) return reason_not_quantized(tensor);
+  return request_->preset == Preset::none ? std::nullopt : reason_no_layer(tensor);
+}
+
+Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_state) {
+  const ConvertRequest& request = *request_;
+  const std::size_t rule = first_rule(tensor);
   const std::size_t include = include_.first_match(tensor.name);
   const std::size_t exclude = exclude_.first_match(tensor.name);
   if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
   if (include_.size() != 0 && include == include_.size()) {
     return Decision{.reason = {TypeReason::not_included}, .included = false};
   }
-  if (rule < rules_.size()) return by_rule(request, rule, tensor, input);
+  if (rule < rules_.size()) return by_rule(rule, tensor);
   if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
-  if (request.to == DType::undefined && !chooses_schemes(request))
+  if (request.to == DType::undefined && !chooses_schemes_)
     return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
-  switch (!input.many_tensors ? Family::floating : family(tensor.dtype)) {
+  switch (!input_->many_tensors ? Family::floating : family(tensor.dtype)) {
     case Family::boolean:
       return Decision{.reason = {TypeReason::not_floating, 0, "bool"}};
     case Family::integer:
@@ -171,11 +176,11 @@ Result<Decision> Selection::decide(const ConvertRequest& request, const TensorIn
     case Family::floating:
       break;
   }
-  if (std::optional<Reason> kept = reason_to_keep(request, tensor)) return Decision{.reason = *std::move(kept)};
+  if (std::optional<Reason> kept = reason_to_keep(tensor)) return Decision{.reason = *std::move(kept)};
   // Rounded, a count of 1001 steps is 1000, and second moments are zero.
-  if (optimizer_state && (request.to != tensor.dtype || chooses_schemes(request)))
+  if (optimizer_state && (request.to != tensor.dtype || chooses_schemes_))
     return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
-  if (chooses_schemes(request)) {
+  if (chooses_schemes_) {
     return Decision{
         .scheme = table_name(request.scheme), .by_budget = request.budget != 0.0, .reason = {TypeReason::to}};
   }

@@ -34,22 +34,28 @@ struct Decision {
 // The request's patterns, compiled.
 class Selection {
  public:
-  // Errors: invalid_argument (patterns and rules that are wrong).
-  [[nodiscard]] static Result<Selection> compile(const ConvertRequest& request);
+  // Both outlive this. Errors: invalid_argument (patterns and rules that are wrong).
+  [[nodiscard]] static Result<Selection> compile(const ConvertRequest& request, const formats::Format& input);
 
+  // As the functions above, of the request.
+  [[nodiscard]] bool has_target() const noexcept { return has_target_; }
+  [[nodiscard]] bool quantizes() const noexcept { return quantizes_; }
   // The array of a format without names is converted whatever its type. Errors: unsupported (a rule for a tensor that
   // cannot be converted).
-  [[nodiscard]] Result<Decision> decide(const ConvertRequest& request, const formats::TensorInfo& tensor,
-                                        const formats::Format& input, bool optimizer_state);
+  [[nodiscard]] Result<Decision> decide(const formats::TensorInfo& tensor, bool optimizer_state);
   [[nodiscard]] bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
   // Errors: invalid_argument, naming a pattern that has matched nothing so far.
   [[nodiscard]] Result<void> check_all_matched() const;
 
  private:
-  std::size_t first_rule(const ConvertRequest& request, const formats::TensorInfo& tensor);
-  [[nodiscard]] Result<Decision> by_rule(const ConvertRequest& request, std::size_t rule,
-                                         const formats::TensorInfo& tensor, const formats::Format& input) const;
+  Selection(const ConvertRequest& request, const formats::Format& input);
+  std::size_t first_rule(const formats::TensorInfo& tensor);
+  [[nodiscard]] Result<Decision> by_rule(std::size_t rule, const formats::TensorInfo& tensor) const;
+  [[nodiscard]] std::optional<Reason> reason_to_keep(const formats::TensorInfo& tensor) const;
 
+  const ConvertRequest* request_;
+  const formats::Format* input_;
+  bool has_target_, quantizes_, chooses_schemes_;
   PatternList rules_;
   PatternList include_;
   PatternList exclude_;

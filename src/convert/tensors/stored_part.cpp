@@ -11,15 +11,16 @@ namespace tensorcast::file_conversion {
 namespace {
 
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 17;
+constexpr std::uint64_t most_decoded = std::uint64_t{1} << 16;  // stay in the cache while they are rounded
 
 class PartReads {
  public:
   PartReads(formats::Reader& reader, std::size_t index, const MutableTensorView& out, const CastOptions& options,
-            const Execution& execution)
-      : reader_(reader), index_(index), out_(out), options_(options), execution_(execution) {
+            const Execution& execution, std::uint64_t piece, bool may_copy)
+      : reader_(reader), index_(index), out_(out), options_(options), execution_(execution), piece_(piece) {
     const formats::TensorInfo& info = reader.tensors()[index];
     stored_ = info.dtype == DType::undefined ? DType::uint8 : info.dtype;
-    is_copy_ = stored_ == out.dtype && options == CastOptions();
+    is_copy_ = may_copy && stored_ == out.dtype && options == CastOptions();
   }
 
   // Elements of the tensor from `from` on become those of the part from `to` on.
@@ -29,8 +30,8 @@ class PartReads {
       const std::span<std::byte> bytes = out_.bytes.subspan(storage_bytes(stored_, to), storage_bytes(stored_, count));
       return reader_.read(index_, storage_bytes(stored_, from), bytes);
     }
-    for (std::uint64_t done = 0; done < count; done += most_elements) {
-      const std::uint64_t n = std::min(most_elements, count - done);
+    for (std::uint64_t done = 0; done < count; done += piece_) {
+      const std::uint64_t n = std::min(piece_, count - done);
       TRY(load(from + done, n));
       if (!whole_results) cast_.resize(storage_bytes(out_.dtype, n));
       const std::span<std::byte> target =
@@ -70,6 +71,7 @@ class PartReads {
   const MutableTensorView& out_;
   const CastOptions& options_;
   const Execution& execution_;
+  const std::uint64_t piece_;  // elements at once
   DType stored_ = DType::undefined;
   bool is_copy_ = false;
   std::vector<std::byte> elements_, packed_, cast_;
@@ -80,9 +82,14 @@ class PartReads {
 Result<void> read_part(formats::Reader& reader, std::size_t index, const formats::ArrayPart& part,
                        const MutableTensorView& out, const CastOptions& options, const Execution& execution) {
   if (reader.tensors()[index].dtype == DType::string) return invalid("strings are read as a whole tensor");
-  PartReads reads(reader, index, out, options, execution);
+  PartReads reads(reader, index, out, options, execution, most_elements, true);
   return part.visit(
       [&](std::uint64_t from, std::uint64_t to, std::uint64_t count) { return reads.read(from, to, count); });
+}
+
+Result<void> read_decoded(formats::Reader& reader, std::size_t index, std::uint64_t first, std::uint64_t count,
+                          const MutableTensorView& out, const CastOptions& options, const Execution& execution) {
+  return PartReads(reader, index, out, options, execution, most_decoded, false).read(first, 0, count);
 }
 
 }  // namespace tensorcast::file_conversion

@@ -17,4 +17,10 @@ namespace tensorcast::file_conversion {
                                      const MutableTensorView& out, const CastOptions& options,
                                      const Execution& execution);
 
+// The same of `count` elements of a weight that `reader` decodes, from `first` on. The bytes of `out` need not be
+// aligned.
+[[nodiscard]] Result<void> read_decoded(formats::Reader& reader, std::size_t index, std::uint64_t first,
+                                        std::uint64_t count, const MutableTensorView& out, const CastOptions& options,
+                                        const Execution& execution);
+
 }  // namespace tensorcast::file_conversion

@@ -211,44 +211,38 @@ struct TensorFile::State {
     return decoded->tensors()[place].count;
   }
 
-  Result<void> read_numbers(std::size_t index, std::uint64_t first, DType dtype, std::uint64_t count,
-                            std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+  Result<void> read_numbers(std::size_t index, std::uint64_t first, std::uint64_t count, const MutableTensorView& out,
+                            const CastOptions& options, const Execution& execution) {
     const TensorInfo& info = input.reader->tensors()[index];
     if (info.problem) return *info.problem;
-    if (info.dtype == DType::undefined) return decode(index, first, dtype, count, out, options, execution);
+    if (info.dtype == DType::undefined) return decode(index, first, count, out, options, execution);
+    const DType dtype = out.dtype;
     const Shape shape{static_cast<std::int64_t>(count)};
     if (info.dtype == DType::string) {
       if (first != 0 || count != info.count) return invalid("strings are read as a whole tensor");
       const StringBuffer strings = TRY(read_strings(input, index));
-      return cast_from_strings(strings.view(), {dtype, shape, out}, options);
+      return cast_from_strings(strings.view(), {dtype, shape, out.bytes}, options);
     }
     TRY(check_range(info, first, count));
     const std::uint64_t offset = storage_bytes(info.dtype, first);
-    if (info.dtype == dtype && options == CastOptions()) return input.reader->read(index, offset, out);
+    if (info.dtype == dtype && options == CastOptions()) return input.reader->read(index, offset, out.bytes);
     const file_conversion::AlignedBuffer stored(storage_bytes(info.dtype, count));
     TRY(input.reader->read(index, offset, stored.span()));
-    return of_first(first, cast({info.dtype, shape, stored.span()}, {dtype, shape, out},
-                                file_conversion::with_seed_of(options, info.name), from_element(first, execution)));
+    Execution here = execution;
+    here.first_element = first;
+    Result<void> done = cast({info.dtype, shape, stored.span()}, {dtype, shape, out.bytes},
+                             file_conversion::with_seed_of(options, info.name), here);
+    if (!done && done.error().element) *done.error().element += first;
+    return done;
   }
 
-  // Decodes and rounds in pieces that stay in the cache.
-  Result<void> decode(std::size_t index, std::uint64_t first, DType dtype, std::uint64_t count,
-                      std::span<std::byte> out, const CastOptions& options, const Execution& execution) {
+  Result<void> decode(std::size_t index, std::uint64_t first, std::uint64_t count, const MutableTensorView& out,
+                      const CastOptions& options, const Execution& execution) {
     const std::size_t from = TRY(decoded_index(index));
-    TRY(check_range(decoded->tensors()[from], first, count));
-    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
-    const file_conversion::AlignedBuffer numbers(std::min(piece, count) * sizeof(float));
-    const CastOptions named = file_conversion::with_seed_of(options, decoded->tensors()[from].name);
-    for (std::uint64_t done = 0; done < count; done += piece) {
-      const std::uint64_t n = std::min(piece, count - done);
-      const std::span<std::byte> bytes = numbers.span().first(n * sizeof(float));
-      TRY(decoded->read(from, (first + done) * sizeof(float), bytes));
-      const Shape shape{static_cast<std::int64_t>(n)};
-      const auto to = out.subspan(storage_bytes(dtype, done), storage_bytes(dtype, n));
-      TRY(of_first(first + done, cast({DType::float32, shape, bytes}, {dtype, shape, to}, named,
-                                      from_element(first + done, execution))));
-    }
-    return {};
+    const TensorInfo& info = decoded->tensors()[from];
+    TRY(check_range(info, first, count));
+    return file_conversion::read_decoded(*decoded, from, first, count, out,
+                                         file_conversion::with_seed_of(options, info.name), execution);
   }
 
   // The dimensions that indices count: of numbers those of the weight.
@@ -272,17 +266,6 @@ struct TensorFile::State {
     const quantized::Layer& layer = layers[TRY(decoded_index(index)) - input.reader->tensors().size()];
     return quantized::decode_part(layer, quantized::parts_of(*input.reader, layer), part, out.dtype, out.bytes, named,
                                   execution);
-  }
-
-  static Execution from_element(std::uint64_t first, Execution execution) {
-    execution.first_element = first;
-    return execution;
-  }
-
-  // Counts the element of an error from the tensor's first one on.
-  static Result<void> of_first(std::uint64_t first, Result<void> done) {
-    if (!done && done.error().element) *done.error().element += first;
-    return done;
   }
 };
 
@@ -340,8 +323,9 @@ Result<Tensor> TensorFile::read(std::size_t index, DType dtype, const CastOption
     if (!is_castable(dtype)) return invalid(fmt::format("elements are not read as {}", name(dtype)));
     const std::uint64_t count = TRY(state_->count_of(index));
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
-    TRY(state_->read_numbers(index, 0, dtype, count, buffer->span(), options, execution));
-    return Tensor::share({dtype, state_->input.reader->tensors()[index].shape, buffer->span()}, buffer);
+    const std::vector<std::int64_t>& shape = state_->input.reader->tensors()[index].shape;
+    TRY(state_->read_numbers(index, 0, count, {dtype, shape, buffer->span()}, options, execution));
+    return Tensor::share({dtype, shape, buffer->span()}, buffer);
   });
 }
 
@@ -354,7 +338,7 @@ Result<void> TensorFile::read(std::size_t index, std::uint64_t first, const Muta
       return invalid(fmt::format("{} elements of {} take {} bytes, not {}", count, name(out.dtype),
                                  storage_bytes(out.dtype, count), out.bytes.size()));
     }
-    return state_->read_numbers(index, first, out.dtype, count, out.bytes, options, execution);
+    return state_->read_numbers(index, first, count, out, options, execution);
   });
 }
 

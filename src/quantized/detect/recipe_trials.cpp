@@ -17,7 +17,6 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
-#include "quantized/layer/original_rows.hpp"
 #include "quantized/rewrite/respelled_codes.hpp"
 #include "tensorcast/cast.hpp"
 

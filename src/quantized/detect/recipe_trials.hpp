@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quantized/layer/original_rows.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/detect_recipes.hpp"
@@ -30,7 +31,7 @@ struct RecordedRecipes {
 // The weight before it was quantized, in float32, bfloat16 or float16, with the shape of the layer.
 struct OriginalWeight {
   DType dtype = DType::undefined;
-  std::function<Result<void>(std::uint64_t offset, std::span<std::byte> out)> read;
+  ReadNumbers read;
   // The largest magnitude of all weights that loaders join with this one, in the type of `dtype`; none: it stands
   // alone.
   std::function<Result<std::optional<float>>(DType compute_dtype)> joined_maximum;

@@ -10,7 +10,6 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
-#include "quantized/layer/original_rows.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -92,29 +91,13 @@ std::vector<std::int64_t> shape_to_quantize(const Layer& layer) {
 }
 
 ReadNumbers transposed_numbers(DType type, const Layer& layer, ReadNumbers read) {
-  struct Transposed {
-    Transposed(DType dtype, Layer weight, ReadNumbers numbers)
-        : type(dtype),
-          layer(std::move(weight)),
-          columns(static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2])),
-          read_bytes([dtype, from = std::move(numbers)](std::uint64_t offset, std::span<std::byte> out) {
-            return from(offset / storage_bytes(dtype, 1), out);
-          }),
-          rows(type, layer, columns, read_bytes) {}
-    DType type;
-    Layer layer;
-    std::uint64_t columns;
-    OriginalRows::Read read_bytes;
-    OriginalRows rows;
-    std::vector<std::byte> buffer;
-  };
-  const auto transposed = std::make_shared<Transposed>(type, layer, std::move(read));
-  return [transposed](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
+  const auto columns = static_cast<std::uint64_t>(layer.shape[layer.shape.size() - 2]);
+  return [item = storage_bytes(type, 1), columns, rows = OriginalRows(type, layer, columns, std::move(read)),
+          buffer = std::vector<std::byte>()](std::uint64_t first, std::span<std::byte> out) mutable -> Result<void> {
     if (out.empty()) return {};
-    const std::uint64_t item = storage_bytes(transposed->type, 1), columns = transposed->columns;
     const std::uint64_t row = first / columns, end = (first + out.size() / item + columns - 1) / columns;
-    TRY(transposed->rows.read(row, end - row, transposed->buffer));
-    std::memcpy(out.data(), transposed->buffer.data() + (first - row * columns) * item, out.size());
+    TRY(rows.read(row, end - row, buffer));
+    std::memcpy(out.data(), buffer.data() + (first - row * columns) * item, out.size());
     return {};
   };
 }

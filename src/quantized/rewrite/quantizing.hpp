@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "block/encode/quantizer.hpp"
+#include "quantized/layer/original_rows.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/layer_packer.hpp"
 #include "quantized/rewrite/loss_meter.hpp"
@@ -58,9 +59,6 @@ inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that Co
 // LayerContent::exact_scales of a weight that a recipe made in the type `weights`.
 [[nodiscard]] DType exact_scales_of(const QuantizedTensor& layout, DType weights) noexcept;
 
-// Reads elements of a weight from `first` on, in the type Quantizing::numbers.
-using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
-
 // Reads the transpose of each matrix of a transposed layer. Memory: a matrix.
 [[nodiscard]] ReadNumbers transposed_numbers(DType type, const Layer& layer, ReadNumbers read);
 // The element of a transposed layer that is `element` of its transpose.
@@ -72,7 +70,7 @@ using ReadNumbers = std::function<Result<void>(std::uint64_t first, std::span<st
 
 class NumberCodes final : public LayerCodes {
  public:
-  // `maximum` gives the largest magnitude for the tensor's scale, and is called if there is one. Memory: 2 Mi elements
+  // `read` reads the type Quantizing::numbers. `maximum` gives the largest magnitude for the tensor's scale, and is called if there is one. Memory: 2 Mi elements
   // or the rows of a block if these are more, and up to 32 MiB of scales.
   [[nodiscard]] static Result<std::unique_ptr<NumberCodes>> create(const Quantizing& quantizing,
                                                                    const LayerContent& content, ReadNumbers read,

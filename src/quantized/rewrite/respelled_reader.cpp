@@ -65,9 +65,7 @@ Result<ReadNumbers> RespelledReader::numbers_of(const Layer& layer, DType& type)
   if (!layer.is_quantized()) {
     const std::size_t tensor = layer.codes();
     type = inner_.tensors()[tensor].dtype;
-    return ReadNumbers([this, tensor, type](std::uint64_t first, std::span<std::byte> out) {
-      return inner_.read(tensor, storage_bytes(type, first), out);
-    });
+    return stored_numbers(inner_, tensor);
   }
   auto decoder = TRY(LayerDecoder::create(layer, parts_of(inner_, layer)));
   type = DType::float32;
