@@ -340,7 +340,12 @@ def test_weights_that_no_consumer_explains(run_tcast, tmp_path):
     output.graph.output.append(helper.make_tensor_value_info("w", 1, [32, 8]))
     flat = model_of(MATMUL.replace("{", "{ s = Constant<value_ints = [32, 32]>() w = Reshape(flat, s)").replace(",8]", ",32]"), weight((1,)), 21)
     flat.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight((32, 32)).reshape(-1), "flat"))
-    reasons = [(double, "float64 weights get no scales"), (output, "it is an output"), (flat, "a Reshape gives it its rows")]
+    sparse = model_of(MATMUL, weight((1,)), 21)
+    sparse.graph.ClearField("initializer")
+    places = numpy_helper.from_array(np.int64([3, 70]), "places")
+    stored = helper.make_sparse_tensor(numpy_helper.from_array(np.float32([1, 2]), "w"), places, [32, 8])
+    sparse.graph.node.insert(0, helper.make_node("Constant", [], ["w"], sparse_value=stored))
+    reasons = [(sparse, "it is sparse"), (double, "float64 weights get no scales"), (output, "it is an output"), (flat, "a Reshape gives it its rows")]
     for model, reason in reasons:
         onnx.save(model, tmp_path / "m.onnx")
         done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "-f", "--weights-only", "int8")

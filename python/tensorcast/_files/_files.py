@@ -66,8 +66,7 @@ def inspect(
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``, or a checkpoint of PyTorch. A folder of
             safetensors files, or the index of one, gives a :class:`CheckpointInfo`. May be a URL of fsspec; other
-            files than safetensors are then fetched whole. Also the bytes of a file, or an open file, as :func:`open`
-            takes them.
+            files than safetensors are then fetched whole. Also bytes, or an open file, as :func:`open` takes them.
         stats: read the data too, in blocks; without it only the header is read.
         candidates: types and schemes to try, such as ``"nvfp4"`` and ``"mxfp4:even"``, only with ``stats``; ``None``:
             float16, bfloat16, float8_e4m3fn and float8_e5m2 on floating-point tensors.
@@ -572,8 +571,7 @@ def save(
 
     Args:
         path: ``.npy``, ``.npz``, ``.safetensors``, ``.gguf``, ``.pb``; npy and pb hold one tensor. May be a URL of fsspec,
-            or a file that Python opened in binary mode, such as ``io.BytesIO()``, which gets the whole file; ``format``
-            then says which.
+            or a file open in binary mode, such as ``io.BytesIO()``, with ``format``.
         tensors: arrays or tensors as in :func:`cast`, by name. Types under 8 bits are stored packed.
         metadata: texts for the header of safetensors; other formats have no place for them.
         format, overwrite: where the extension does not tell; replace an existing file.
@@ -587,10 +585,6 @@ def save(
         >>> tc.save("new.safetensors", {"x": tc.cast(weight, "bfloat16")}, metadata={"made_by": "me"})
         >>> tc.inspect("new.safetensors").metadata
         {'made_by': 'me'}
-        >>> import io
-        >>> tc.save(content := io.BytesIO(), {"x": weight}, format="npy")
-        >>> content.getvalue()[:6]
-        b'\\x93NUMPY'
     """
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors is a mapping of names to arrays, such as {{'weight': x}}, not {type(tensors).__name__}")
@@ -599,11 +593,7 @@ def save(
         if not isinstance(name, str):
             raise TypeError(f"the name of a tensor is a string, not {name!r}")
         named.append((name, _tensors.to_core(tensor)))
-    if not isinstance(path, (str, os.PathLike)):
-        if format is None:
-            raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
-        with _remote.written_to(path) as here:
-            _core.save(here, named, list((metadata or {}).items()), format, False, False)
-        return
-    with _remote.written(_remote.path_of(path), overwrite) as here:
+    if format is None and not isinstance(path, (str, os.PathLike)):
+        raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
+    with _remote.written(path, overwrite) as here:
         _core.save(here, named, list((metadata or {}).items()), format or "", overwrite, parents)

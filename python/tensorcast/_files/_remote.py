@@ -337,8 +337,14 @@ def content_in_file(given: Any) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def written(path: str, overwrite: bool) -> Iterator[str]:
-    """The path itself, or one on this machine whose file goes to the URL afterwards, and those beside it before it."""
+def written(path: Any, overwrite: bool) -> Iterator[str]:
+    """The path itself, or one on this machine whose file goes to the URL afterwards, and those beside it before it; or to
+    an open file."""
+    if not isinstance(path, (str, os.PathLike)):
+        with written_to(path) as made:
+            yield made
+        return
+    path = path_of(path)
     if not is_url(path):
         yield path
         return

@@ -272,6 +272,7 @@ std::string_view NumberSurvey::unfit(const Initializer& initializer) const {
   const ValueType& type = plan_.model().values[id].type;
   const bool asks_for_all = request.keep.empty() && request.only.empty();
   if (!type.is_tensor() || initializer.count == 0 || uses_[id].empty()) return "";
+  if (initializer.sparse) return plan_.settings().converts(type) ? "it is sparse" : "";  // its rank is not known here
   if (initializer.rank < 2) {
     const bool is_reshaped = std::ranges::any_of(
         uses_[id], [](const Use& use) { return use.second == 0 && use.first->op_type == "Reshape"; });
@@ -279,7 +280,6 @@ std::string_view NumberSurvey::unfit(const Initializer& initializer) const {
   }
   if (type.element == DType::float64 && request.from.empty()) return "float64 weights get no scales";
   if (!plan_.settings().converts(type)) return "";
-  if (initializer.sparse) return "it is sparse";
   return asks_for_all && !plan_.may_change(id) ? is_held : "";
 }
 
