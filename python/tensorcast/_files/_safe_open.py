@@ -22,12 +22,12 @@ DTYPE_NAMES = {
 
 
 class Metadata(dict[str, str]):
-    """The texts of a file's header, which may be called, as the method of ``safe_open``."""
+    """The texts of a file's header. It may be called, as the method of ``safe_open``; that gives ``None`` if there are none."""
 
     __module__ = "tensorcast"
 
-    def __call__(self) -> Metadata:
-        return self
+    def __call__(self) -> Metadata | None:
+        return self or None
 
 
 class Names(KeysView[str]):

@@ -113,10 +113,6 @@ class Reading {
   // Reads one model and the files beside it.
   Result<SourceCheckpoint> read_index(const std::string& name) {
     TRY(add_index(name));
-    if (checkpoint_.shards.empty()) {
-      return in_file(checkpoint_.folder + "/" + name,
-                     parse_error("the index names no tensors: its weight_map is empty"));
-    }
     std::vector<ListedFile> files = TRY(list());
     checkpoint_.empty_folders.clear();
     // Another model's files, and folders, are not this model's.
@@ -164,6 +160,7 @@ class Reading {
     TRY(check_kind(*source, name));
     std::string text = TRY(read_text(*source, max_index_bytes));
     const WeightMap map = TRY(parse_index(text, path));
+    if (map.empty()) return in_file(path, parse_error("the index names no tensors: its weight_map is empty"));
     taken_.insert(name);
     SourceModel model{.folder = folder_of(name),
                       .stem = stem_of_any_index(name),

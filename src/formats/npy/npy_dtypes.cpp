@@ -38,6 +38,18 @@ constexpr auto native_spellings = std::to_array<Spelling>({
     {"u1", DType::uint8},
     // Written by ml_dtypes 0.6, and rejected by NumPy itself; so it is read, but never written.
     {"f1", DType::float8_e5m2},
+    // Characters of types, which NumPy reads and never writes; `l` and `L` have another width on each platform.
+    {"d", DType::float64},
+    {"f", DType::float32},
+    {"e", DType::float16},
+    {"q", DType::int64},
+    {"i", DType::int32},
+    {"h", DType::int16},
+    {"b", DType::int8},
+    {"Q", DType::uint64},
+    {"I", DType::uint32},
+    {"H", DType::uint16},
+    {"B", DType::uint8},
 });
 
 // Returns the types of this width that NumPy cannot name.

@@ -70,6 +70,21 @@ TEST(NpyDtypes, EveryTypeHasADescriptorThatIsReadBack) {
   EXPECT_EQ(npy::format_descr(DType::string, 0), "<U1");
 }
 
+TEST(NpyDtypes, CharactersOfTypesAreRead) {
+  constexpr std::pair<const char*, DType> known[] = {
+      {"?", DType::boolean}, {"b", DType::int8},     {"<h", DType::int16},  {"i", DType::int32},
+      {"<q", DType::int64},  {"B", DType::uint8},    {">H", DType::uint16}, {"I", DType::uint32},
+      {"Q", DType::uint64},  {"<e", DType::float16}, {"f", DType::float32}, {">d", DType::float64}};
+  for (const auto& [descr, dtype] : known) {
+    const Result<npy::ElementLayout> layout = npy::parse_descr(descr, DType::undefined);
+    ASSERT_TRUE(layout.ok()) << descr;
+    EXPECT_EQ(layout->dtype, dtype) << descr;
+    EXPECT_EQ(layout->item_bytes, npy::item_bytes(dtype)) << descr;
+    EXPECT_EQ(layout->big_endian, *descr == '>') << descr;
+  }
+  EXPECT_FALSE(npy::parse_descr("<l", DType::undefined).ok());  // 32 bits on Windows
+}
+
 TEST(NpyDtypes, OpaqueTypesAskForFrom) {
   const Error missing = npy::parse_descr("|V1", DType::undefined).error();
   EXPECT_EQ(missing.code, ErrorCode::invalid_argument);
