@@ -46,7 +46,7 @@ void ScaleGrid::read(std::size_t matrix, std::size_t row, std::size_t column, st
       for (float& number : out) number += added_;
       return;
     case Source::swizzled: {
-      std::array<std::byte, 64> bytes_of_row;
+      std::array<std::byte, 512> bytes_of_row;
       for (std::size_t done = 0; done < out.size(); done += bytes_of_row.size()) {
         const std::size_t n = std::min(bytes_of_row.size(), out.size() - done);
         read_codes(matrix, row, column + done, std::span(bytes_of_row).first(n));

@@ -347,8 +347,9 @@ class RowDecoder final : public PieceDecoder {
     if (!deviations_.is_grid_transposed) {
       const block::ScaleGrid grid =
           TRY(reader_.grid(part, type, {.rows = rows, .columns = grid_columns_}, first, coding_.swizzled));
-      for (std::uint64_t row = 0; row < rows; ++row) {
-        grid.read(0, row, 0, out.subspan(row * grid_columns_, grid_columns_));
+      const std::uint64_t together = grid.is_swizzled() ? grid_columns_ : out.size();
+      for (std::uint64_t i = 0; i < out.size(); i += together) {
+        grid.read(0, i / grid_columns_, 0, out.subspan(i, together));
       }
       return {};
     }
