@@ -89,7 +89,8 @@ CONTESTANTS = {
 
 def measure(source, target, count, rounds):
     """Milliseconds of each contestant that has the conversion; they take turns, each as often. The second of two calls is
-    timed, as in a loop: memory that a library keeps for itself is its own then."""
+    timed, as in a loop: memory that a library keeps for itself is its own then. Threads of OpenMP wait for more work for
+    milliseconds on a core that the next contestant needs: a pause ends that."""
     numbers = numpy.random.default_rng(1).normal(0.0, 8.0, count).astype(numpy.float32)
     x = tc.cast(numbers, converters.NumPy().dtype(source))
     runs = {}
@@ -103,6 +104,7 @@ def measure(source, target, count, rounds):
     times = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
+            time.sleep(0.02)
             run()
             start = time.perf_counter()
             run()

@@ -128,8 +128,12 @@ def test_the_first_cast_of_a_tensor_imports_what_it_needs():
     pytest.importorskip("torch")
     code = (
         "import sys, torch, tensorcast as tc\n"
+        "before = set(sys.modules)\n"
         "assert tc.cast(torch.ones(3), 'bfloat16').dtype == torch.bfloat16\n"
-        "print([name for name in ('_results', '_requests', '_convert_options') if 'tensorcast.' + name in sys.modules])"
+        "print([name for name in ('_results', '_requests', '_convert_options') if 'tensorcast.' + name in sys.modules])\n"
+        "print([name for name in set(sys.modules) - before if name.startswith(('tensorcast', 'numpy', 'ml_dtypes'))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout == "[]\n"
+    for imports in ("import sys, torch, tensorcast as tc", "import sys, tensorcast as tc, torch"):
+        each = code.replace("import sys, torch, tensorcast as tc", imports)
+        done = subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, check=True, timeout=120)
+        assert done.stdout == "[]\n[]\n"

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from .. import _core
 from .._errors import UnsupportedError
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes a millisecond
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+else:
+    Array = np.ndarray
 
 TEXT_KINDS = "UTSO"  # fixed-width and variable-width strings, bytes, objects
 

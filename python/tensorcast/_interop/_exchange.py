@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _core
 from .._cast import _numpy_types
 from .._errors import CastError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import CapsuleType
 
 _CPU_DEVICES = (1, 3)  # kDLCPU, kDLCUDAHost

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._cast import _numpy_types
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def _library(x: Any) -> str:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.autograd import forward_ad
 
@@ -15,6 +14,9 @@ from .. import _core
 from .._cast._arrays import _shares_memory, cast_numbers, cast_scaled, scales_of
 from .._errors import CastError
 from ._exchange import on_a_device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _TORCH_TYPE = {
     name: getattr(torch, name)
@@ -55,10 +57,10 @@ def _load_fast_way() -> None:
             }
         )
     except AttributeError:  # a version that names them otherwise
-        pass
-
-
-_load_fast_way()
+        return
+    numbers = torch.from_numpy(np.zeros(1024, np.float32))
+    if type(numbers) is torch.Tensor:
+        _core.cast(numbers, "bfloat16", threads=1)  # sets up what the first cast would wait for
 
 
 def type_name(to: Any) -> str:
@@ -223,3 +225,6 @@ def _cast_pairs(
     result = torch.empty(shape, dtype=carrier, device="cpu")
     done = _core.cast_packed(dense, from_name, _codes(result), name, count, report, options)
     return (result.view(torch.float4_e2m1fn_x2) if pairs_out else result), done
+
+
+_load_fast_way()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells PyTorch's compiler, its ONNX exporter and DTensor about ``tensorcast.cast``, as soon as PyTorch loads them.
+"""Tells PyTorch, its compiler, its ONNX exporter and DTensor about ``tensorcast.cast``, as soon as they are loaded.
 
 The compiler cannot look into a function written in C, and neither has a list of other packages' operators. Loading them
 takes seconds, so ``import tensorcast`` only waits for them.
@@ -21,6 +21,7 @@ else:  # importing them takes as long as the rest of the package
     Loader = MetaPathFinder = object
 
 _REGISTERED_BY = {
+    "torch": "tensorcast._interop._torch",  # what its tensors need, which the first cast would load else
     "torch._dynamo": "tensorcast._interop._torch_traced",
     "torch._inductor.lowering": "tensorcast._device._inductor",
     "torch.distributed.tensor": "tensorcast._interop._torch_sharding",
