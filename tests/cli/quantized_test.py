@@ -438,6 +438,15 @@ class DecodeTest(QuantizedTest):
                                         for tensor in found["tensors"]))
                 self.done("diff", name, name)
 
+    def test_a_configuration_beside_a_folder_is_not_its_own(self):
+        (self.folder / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
+        model = quantized_models.Model(1, {})
+        model.tensors["a.weight"] = ("I8", [32, 32], bytes(1024))
+        model.tensors["b.weight"] = ("F32", [32, 32], bytes(4096))
+        model.write(self.folder / "in")
+        self.done("convert", "in", "-o", "one.safetensors", "--output-layout", "single", "--to", "bf16")
+        self.assertEqual(checkpoints.read(self.folder / "one.safetensors")[0]["b.weight"][0], "BF16")
+
     def test_diff_of_single_files(self):
         for name in ("deepseek", "modelopt-nvfp4", "nf4", "comfyui-fp8"):
             with self.subTest(name):

@@ -10,7 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "checkpoint/run/attested_files.hpp"
+#include "checkpoint/source/source.hpp"
+#include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/folder.hpp"
 #include "convert/plan/conversion_record.hpp"
 #include "dtype/error_places.hpp"
@@ -28,6 +29,13 @@ namespace {
 
 constexpr std::uint64_t digest_bytes = 64;
 
+std::string folder_of_path(const std::string& path) {
+  std::string folder = folder_of(path);
+  if (folder.empty()) return ".";
+  if (folder.size() > 1) folder.pop_back();
+  return folder;
+}
+
 void add_new(const std::vector<std::string>& from, std::vector<std::string>& to) {
   for (const std::string& each : from) {
     if (std::ranges::find(to, each) == to.end()) to.push_back(each);
@@ -41,6 +49,21 @@ std::string kept_digest(const std::string& name, const StoredFile& file) {
 }
 
 }  // namespace
+
+Result<AttestedFolder> attested_files(const std::string& path, const std::vector<std::string>& skip_files) {
+  if (!is_checkpoint(path)) return AttestedFolder{.folder = folder_of_path(path), .names = {last_component(path)}};
+  const SourceCheckpoint checkpoint = TRY(read_source(path, skip_files));
+  return AttestedFolder{.folder = checkpoint.folder, .names = file_names(checkpoint)};
+}
+
+Result<std::unique_ptr<StoredFile>> open_at(const std::string& path) {
+  return open_source(folder_of_path(path), last_component(path));
+}
+
+Result<DigestedFile> digest_of(const std::string& path) {
+  const std::unique_ptr<StoredFile> file = TRY(open_at(path));
+  return DigestedFile{.name = last_component(path), .sha256 = TRY(sha256_of_file(*file))};
+}
 
 Result<void> Attesting::check() const {
   const auto fail = [&](std::string message) { return in_file(path_, unsupported(std::move(message))); };

@@ -11,7 +11,6 @@
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/placement.hpp"
 #include "checkpoint/plan/work_folder.hpp"
-#include "checkpoint/run/attested_files.hpp"
 #include "checkpoint/run/attesting.hpp"
 #include "checkpoint/run/finish.hpp"
 #include "checkpoint/run/moves.hpp"

@@ -18,7 +18,7 @@
 #include "checkpoint/compare/differences.hpp"
 #include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/checkpoint_plan.hpp"
-#include "checkpoint/run/attested_files.hpp"
+#include "checkpoint/run/attesting.hpp"
 #include "checkpoint/run/finish.hpp"
 #include "checkpoint/run/run_shard.hpp"
 #include "checkpoint/run/run_shards.hpp"

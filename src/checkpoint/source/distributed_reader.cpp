@@ -283,8 +283,8 @@ class DistributedReader final : public formats::Reader {
 
 }  // namespace
 
-Result<DistributedCheckpoint> open_distributed(const std::string& folder, const std::string& name, bool check_all) {
-  DistributedCheckpoint checkpoint;
+Result<TorchCheckpoint> open_distributed(const std::string& folder, const std::string& name, bool check_all) {
+  TorchCheckpoint checkpoint;
   auto reader = std::make_unique<DistributedReader>(folder, folder_of(name));
   TRY(reader->open(check_all, checkpoint.version));
   checkpoint.reader = std::move(reader);

@@ -23,7 +23,7 @@ namespace {
 // The tensors of a reader in the layout of a safetensors file.
 class SafetensorsView final : public StoredFile {
  public:
-  SafetensorsView(std::string path, std::string version, std::unique_ptr<formats::Reader> reader)
+  SafetensorsView(std::string path, std::string version, std::shared_ptr<formats::Reader> reader)
       : path_(std::move(path)), version_(std::move(version)), reader_(std::move(reader)) {}
 
   // Makes the header. Errors: unsupported.
@@ -97,34 +97,22 @@ class SafetensorsView final : public StoredFile {
 
   std::string path_;
   std::string version_;
-  std::unique_ptr<formats::Reader> reader_;
+  std::shared_ptr<formats::Reader> reader_;
   std::string header_;
   std::vector<std::uint64_t> ends_;  // of each tensor, in the file
   mutable std::mutex lock_;
 };
 
-// A reader and the file that it reads.
-class TorchReader final : public formats::Reader {
- public:
-  static Result<std::unique_ptr<formats::Reader>> open(io::InputFile file) {
-    auto reader = std::make_unique<TorchReader>(std::move(file));
-    reader->reader_ = TRY(formats::pytorch_format.open(reader->file_, {}));
-    return std::unique_ptr<formats::Reader>(std::move(reader));
-  }
-  explicit TorchReader(io::InputFile file) : file_(std::move(file)) {}
-
-  const std::vector<formats::TensorInfo>& tensors() const override { return reader_->tensors(); }
-  const formats::Metadata& metadata() const override { return reader_->metadata(); }
-  std::string_view other_data() const override { return reader_->other_data(); }
-  const std::vector<std::string>& warnings() const override { return reader_->warnings(); }
-  Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
-    return reader_->read(index, offset, out);
-  }
-
- private:
-  io::InputFile file_;
-  std::unique_ptr<formats::Reader> reader_;
-};
+// Opens a file of torch.save; the reader keeps the file.
+Result<std::shared_ptr<formats::Reader>> open_torch(io::InputFile file) {
+  struct OpenedFile {
+    io::InputFile file;
+    std::unique_ptr<formats::Reader> reader;
+  };
+  const auto opened = std::make_shared<OpenedFile>(std::move(file));
+  opened->reader = TRY(formats::pytorch_format.open(opened->file, {}));
+  return std::shared_ptr<formats::Reader>(opened, opened->reader.get());
+}
 
 // Names the data that a folder of safetensors files has no place for. A state_dict's versions are none of them.
 void warn_of_data(const std::string& file, const formats::Reader& reader, std::vector<std::string>& warnings) {
@@ -144,21 +132,11 @@ void warn_of_data(const std::string& file, const formats::Reader& reader, std::v
   warnings.push_back(fmt::format("{}: the plain data {}{} are not written", file, names, count > most ? " ..." : ""));
 }
 
-// A reader of a file of PyTorch, and what tells whether it was written again.
-struct OpenedReader {
-  std::unique_ptr<formats::Reader> reader;
-  std::string version;
-};
-
-Result<OpenedReader> open_reader(const std::string& folder, const std::string& name, bool check_all) {
-  if (last_component(name) == distributed_metadata) {
-    DistributedCheckpoint opened = TRY(open_distributed(folder, name, check_all));
-    return OpenedReader{.reader = std::move(opened.reader), .version = std::move(opened.version)};
-  }
+Result<TorchCheckpoint> open_reader(const std::string& folder, const std::string& name, bool check_all) {
+  if (last_component(name) == distributed_metadata) return open_distributed(folder, name, check_all);
   io::InputFile file = TRY(open_local(folder, name));
   std::string version = fmt::format("{} {}", file.size(), file.modified_ns());
-  std::unique_ptr<formats::Reader> reader = TRY(TorchReader::open(std::move(file)));
-  return OpenedReader{.reader = std::move(reader), .version = std::move(version)};
+  return TorchCheckpoint{.reader = TRY(open_torch(std::move(file))), .version = std::move(version)};
 }
 
 Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
@@ -170,7 +148,7 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
     if (!is_torch) return shard;
   }
   const std::string path = folder + "/" + name;
-  Result<OpenedReader> opened = open_reader(folder, name, check_all);
+  Result<TorchCheckpoint> opened = open_reader(folder, name, check_all);
   if (!opened) {
     if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;
     return std::move(opened).error();

@@ -27,10 +27,6 @@ std::string_view text_of(const StringBuffer& strings, std::size_t i) {
 
 }  // namespace
 
-StringBlocks::StringBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
-                           std::size_t block_bytes)
-    : options_(options), tensor_(tensor), reader_(reader), block_bytes_(block_bytes) {}
-
 Result<StringBuffer> StringBlocks::next() {
   Result<StringBuffer> strings =
       tensor_.from == DType::string ? reader_.read_strings(tensor_.source, done_, block_bytes_) : print_numbers();
@@ -47,10 +43,6 @@ Result<StringBuffer> StringBlocks::print_numbers() {
   if (!strings) return at_element(std::move(strings).error(), done_);
   return strings;
 }
-
-NumberBlocks::NumberBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
-                           std::size_t block_bytes)
-    : options_(options), tensor_(tensor), reader_(reader), block_bytes_(block_bytes) {}
 
 Result<std::span<std::byte>> NumberBlocks::next(std::span<std::byte> block) {
   const StringBuffer strings = TRY(reader_.read_strings(tensor_.source, done_, block_bytes_));

@@ -14,49 +14,48 @@
 
 namespace tensorcast::file_conversion {
 
-// The strings that a tensor of the input becomes; it has strings or numbers.
-class StringBlocks {
+// A tensor that is read block by block.
+class TensorBlocks {
  public:
-  // All references but the options outlive this. `block_bytes` is a multiple of 512.
-  StringBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
-               std::size_t block_bytes);
+  // All references but the options outlive this.
+  TensorBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
+               std::size_t bytes_at_once)
+      : options_(options), tensor_(tensor), reader_(reader), block_bytes_(bytes_at_once) {}
 
-  // Returns the number of strings that next() has returned.
+  // Returns how many elements next() has returned.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
   [[nodiscard]] bool at_end() const noexcept { return done_ == tensor_.target.count; }
+
+ protected:
+  CastOptions options_;
+  const PlannedTensor& tensor_;
+  formats::Reader& reader_;
+  std::size_t block_bytes_;
+  std::uint64_t done_ = 0;
+};
+
+// The strings that a tensor of the input becomes; it has strings or numbers. `bytes_at_once` is a multiple of 512.
+class StringBlocks : public TensorBlocks {
+ public:
+  using TensorBlocks::TensorBlocks;
+
   // Returns the next strings, at least one. Precondition: !at_end(). Errors: those of the reader and of the cast.
   [[nodiscard]] Result<StringBuffer> next();
 
  private:
   [[nodiscard]] Result<StringBuffer> print_numbers();
 
-  CastOptions options_;
-  const PlannedTensor& tensor_;
-  formats::Reader& reader_;
-  std::size_t block_bytes_;
-  std::uint64_t done_ = 0;
   std::vector<std::byte> numbers_;
 };
 
-// The numbers that a tensor of strings of the input becomes.
-class NumberBlocks {
+// The numbers that a tensor of strings of the input becomes. `bytes_at_once` is a multiple of 64.
+class NumberBlocks : public TensorBlocks {
  public:
-  // All references outlive this. `block_bytes` is a multiple of 64.
-  NumberBlocks(const CastOptions& options, const PlannedTensor& tensor, formats::Reader& reader,
-               std::size_t block_bytes);
+  using TensorBlocks::TensorBlocks;
 
-  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
-  [[nodiscard]] bool at_end() const noexcept { return done_ == tensor_.target.count; }
-  // Writes the next numbers to the beginning of `block`, of block_bytes or more, and returns them: whole bytes unless
+  // Writes the next numbers to the beginning of `block`, of bytes_at_once or more, and returns them: whole bytes unless
   // they are the last. Precondition: !at_end(). Errors: those of the reader and of the cast.
   [[nodiscard]] Result<std::span<std::byte>> next(std::span<std::byte> block);
-
- private:
-  CastOptions options_;
-  const PlannedTensor& tensor_;
-  formats::Reader& reader_;
-  std::size_t block_bytes_;
-  std::uint64_t done_ = 0;
 };
 
 // Compares strings that arrive in blocks, which need not end at the same strings.
