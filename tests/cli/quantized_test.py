@@ -359,6 +359,20 @@ class DecodeTest(QuantizedTest):
         self.assertIn("some layers would be decoded and some not", error)
         self.assertFalse(self.out.exists())
 
+    def test_files_whose_metadata_describe_their_layers_are_all_or_nothing(self):
+        model = quantized_models.comfyui_float8(old=False)
+        for name, tensor in list(model.tensors.items()):
+            model.tensors["b" + name[1:]] = tensor
+        layers = dict.fromkeys("ab", {"format": "float8_e4m3fn"})
+        model.metadata = {"_quantization_metadata": json.dumps({"layers": layers})}
+        model.write(self.folder / "in", shards=1)
+        [path] = (self.folder / "in").glob("*.safetensors")
+        for source, out in ((path, self.folder / "out.safetensors"), ("in", self.out)):
+            error = self.refused("convert", source, "-o", out, "--to", "bfloat16", "--exclude", "^b")
+            self.assertIn("some layers would be decoded and some not", error)
+            self.assertFalse(out.exists())
+            self.done("convert", source, "-o", out, "--to", "bfloat16")
+
     def test_raw_codes_leave_scales_and_config(self):
         model = self.model("modelopt-fp8")
         done = self.exits(0, "convert", "modelopt-fp8", "-o", self.out, "--to", "bfloat16", "--raw-codes")

@@ -520,6 +520,22 @@ Result<void> check_names_in_metadata(const Plan& plan) {
       "put the file into a folder and convert the folder, whose metadata follow");
 }
 
+// The description in a file's metadata goes once what it describes is decoded, so layers that stay could not be found.
+Result<void> check_layers_described(std::span<const PlannedTensor> tensors, const formats::Metadata& metadata) {
+  const auto stays = [](const PlannedTensor& tensor) {
+    const auto* copied = std::get_if<Copied>(&tensor.fate);
+    return copied != nullptr && copied->layer;
+  };
+  if (!std::ranges::any_of(tensors, &PlannedTensor::decodes)) return {};
+  const auto found = std::ranges::find_if(tensors, stays);
+  formats::Metadata others = metadata;
+  remove_config_texts(others);
+  if (found == tensors.end() || others.size() == metadata.size()) return {};
+  return of_tensor(found->name(), unsupported("some layers would be decoded and some not, as this one, and the file's "
+                                              "metadata describe all of them as quantized",
+                                              "decode all of them, or none"));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TensorPlanner>> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
@@ -555,6 +571,7 @@ Result<Plan> make_plan(const ConvertRequest& request, const OpenedInput& input, 
   TRY(planner->check_all_planned());
   plan.layout = TRY(layout_of(output_format, plan.tensors));
   const bool is_respelled = model.respelling.any();
+  if (!is_respelled) TRY(check_layers_described(plan.tensors, input.reader->metadata()));
   const bool replaces = is_respelled || std::ranges::any_of(plan.tensors, &PlannedTensor::decodes);
   plan.metadata = TRY(planner->metadata_of(
       input.reader->metadata(), {.replaces = replaces, .written = is_respelled ? &model.respelling.config : nullptr}));
