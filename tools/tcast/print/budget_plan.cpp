@@ -18,7 +18,7 @@ namespace {
 using tensorcast::SchemeFit;
 
 // A regular expression that matches the name alone, in single quotes of YAML.
-std::string pattern_of(const std::string& name) {
+std::string exact_pattern(const std::string& name) {
   std::string pattern = "^";
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
@@ -101,7 +101,7 @@ std::string plan_rules(const BudgetPlan& plan) {
   for (const PlannedWeight& weight : plan.weights) {
     const tensorcast::QuantizeRecipe* usual = tensorcast::find_quantize_recipe(weight.fit->scheme);
     const bool is_usual = usual != nullptr && usual->recipe == weight.fit->recipe;
-    text += fmt::format("  - {{match: '{}', to: {}{}}}  # {}\n", pattern_of(weight.tensor->summary.name),
+    text += fmt::format("  - {{match: '{}', to: {}{}}}  # {}\n", exact_pattern(weight.tensor->summary.name),
                         weight.fit->scheme, is_usual ? "" : ", recipe: " + weight.fit->recipe,
                         decibel_text(weight.fit->snr_db()));
   }

@@ -21,13 +21,13 @@ using tensorcast::Explanation;
 using tensorcast::Result;
 using tensorcast::Rounding;
 
-double number_of(const std::string& decimal) { return std::strtod(decimal.c_str(), nullptr); }
+double as_double(const std::string& decimal) { return std::strtod(decimal.c_str(), nullptr); }
 
 // How often the upper neighbour is taken, by the distances of both.
 double share_of_upper(const std::vector<Neighbour>& neighbours) {
   if (neighbours.size() != 2) return 0.0;
-  const double to_lower = std::fabs(number_of(neighbours[0].value.exact_error));
-  const double to_upper = std::fabs(number_of(neighbours[1].value.exact_error));
+  const double to_lower = std::fabs(as_double(neighbours[0].value.exact_error));
+  const double to_upper = std::fabs(as_double(neighbours[1].value.exact_error));
   return to_lower / (to_lower + to_upper);
 }
 

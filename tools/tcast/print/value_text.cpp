@@ -89,7 +89,7 @@ std::size_t longest_line(std::string_view text) {
   return longest;
 }
 
-std::uint64_t number_of(std::string_view bits) {
+std::uint64_t binary_number(std::string_view bits) {
   std::uint64_t number = 0;
   for (const char bit : bits) number = number * 2 + (bit == '1' ? 1 : 0);
   return number;
@@ -99,8 +99,8 @@ std::uint64_t number_of(std::string_view bits) {
 std::string formula(const Explanation& row) {
   const DTypeFacts& facts = tensorcast::facts(row.dtype);
   if (facts.family != Family::floating || row.exact_value == "NaN" || row.exact_value.ends_with("INF")) return "";
-  const auto exponent = static_cast<int>(number_of(row.exponent_bits));
-  const std::uint64_t mantissa = number_of(row.mantissa_bits);
+  const auto exponent = static_cast<int>(binary_number(row.exponent_bits));
+  const std::uint64_t mantissa = binary_number(row.mantissa_bits);
   const std::uint64_t unit = std::uint64_t{1} << facts.mantissa_bits;
   const char* sign = row.sign_bits == "1" ? "-" : "";
   if (facts.mantissa_bits == 0) return fmt::format("2^({} - {}) = 2^{}", exponent, facts.bias, exponent - facts.bias);
