@@ -17,9 +17,6 @@
 namespace tensorcast::python {
 namespace {
 
-// Below this many elements, releasing the GIL costs more time than other threads gain.
-constexpr std::size_t release_elements = 32768;
-
 PyObject* general_cast = nullptr;  // owned for the life of the process
 
 // Reports whether a dtype argument names another byte order than this machine's.
@@ -67,21 +64,6 @@ Result<void> cast_dense(PyArrayObject* src, DType from, PyArrayObject* dst, DTyp
   const StridedArray target = strided_array(dst, to, false);
   return cast({from, source.shape, {source.data, storage_bytes(from, count)}},
               {to, target.shape, {target.data, storage_bytes(to, count)}}, options, options.execution);
-}
-
-// Calls `work`, without the GIL if that pays; it then gets a function to stop for signals.
-template <class Work>
-Result<void> released(std::span<const std::int64_t> shape, Work&& work) {
-  const bool release = TRY(element_count(shape)) >= release_elements;
-  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
-  Result<void> done;
-  try {
-    done = work(release ? &signal_pending : nullptr);
-  } catch (const std::bad_alloc&) {
-    done = Error{.code = ErrorCode::internal, .message = "out of memory"};
-  }
-  if (release) PyEval_RestoreThread(state);
-  return done;
 }
 
 // Reports whether `out` can take the result as it is: of its type and shape, dense, and apart from the source.
@@ -158,8 +140,9 @@ PyObject* cast_with_extras(PyArrayObject* array, DType to, const CastOptions& op
   return done ? nullptr : raise_error(done.error());
 }
 
-// Returns null without a Python error if the general form must decide.
-PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options) {
+}  // namespace
+
+PyObject* cast_plain(PyArrayObject* array, DType to, const CastOptions& options) {
   const ArrayType from = array_type(PyArray_DESCR(array));
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return nullptr;
   PyArray_Descr* descr = array_descr(to);
@@ -180,8 +163,6 @@ PyObject* cast_numpy(PyArrayObject* array, DType to, const CastOptions& options)
   return raise_error(done.error());
 }
 
-}  // namespace
-
 Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte, PyArrayObject* dst, DType to,
                           bool dst_one_per_byte, const CastOptions& options, CastReport* report) {
   return cast_released(strided_array(src, from, src_one_per_byte), strided_array(dst, to, dst_one_per_byte), options,
@@ -190,7 +171,8 @@ Result<void> cast_between(PyArrayObject* src, DType from, bool src_one_per_byte,
 
 Result<void> cast_released(const StridedArray& src, const StridedArray& dst, const CastOptions& options,
                            CastReport* report) {
-  return released(src.shape, [&](bool (*stop)()) { return cast_strided(src, dst, options, report, stop); });
+  return released(TRY(element_count(src.shape)),
+                  [&](bool (*stop)()) { return cast_strided(src, dst, options, report, stop); });
 }
 
 std::optional<Scales> scales_of(PyArrayObject* array, std::span<const std::int64_t> strides) {
@@ -202,7 +184,8 @@ std::optional<Scales> scales_of(PyArrayObject* array, std::span<const std::int64
 
 Result<void> cast_scaled_released(const StridedArray& src, const StridedArray& dst, const Scales& scales,
                                   const CastOptions& options, CastReport* report) {
-  return released(src.shape, [&](bool (*stop)()) { return cast_scaled(src, dst, scales, options, report, stop); });
+  return released(TRY(element_count(src.shape)),
+                  [&](bool (*stop)()) { return cast_scaled(src, dst, scales, options, report, stop); });
 }
 
 Result<void> cast_flat(std::byte* src, DType from, std::byte* dst, DType to, std::int64_t count,
@@ -254,11 +237,11 @@ PyObject* cast_array(PyObject*, PyObject* const* arguments, Py_ssize_t positiona
   if (is_array && extras.any()) {
     result = cast_with_extras(reinterpret_cast<PyArrayObject*>(x), to, options, extras);
   } else if (is_array) {
-    result = cast_numpy(reinterpret_cast<PyArrayObject*>(x), to, options);
+    result = cast_plain(reinterpret_cast<PyArrayObject*>(x), to, options);
   } else if (is_torch) {
     result = cast_torch(x, to, options);
   } else if (PyObject* const array = array_on_dlpack(x); array != nullptr) {
-    result = cast_numpy(reinterpret_cast<PyArrayObject*>(array), to, options);
+    result = cast_plain(reinterpret_cast<PyArrayObject*>(array), to, options);
     Py_DECREF(array);
   } else {
     PyErr_Clear();

@@ -6,9 +6,11 @@
 #include "numpy_api.hpp"
 
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 
+#include "arguments.hpp"
 #include "strided.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -19,8 +21,29 @@ namespace tensorcast::python {
 // orders, copy=, order=, packed=, malformed calls, and out=, report= and arrays of scales but of plain arrays.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
+// The same of an array and a type, to a new array. Returns null without a Python error if the general form must decide.
+PyObject* cast_plain(PyArrayObject* array, DType to, const CastOptions& options);
+
 // Sets the Python function of the general cast.
 void set_general_cast(PyObject* function);
+
+// Below this many elements, releasing the GIL costs more time than other threads gain.
+inline constexpr std::size_t release_elements = 32768;
+
+// Calls `work`, without the GIL if that pays; it then gets a function to stop for signals.
+template <class Work>
+Result<void> released(std::size_t elements, Work&& work) {
+  const bool release = elements >= release_elements;
+  PyThreadState* state = release ? PyEval_SaveThread() : nullptr;
+  Result<void> done;
+  try {
+    done = work(release ? &signal_pending : nullptr);
+  } catch (const std::bad_alloc&) {
+    done = Error{.code = ErrorCode::internal, .message = "out of memory"};
+  }
+  if (release) PyEval_RestoreThread(state);
+  return done;
+}
 
 // Casts `count` elements without gaps, and releases the GIL if that pays. Precondition: both types have 8 bits or more.
 Result<void> cast_flat(std::byte* src, DType from, std::byte* dst, DType to, std::int64_t count,

@@ -26,6 +26,7 @@
 #include "tensorcast/target.hpp"
 #include "tensorcast/version.hpp"
 #include "torch_cast.hpp"
+#include "value_cast.hpp"
 
 namespace nb = nanobind;
 namespace tc = tensorcast;
@@ -207,12 +208,19 @@ PyMethodDef cast_method = {"cast",
                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&tensorcast::python::cast_array)),
                            METH_FASTCALL | METH_KEYWORDS, cast_doc.c_str()};
 
+PyMethodDef value_method = {
+    "cast_value", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&tensorcast::python::cast_value)),
+    METH_FASTCALL, "Zarr's cast_value of a plain array; None if it is none."};
+
 // cast itself, what it hands over to, and the memory of its results.
 void bind_cast(nb::module_& module) {
   const nb::str package("tensorcast");
   PyObject* cast = PyCFunction_NewEx(&cast_method, nullptr, package.ptr());
   if (cast == nullptr) throw nb::python_error();
   module.attr("cast") = nb::steal(cast);
+  PyObject* value = PyCFunction_NewEx(&value_method, nullptr, package.ptr());
+  if (value == nullptr) throw nb::python_error();
+  module.attr("cast_value") = nb::steal(value);
   module.def(
       "set_general_cast", [](const nb::callable& function) { tensorcast::python::set_general_cast(function.ptr()); },
       nb::arg("function"), "Names the function that cast hands over to.");

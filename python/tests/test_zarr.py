@@ -85,6 +85,51 @@ def test_into():
         cast_array_into(np.float32([1]), out, rounding_mode="nearest-away")
 
 
+class Subclass(np.ndarray):
+    """Which only the general form takes."""
+
+
+MAPS = [
+    None,
+    [(np.nan, 0), (np.inf, 1.0), (-np.inf, -0.0)],
+    {0.0: 3, -7: 1, 0.1: 2, 1e300: 5, 2**53: 6},
+    [[float("nan"), 1], [5, 2], [5.0, 3], (1e39, 4), (2.5, 1000)],  # 1000 is an error where 2.5 occurs in int8
+    [(float(i), i) for i in range(17)],
+    [(np.float32(1), 1)],
+    [],
+]
+
+
+@pytest.mark.parametrize("entries", MAPS)
+@pytest.mark.parametrize("source", ["float64", "float32", "float16", "int32"])
+def test_plain_arrays_are_cast_as_the_general_form_casts_them(source, entries):
+    random = np.random.default_rng(5)
+    values = np.concatenate([[0, -0.0, 5, 0.1, -7, 1, 2.6, 127, 16], random.integers(-90, 90, 3000), random.uniform(-99, 99, 2000)])
+    with np.errstate(invalid="ignore"):
+        plain = np.where(np.arange(len(values)) % 97 == 3, np.nan, values).astype(source)
+    plain[1::211] = -90
+    if source.startswith("float"):
+        plain[7::89], plain[8::89] = np.inf, -np.inf
+
+    def made(x, to, rounding, out_of_range):
+        try:
+            result = cast_array(
+                x, target_dtype=to, rounding_mode=rounding, out_of_range_mode=out_of_range, scalar_map_entries=entries
+            )
+        except CastError as error:
+            return str(error)
+        return result.dtype, result.shape, result.tobytes()
+
+    arrays = [plain, plain[:0], plain[:1].reshape(()), plain[:5000].reshape(50, -1), plain[::-1], np.tile(plain, 9)]
+    arrays += [np.where(np.isfinite(plain), plain, 1).astype(source), plain.astype(plain.dtype.newbyteorder())]
+    for x in arrays:
+        for to in ("int8", "uint16", "int64", np.float32, np.dtype("float16"), "bfloat16", "float8_e4m3fn", ">i2", "float"):
+            for rounding in ("nearest-even", "towards-negative"):
+                for out_of_range in (None, "clamp", "wrap"):
+                    call = to, rounding, out_of_range
+                    assert made(x, *call) == made(x.view(Subclass), *call), (x.shape, *call)
+
+
 def test_wrong_words():
     with pytest.raises(CastError, match="nearest-odd"):
         cast([1], "int8", "int16", "nearest-odd")

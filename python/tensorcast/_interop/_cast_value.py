@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._core import cast as _cast
+from .._core import cast_value as _cast_plain
 from .._core import dtype_name as _name
 from .._errors import CastError
 
@@ -96,13 +97,12 @@ def _to_infinity(x: npt.NDArray[Any], result: npt.NDArray[Any], first_beyond: fl
 
 
 class Way(NamedTuple):
-    """How arrays become those of a type: by a cast with these options, and by what ``is_cast_alone`` says is not it."""
+    """How arrays become those of a type: by a cast with these options, and what is known of it for infinity."""
 
     dtype: np.dtype[Any]
     name: str
     facts: TypeFacts
     options: dict[str, Any]
-    is_cast_alone: bool
 
 
 @cache
@@ -112,9 +112,7 @@ def _known_way(target: Any, rounding: str, out_of_range: str | None) -> Way:
     name, facts = _name(dtype), facts_of(dtype)
     if out_of_range == "wrap" and not facts.is_integer:
         raise CastError(f"out_of_range wrap is of integers, and {name} is none")
-    keeps_infinity = facts.has_infinity and rounding in ("nearest-even", "nearest-away")
-    is_cast_alone = dtype.isnative and (out_of_range is None or facts.is_integer or keeps_infinity)
-    return Way(dtype, name, facts, _options(facts, rounding, out_of_range), is_cast_alone)
+    return Way(dtype, name, facts, _options(facts, rounding, out_of_range))
 
 
 def _way_to(target: Any, rounding: Any, out_of_range: Any) -> Way:
@@ -212,10 +210,10 @@ def cast_array(
         ... )
         array([  2, 127], dtype=int8)
     """
+    made = _cast_plain(arr, target_dtype, rounding_mode, out_of_range_mode, scalar_map_entries)
+    if made is not None:
+        return made
     way = _way_to(target_dtype, rounding_mode, out_of_range_mode)
-    if not scalar_map_entries and way.is_cast_alone and type(arr) is np.ndarray and arr.dtype != way.dtype:
-        result: npt.NDArray[Any] = _cast(arr, way.name, **way.options)
-        return result
     out = np.empty(np.shape(arr), way.dtype)
     cast_array_into(
         arr,
