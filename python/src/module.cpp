@@ -210,7 +210,9 @@ PyMethodDef cast_method = {"cast",
 
 PyMethodDef value_method = {
     "cast_value", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&tensorcast::python::cast_value)),
-    METH_FASTCALL, "Zarr's cast_value of a plain array; None if it is none."};
+    METH_FASTCALL,
+    "cast_value(array, target, rounding, out_of_range, entries, /)\n\nZarr's cast_value of a plain array; None if it "
+    "is none."};
 
 // cast itself, what it hands over to, and the memory of its results.
 void bind_cast(nb::module_& module) {

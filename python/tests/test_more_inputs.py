@@ -367,7 +367,7 @@ def test_content_in_the_place_of_a_path(tmp_path):
         assert file.metadata() == file.metadata == {"a": "b"}
         assert file.keys()[0] == "x" and file.keys()[:] == ["x", "n"] and set(file.keys()) == {"x", "n"}
         assert file.get_slice("x").get_dtype() == "F32" and file.get_slice("n").get_dtype() == "I8"
-    tc.save(path, {"x": X})
+    tc.save(path, {"x": X}, overwrite=True)
     with tc.open(path) as file:
         assert file.metadata() is None and file.metadata == {}
     raw = tc.load(X.tobytes(), raw=("float32", (2, 3)), format="raw")

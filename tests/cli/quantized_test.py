@@ -363,7 +363,7 @@ class DecodeTest(QuantizedTest):
         model = quantized_models.comfyui_float8(old=False)
         for name, tensor in list(model.tensors.items()):
             model.tensors["b" + name[1:]] = tensor
-        layers = dict.fromkeys("ab", {"format": "float8_e4m3fn"})
+        layers = {name: {"format": "float8_e4m3fn"} for name in "ab"}
         model.metadata = {"_quantization_metadata": json.dumps({"layers": layers})}
         model.write(self.folder / "in", shards=1)
         [path] = (self.folder / "in").glob("*.safetensors")
