@@ -169,12 +169,10 @@ class Planning {
 
   // Notes what a tensor means for the configuration of its folder.
   void note(const file_conversion::PlannedTensor& tensor, FolderPlan& folder, std::vector<std::string>& beside) const {
-    const auto* copied = std::get_if<file_conversion::Copied>(&tensor.fate);
-    const bool in_layer = tensor.rewritten() != nullptr || (copied != nullptr && copied->layer);
-    folder.stays = folder.stays || in_layer;
+    folder.stays = folder.stays || tensor.in_layer();
     if (tensor.decodes()) {
       folder.decoded.push_back(quantized::module_of(tensor.target.name));
-    } else if (tensor.quantized && !in_layer) {
+    } else if (tensor.quantized && !tensor.in_layer()) {
       beside.push_back(tensor.name());
     }
     const formats::TensorInfo& target = tensor.target;

@@ -522,12 +522,8 @@ Result<void> check_names_in_metadata(const Plan& plan) {
 
 // The description in a file's metadata goes once what it describes is decoded, so layers that stay could not be found.
 Result<void> check_layers_described(std::span<const PlannedTensor> tensors, const formats::Metadata& metadata) {
-  const auto stays = [](const PlannedTensor& tensor) {
-    const auto* copied = std::get_if<Copied>(&tensor.fate);
-    return copied != nullptr && copied->layer;
-  };
   if (!std::ranges::any_of(tensors, &PlannedTensor::decodes)) return {};
-  const auto found = std::ranges::find_if(tensors, stays);
+  const auto found = std::ranges::find_if(tensors, &PlannedTensor::in_layer);
   formats::Metadata others = metadata;
   remove_config_texts(others);
   if (found == tensors.end() || others.size() == metadata.size()) return {};

@@ -79,6 +79,11 @@ struct PlannedTensor {
     return rewritten() ? rewritten()->weight.get() : nullptr;
   }
   [[nodiscard]] bool decodes() const noexcept { return decoded() != nullptr; }
+  // Reports whether it is of a layer of the output, which is copied or written anew.
+  [[nodiscard]] bool in_layer() const noexcept {
+    const auto* const copied = std::get_if<Copied>(&fate);
+    return rewritten() != nullptr || (copied != nullptr && copied->layer);
+  }
   // The layer that is read for it; none: it is read as the input has it.
   [[nodiscard]] std::optional<std::size_t> layer() const noexcept {
     if (decodes()) return decoded()->layer;
