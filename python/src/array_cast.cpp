@@ -105,18 +105,11 @@ PyObject* cast_with_extras(PyArrayObject* array, DType to, const CastOptions& op
   const ArrayType from = array_type(PyArray_DESCR(array));
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string || bit_width(to) < 8) return nullptr;
   if (!PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISNOTSWAPPED(array)) return nullptr;
-  PyArray_Descr* const descr = array_descr(to);
-  if (descr == nullptr || (extras.out != nullptr && !takes_result(extras.out, array, to))) return nullptr;
+  if (extras.out != nullptr && !takes_result(extras.out, array, to)) return nullptr;
   PyObject* result = reinterpret_cast<PyObject*>(extras.out);
   Py_XINCREF(result);
-  if (result == nullptr) {
-    Py_INCREF(reinterpret_cast<PyObject*>(descr));
-    result = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
-    if (result == nullptr) {
-      PyErr_Clear();
-      return nullptr;
-    }
-  }
+  if (result == nullptr) result = new_result(array, to);
+  if (result == nullptr) return nullptr;
   auto* const target = reinterpret_cast<PyArrayObject*>(result);
   CastReport report;
   CastReport* const told = extras.report ? &report : nullptr;
@@ -142,17 +135,20 @@ PyObject* cast_with_extras(PyArrayObject* array, DType to, const CastOptions& op
 
 }  // namespace
 
+PyObject* new_result(PyArrayObject* array, DType to) {
+  PyArray_Descr* const descr = array_descr(to);
+  if (descr == nullptr) return nullptr;
+  Py_INCREF(reinterpret_cast<PyObject*>(descr));
+  PyObject* const made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
+  if (made == nullptr) PyErr_Clear();
+  return made;
+}
+
 PyObject* cast_plain(PyArrayObject* array, DType to, const CastOptions& options) {
   const ArrayType from = array_type(PyArray_DESCR(array));
   if (from.dtype == DType::undefined || from.one_per_byte || to == DType::string) return nullptr;
-  PyArray_Descr* descr = array_descr(to);
-  if (descr == nullptr) return nullptr;  // NumPy and ml_dtypes lack the type, which the general form says
-  Py_INCREF(reinterpret_cast<PyObject*>(descr));
-  PyObject* made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
-  if (made == nullptr) {  // too large; the general form reports the error
-    PyErr_Clear();
-    return nullptr;
-  }
+  PyObject* made = new_result(array, to);
+  if (made == nullptr) return nullptr;
   auto* result = reinterpret_cast<PyArrayObject*>(made);
   const bool simple = PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && bit_width(to) >= 8;
   Result<void> done = simple && static_cast<std::size_t>(PyArray_SIZE(array)) < release_elements

@@ -21,7 +21,12 @@ namespace tensorcast::python {
 // orders, copy=, order=, packed=, malformed calls, and out=, report= and arrays of scales but of plain arrays.
 PyObject* cast_array(PyObject* self, PyObject* const* arguments, Py_ssize_t positional, PyObject* keywords);
 
-// The same of an array and a type, to a new array. Returns null without a Python error if the general form must decide.
+// A new array of the shape of `array`. Returns null without a Python error if NumPy and ml_dtypes lack the type, or the
+// array is too large; the general form says so.
+PyObject* new_result(PyArrayObject* array, DType to);
+
+// The same as cast_array() of an array and a type, to a new array. Returns null without a Python error if the general
+// form must decide.
 PyObject* cast_plain(PyArrayObject* array, DType to, const CastOptions& options);
 
 // Sets the Python function of the general cast.

@@ -18,7 +18,6 @@
 #include "array_cast.hpp"
 #include "array_types.hpp"
 #include "dtype/try.hpp"
-#include "result_pool.hpp"
 #include "tensorcast/facts.hpp"
 
 namespace tensorcast::python {
@@ -130,6 +129,7 @@ std::optional<std::vector<Entry>> entries_of(PyObject* pairs, DType to, const Ca
     return entries;
   }
   const auto is_sequence = [](PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); };
+  if (pairs == Py_None) return entries;
   if (!is_sequence(pairs)) return std::nullopt;
   for (Py_ssize_t i = 0; i < PySequence_Size(pairs); ++i) {
     PyObject* const pair = PyList_CheckExact(pairs) ? PyList_GetItem(pairs, i) : PyTuple_GetItem(pairs, i);
@@ -207,15 +207,9 @@ Result<void> with_codes(void* data, DType dtype, Work&& work) {
 // Null: the general form decides, or a Python error is set.
 PyObject* cast_by_map(PyArrayObject* array, DType to, const std::vector<Entry>& entries, const CastOptions& options) {
   const DType from = array_type(PyArray_DESCR(array)).dtype;
-  PyArray_Descr* const descr = array_descr(to);
   const bool is_plain = PyArray_ISCARRAY_RO(array) && (from == DType::float64 || from == DType::float32);
-  if (!is_plain || descr == nullptr) return nullptr;
-  Py_INCREF(reinterpret_cast<PyObject*>(descr));
-  PyObject* const made = new_array(PyArray_NDIM(array), PyArray_DIMS(array), descr);
-  if (made == nullptr) {
-    PyErr_Clear();
-    return nullptr;
-  }
+  PyObject* const made = is_plain ? new_result(array, to) : nullptr;
+  if (made == nullptr) return nullptr;
   const auto count = static_cast<std::size_t>(PyArray_SIZE(array));
   const Result<void> done = released(count, [&](bool (*stop)()) {
     return with_codes(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made)), to, [&](auto* codes) -> Result<void> {
@@ -237,7 +231,6 @@ PyObject* cast_value(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     PyErr_SetString(PyExc_TypeError, "cast_value() takes 5 arguments");
     return nullptr;
   }
-  PyObject* const map = arguments[4];
   const auto cast_here = [&]() -> PyObject* {
     if (!PyArray_CheckExact(arguments[0])) return nullptr;
     auto* const array = reinterpret_cast<PyArrayObject*>(arguments[0]);
@@ -249,11 +242,9 @@ PyObject* cast_value(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (!is_number(from.dtype) || !is_number(to) || from.dtype == to) return nullptr;
     const std::optional<CastOptions> options = options_of(to, arguments[2], arguments[3]);
     if (!options) return nullptr;
-    const bool has_map = map != Py_None && !(PyObject_Length(map) == 0);
-    PyErr_Clear();  // of what has no length
-    if (!has_map) return cast_plain(array, to, *options);
-    const std::optional<std::vector<Entry>> entries = entries_of(map, to, *options);
-    return entries ? cast_by_map(array, to, *entries, *options) : nullptr;
+    const std::optional<std::vector<Entry>> entries = entries_of(arguments[4], to, *options);
+    if (!entries) return nullptr;
+    return entries->empty() ? cast_plain(array, to, *options) : cast_by_map(array, to, *entries, *options);
   };
   PyObject* made = nullptr;
   try {
