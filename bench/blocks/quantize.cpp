@@ -15,6 +15,7 @@
 
 #include "beside_copy.hpp"
 #include "block/encode/quantizer.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace {
 

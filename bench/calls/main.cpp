@@ -14,6 +14,7 @@
 
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/prepared_cast.hpp"
 #include "tensorcast/target.hpp"
 

@@ -13,6 +13,7 @@
 
 #include "codec/policy.hpp"
 #include "commands/measure.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/target.hpp"
 
 namespace {

@@ -15,7 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/export.hpp"
 
 namespace tensorcast {

@@ -13,7 +13,11 @@
 #include <vector>
 
 #include "tensorcast/block.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 
 namespace tensorcast {

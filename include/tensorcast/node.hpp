@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/tensor.hpp"

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 #include "tensorcast/tensor.hpp"
 

@@ -11,12 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/element.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/export.hpp"
 #include "tensorcast/packed.hpp"
+#include "tensorcast/string_buffer.hpp"
 #include "tensorcast/view.hpp"
 
 namespace tensorcast {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tensorcast/byte_source.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "strided.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::python {

@@ -12,6 +12,7 @@
 #include "dtype/try.hpp"
 #include "report.hpp"
 #include "result_pool.hpp"
+#include "tensorcast/cast.hpp"
 #include "torch_cast.hpp"
 
 namespace tensorcast::python {

@@ -12,7 +12,10 @@
 
 #include "arguments.hpp"
 #include "strided.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 
 namespace tensorcast::python {
 

@@ -4,7 +4,7 @@
 
 #include <Python.h>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
 
 namespace tensorcast::python {
 

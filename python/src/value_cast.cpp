@@ -18,6 +18,7 @@
 #include "array_cast.hpp"
 #include "array_types.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/facts.hpp"
 
 namespace tensorcast::python {

@@ -14,6 +14,7 @@
 #include "options/quantize_options.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
+#include "tensorcast/cast.hpp"
 
 namespace {
 

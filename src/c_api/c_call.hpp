@@ -13,8 +13,12 @@
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/version.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast::c_api {
 

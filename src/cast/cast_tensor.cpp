@@ -9,6 +9,7 @@
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast {

@@ -7,7 +7,11 @@
 
 #include "codec/policy.hpp"
 #include "dtype/dtype_table.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

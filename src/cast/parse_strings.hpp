@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

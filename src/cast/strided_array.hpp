@@ -7,8 +7,13 @@
 #include <cstdint>
 
 #include "dtype/dtype_table.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/strided.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

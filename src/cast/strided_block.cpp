@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cast/tiles.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

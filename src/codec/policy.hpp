@@ -6,7 +6,9 @@
 
 #include "codec/real.hpp"
 #include "dtype/dtype_table.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 
 namespace tensorcast::codec {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 
 namespace tensorcast::codec {
 

@@ -11,6 +11,7 @@
 #include "formats/format_list.hpp"
 #include "formats/format_testing.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast::file_conversion::testing {
 
@@ -58,12 +59,15 @@ inline ConvertRequest request(std::string input, std::string output, DType to) {
 // Converts `bytes` of type `from` to `to` by the library itself: other tests check conversions.
 inline std::string cast_bytes(const std::string& bytes, DType from, DType to, std::size_t count,
                               const CastOptions& options = {}) {
-  std::string result(storage_bytes(to, count), '\0');
-  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  const Result<void> done = cast({from, shape, std::as_bytes(std::span(bytes))},
-                                 {to, shape, std::as_writable_bytes(std::span(result))}, options);
-  EXPECT_TRUE(done.ok()) << done.error().describe();
-  return result;
+  const auto elements = std::as_bytes(std::span(bytes));
+  const Result<Tensor> source =
+      Tensor::own(from, {static_cast<std::int64_t>(count)}, {elements.begin(), elements.end()});
+  const Result<Tensor> result = source ? cast(*source, to, options) : source;
+  if (!result) {
+    ADD_FAILURE() << result.error().describe();
+    return {};
+  }
+  return std::string(reinterpret_cast<const char*>(result->bytes().data()), result->bytes().size());
 }
 
 }  // namespace tensorcast::file_conversion::testing

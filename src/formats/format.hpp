@@ -15,6 +15,7 @@
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::io {
 class InputFile;     // io/input_file.hpp: bounded positional reads of one file

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/value_type.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/graph.hpp"
 
 namespace tensorcast::graph {

@@ -2,7 +2,7 @@
 // Decides when two casts in a row give the same bits as one.
 #pragma once
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::graph {

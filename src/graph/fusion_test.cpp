@@ -12,6 +12,7 @@
 #include "graph/execution_plan.hpp"
 #include "graph/graph_testing.hpp"
 #include "graph/run_plan.hpp"
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast::graph {
 namespace {
@@ -38,16 +39,10 @@ struct Outcome {
 
 Outcome cast_bytes(DType from, std::span<const std::byte> bytes, std::int64_t count, DType to,
                    const CastOptions& options) {
-  const std::int64_t shape[] = {count};
-  Outcome outcome;
-  outcome.bytes.resize(storage_bytes(to, static_cast<std::size_t>(count)));
-  const Result<void> done = cast({from, shape, bytes}, {to, shape, outcome.bytes}, options);
-  outcome.ok = done.ok();
-  if (!done) {
-    outcome.bytes.clear();
-    outcome.element = done.error().element.value_or(static_cast<std::size_t>(-1));
-  }
-  return outcome;
+  const Tensor source = Tensor::own(from, {count}, {bytes.begin(), bytes.end()}).value();
+  const Result<Tensor> result = cast(source, to, options);
+  if (!result) return {.element = result.error().element.value_or(static_cast<std::size_t>(-1))};
+  return {.ok = true, .bytes = {result->bytes().begin(), result->bytes().end()}};
 }
 
 std::vector<CastOptions> option_sets() {

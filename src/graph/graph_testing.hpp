@@ -11,6 +11,7 @@
 
 #include "dtype/tensor_testing.hpp"
 #include "tensorcast/graph.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::graph {
 

@@ -8,6 +8,7 @@
 
 #include "dtype/try.hpp"
 #include "graph/inference.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::graph {
 namespace {

@@ -5,7 +5,10 @@
 #include <memory>
 
 #include "graph/buffer_pool.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::graph {

@@ -10,6 +10,7 @@
 #include "dtype/number_range.hpp"
 #include "dtype/try.hpp"
 #include "graph/linear_types.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/element.hpp"
 
 namespace tensorcast::graph {

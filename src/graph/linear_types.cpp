@@ -10,7 +10,9 @@
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 
 namespace tensorcast::graph {
 namespace {

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::graph {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "codec/policy.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 
 namespace tensorcast::kernels {
 

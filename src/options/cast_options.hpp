@@ -4,7 +4,7 @@
 
 #include "options/option.hpp"
 #include "tensorcast/c_api.h"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 
 namespace tensorcast::options {
 

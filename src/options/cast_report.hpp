@@ -6,7 +6,7 @@
 
 #include "options/option.hpp"
 #include "tensorcast/c_api.h"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
 
 namespace tensorcast::options {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "options/cast_report.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "codec/policy.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
 
 namespace tensorcast::report {
 

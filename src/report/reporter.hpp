@@ -9,7 +9,8 @@
 
 #include "codec/policy.hpp"
 #include "kernels/compare.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::report {

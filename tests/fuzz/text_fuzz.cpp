@@ -9,7 +9,9 @@
 
 #include "codec/reference_cast.hpp"
 #include "tensorcast/c_api.h"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 
 namespace {
 

@@ -15,6 +15,7 @@
 #include "block/format/code_matrix.hpp"
 #include "codec/reference_cast.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recipe that wrote a weight is found, beside exactly those whose bytes are the same.
 #include "tensorcast/detect_recipes.hpp"
+#include "tensorcast/tensor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -39,9 +40,7 @@ std::vector<float> weights(unsigned seed) {
 }
 
 Tensor tensor_of(const std::vector<float>& numbers, DType dtype, const Shape& shape = {rows, columns}) {
-  std::vector<std::byte> bytes(storage_bytes(dtype, numbers.size()));
-  EXPECT_TRUE(cast({DType::float32, shape, std::as_bytes(std::span(numbers))}, {dtype, shape, bytes}));
-  return Tensor::own(dtype, shape, std::move(bytes)).value();
+  return cast(Tensor::own(numbers, shape).value(), dtype).value();
 }
 
 std::string compressed_tensors(const std::string& format, const std::string& weights) {

@@ -20,6 +20,7 @@
 #include "io/memory_budget.hpp"
 #include "quantized/detect/layer_summary.hpp"
 #include "quantized/layer/decoded_reader.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/checkpoint.hpp"
 
 namespace tensorcast {

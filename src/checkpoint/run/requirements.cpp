@@ -10,6 +10,7 @@
 #include "convert/run/aligned_buffer.hpp"
 #include "convert/run/element_blocks.hpp"
 #include "io/sha256.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "formats/format.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::file_conversion {

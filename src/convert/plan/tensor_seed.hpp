@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 
 namespace tensorcast::file_conversion {
 

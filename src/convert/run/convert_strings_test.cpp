@@ -7,6 +7,7 @@
 
 #include "convert/convert_testing.hpp"
 #include "convert/run/string_blocks.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast {
 namespace {

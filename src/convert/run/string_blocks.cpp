@@ -6,6 +6,7 @@
 
 #include "cast/parse_strings.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

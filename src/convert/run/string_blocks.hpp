@@ -10,7 +10,9 @@
 
 #include "convert/plan/file_plan.hpp"
 #include "formats/format.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::file_conversion {
 

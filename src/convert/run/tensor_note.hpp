@@ -10,7 +10,8 @@
 
 #include "dtype/try.hpp"
 #include "quantized/rewrite/damage.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {

@@ -10,6 +10,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "quantized/rewrite/damage.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

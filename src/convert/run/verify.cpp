@@ -15,6 +15,7 @@
 #include "convert/run/string_blocks.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

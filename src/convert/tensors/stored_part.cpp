@@ -6,6 +6,7 @@
 
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

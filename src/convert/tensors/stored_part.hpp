@@ -5,8 +5,10 @@
 
 #include "formats/array_part.hpp"
 #include "formats/format.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast::file_conversion {
 

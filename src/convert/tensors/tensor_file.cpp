@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/tensor_file.hpp"
+#include "tensorcast/cast.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -13,6 +13,7 @@
 #include "formats/format.hpp"
 #include "formats/npy/npy_dtypes.hpp"
 #include "formats/npy/npy_header.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::formats::npy {
 

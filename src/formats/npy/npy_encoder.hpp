@@ -11,6 +11,7 @@
 
 #include "formats/format.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::formats::npy {
 

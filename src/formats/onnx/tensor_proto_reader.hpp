@@ -11,6 +11,7 @@
 #include "formats/onnx/tensor_proto_outline.hpp"
 #include "formats/onnx/value_stream.hpp"
 #include "io/input_file.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::formats::onnx {
 

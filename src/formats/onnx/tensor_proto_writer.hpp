@@ -7,6 +7,7 @@
 
 #include "formats/format.hpp"
 #include "io/output_file.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::formats::onnx {
 

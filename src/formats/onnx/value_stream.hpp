@@ -10,6 +10,7 @@
 #include "formats/format.hpp"
 #include "formats/onnx/tensor_proto_schema.hpp"
 #include "formats/onnx/wire_reader.hpp"
+#include "tensorcast/string_buffer.hpp"
 
 namespace tensorcast::formats::onnx {
 

@@ -12,7 +12,8 @@
 #include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "models/mdf/mdf_number.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/error.hpp"
 
 namespace tensorcast::models::mdf {
 namespace {

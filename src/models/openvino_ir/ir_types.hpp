@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
 

@@ -20,6 +20,7 @@
 #include "quantized/rewrite/loss_meter.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::file_conversion {
 namespace {

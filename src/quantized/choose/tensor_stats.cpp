@@ -18,6 +18,7 @@
 #include "quantized/choose/scheme_fit.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/rewrite/importance.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast {

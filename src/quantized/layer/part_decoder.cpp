@@ -12,6 +12,7 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/decoded_reader.hpp"
 #include "quantized/layer/narrow_layer.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {

@@ -6,7 +6,9 @@
 
 #include "formats/array_part.hpp"
 #include "quantized/layer/part_reader.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/execution.hpp"
 
 namespace tensorcast::quantized {

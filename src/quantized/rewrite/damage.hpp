@@ -8,7 +8,10 @@
 #include <string>
 
 #include "formats/format.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {

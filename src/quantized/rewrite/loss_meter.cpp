@@ -9,6 +9,7 @@
 #include "block/encode/saturation.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/try.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {

@@ -10,7 +10,11 @@
 #include "quantized/rewrite/damage.hpp"
 #include "report/reporter.hpp"
 #include "tensorcast/block.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
+#include "tensorcast/view.hpp"
 
 namespace tensorcast::quantized {
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcast inspect: lists the contents of a file, and the losses of its tensors as other types.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@
 #include "process/terminal.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/onnx.hpp"
+#include "tensorcast/tensor.hpp"
 #include "tensorcast/whole_file.hpp"
 
 namespace tcast {
@@ -47,6 +49,7 @@ using tensorcast::Family;
 using tensorcast::FileSummary;
 using tensorcast::name;
 using tensorcast::Result;
+using tensorcast::Tensor;
 using tensorcast::TensorStats;
 using tensorcast::TensorSummary;
 
@@ -103,19 +106,13 @@ Files of more than 40 tensors are summed up by type, and checkpoints by type and
 // Tells what becomes of the infinities of `stats` and which numbers become infinite or NaN.
 Specials specials_of(const TensorStats& stats, DType candidate, const tensorcast::CastReport& report,
                      const tensorcast::CastOptions& options) {
-  const std::int64_t shape[] = {1};
-  const double infinity = std::numeric_limits<double>::infinity();
-  double back = 0.0;
-  std::array<std::byte, sizeof(double)> code{};
-  const std::span<std::byte> target = std::span(code).first(tensorcast::storage_bytes(candidate, 1));
-  const bool known =
-      tensorcast::cast({DType::float64, shape, std::as_bytes(std::span(&infinity, 1))}, {candidate, shape, target},
-                       options)
-          .ok() &&
-      tensorcast::cast({candidate, shape, target}, {DType::float64, shape, std::as_writable_bytes(std::span(&back, 1))})
-          .ok();
-  const std::uint64_t lost = known && !std::isinf(back) ? stats.infinite : 0;
-  const std::uint64_t infinite_to_nan = known && std::isnan(back) ? stats.infinite : 0;
+  const Tensor infinity = Tensor::own(std::vector{std::numeric_limits<double>::infinity()}).value();
+  const Result<Tensor> code = tensorcast::cast(infinity, candidate, options);
+  const Result<Tensor> number = code ? tensorcast::cast(*code, DType::float64) : code;
+  // Unless an option makes infinity an error.
+  const std::optional<double> back = number ? std::optional(number->as<double>().value()[0]) : std::nullopt;
+  const std::uint64_t lost = back && !std::isinf(*back) ? stats.infinite : 0;
+  const std::uint64_t infinite_to_nan = back && std::isnan(*back) ? stats.infinite : 0;
   const std::uint64_t finite_to_nan = report.nan_made - std::min(report.nan_made, infinite_to_nan);
   return {.infinities_made = report.overflowed - std::min(report.overflowed, finite_to_nan),
           .infinities_lost = lost,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/measure.hpp"
+#include "tensorcast/cast.hpp"
 
 #include <algorithm>
 #include <cmath>

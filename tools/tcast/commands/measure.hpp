@@ -15,9 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/execution.hpp"
 
 namespace tensorcast::bench {
 

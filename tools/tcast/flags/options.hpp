@@ -14,7 +14,9 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tcast {

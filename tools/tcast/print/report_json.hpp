@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_report.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tcast {

@@ -30,7 +30,8 @@
 #include "models/onnx/precision/number_survey.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/precision/runtime_overlay.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx {

@@ -8,7 +8,9 @@
 
 #include "models/onnx/ir/model_ir.hpp"
 #include "models/onnx/run/tensor_loader.hpp"
-#include "tensorcast/cast.hpp"
+#include "tensorcast/cast_options.hpp"
+#include "tensorcast/dtype.hpp"
+#include "tensorcast/error.hpp"
 #include "tensorcast/graph.hpp"
 
 namespace tensorcast::models::onnx {
