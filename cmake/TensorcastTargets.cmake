@@ -13,6 +13,13 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# How a binary names the folder that it is in, for those beside it.
+if(APPLE)
+  set(tensorcast_own_folder @loader_path)
+else()
+  set(tensorcast_own_folder $ORIGIN)
+endif()
+
 add_library(tensorcast_settings INTERFACE)
 # -ffp-contract=off, as a fused multiply-add that the source does not contain would change results.
 # -Wshadow only where a source does not see the names of others (tensorcast_compile_together).
