@@ -8,6 +8,7 @@
 #include "cast/conversion.hpp"
 #include "cast/strided_array.hpp"
 #include "cast/strided_block.hpp"
+#include "cast/strided_boxes.hpp"
 #include "cast/strided_tiles.hpp"
 #include "cast/walk.hpp"
 #include "dtype/errors.hpp"
@@ -31,8 +32,6 @@ class Blocks {
   }
 
  private:
-  static constexpr std::int64_t long_run = 512;  // a call of cast() is short beside it
-
   Result<void> convert(std::size_t first, std::size_t count) const {
     Walk from(src_, first), to(dst_, first);
     if (has_long_runs_) return convert_runs(from, to, first, count);
@@ -122,6 +121,7 @@ Result<void> cast_views(const StridedView& src, const MutableStridedView& dst, c
     if (done || !done.error().element) return done;
     if (work.report != nullptr) *work.report = {};
   }
+  if (from.data != to.data && has_boxes(from, to, work)) return cast_boxes(from, to, count, work);
   return Blocks(from, to, count, work).run();
 }
 

@@ -41,6 +41,14 @@ bool is_dense(const StridedView& view) {
   return true;
 }
 
+bool is_dense(const StridedArray& array) {
+  std::int64_t expected = array.is_packed() ? 1 : static_cast<std::int64_t>(array.item_bytes());
+  for (std::size_t axis = array.shape.size(); axis-- > 0; expected *= array.shape[axis]) {
+    if (array.strides[axis] != expected) return false;
+  }
+  return true;
+}
+
 Result<void> check_strides(const char* which, const StridedView& view, std::size_t count) {
   if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
     return invalid(formatted("the {} has {} strides for {} dimensions", which, view.strides.size(), view.shape.size()));
@@ -53,6 +61,10 @@ Result<void> check_strides(const char* which, const StridedView& view, std::size
     return invalid(formatted("packed elements of {} have no strides", name(view.dtype)));
   }
   return {};
+}
+
+bool copies(const StridedArray& src, const StridedArray& dst, const Work& work) {
+  return src.dtype == dst.dtype && bit_width(src.dtype) >= 8 && work.report == nullptr && work.options == CastOptions{};
 }
 
 StridedArray squeezed(const StridedView& view) {

@@ -49,11 +49,16 @@ struct Work {
 
 // Reports whether the elements are in C order without gaps, as cast() takes them. `dtype` is castable.
 [[nodiscard]] bool is_dense(const StridedView& view);
+[[nodiscard]] bool is_dense(const StridedArray& array);
 
 // Errors: invalid_argument. `which` names the array in messages: "source".
 [[nodiscard]] Result<void> check_strides(const char* which, const StridedView& view, std::size_t count);
 // Errors: invalid_argument if elements of the target share memory, or source and target overlap and are not in place.
 [[nodiscard]] Result<void> check_overlap(const StridedArray& src, const StridedArray& dst, std::size_t count);
+
+// Reports whether elements stay as they are but for their byte order. Types under 8 bits are converted, as high bits of
+// codes of a byte become 0.
+[[nodiscard]] bool copies(const StridedArray& src, const StridedArray& dst, const Work& work);
 
 // Leaves axes of one element out, so that the last axis has the longest runs.
 [[nodiscard]] StridedArray squeezed(const StridedView& view);

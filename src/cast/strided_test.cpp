@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -100,64 +101,156 @@ PermutedView permuted(const std::vector<std::byte>& values, std::size_t item, st
   return view;
 }
 
-TEST(Strided, TilesGiveWhatDenseArraysGive) {
-  struct Layout {
-    std::vector<std::int64_t> lengths;
-    std::vector<std::size_t> order;
-  };
-  const Layout layouts[] = {{{1027, 641}, {1, 0}},      {{301, 199}, {1, 0}}, {{7, 257, 131}, {2, 0, 1}},
-                            {{5, 257, 131}, {0, 2, 1}}, {{40000, 3}, {1, 0}}, {{3, 17, 5, 331}, {3, 1, 0, 2}}};
+struct Permutation {
+  std::vector<std::int64_t> lengths;
+  std::vector<std::size_t> order;
+};
+
+// Casts an array with its axes in another order, `backwards` as permuted() takes it, and compares with dense casts.
+void expect_as_dense(const Permutation& layout, unsigned backwards, std::mt19937& random) {
   const DType sources[] = {DType::int8, DType::float8_e5m2, DType::bfloat16, DType::float32, DType::float64};
-  const DType targets[] = {DType::boolean, DType::float8_e4m3fn, DType::float16,      DType::float32,
-                           DType::int64,   DType::int4,          DType::float6_e2m3fn};
-  std::mt19937 random(53);
-  for (const Layout& layout : layouts) {
-    for (const DType from : sources) {
-      const auto item = static_cast<std::size_t>(bit_width(from)) / 8;
-      const std::size_t count = *element_count(layout.lengths);
-      std::vector<std::byte> values(count * item);
-      for (std::byte& byte : values) byte = static_cast<std::byte>(random() % 61);  // no NaN, whose bits may differ
-      const PermutedView view = permuted(values, item, layout.lengths, layout.order, random() % 16);
-      for (const DType to : targets) {
-        const CastOptions options{.out_of_range = OutOfRange::saturate};
-        std::vector<std::byte> expected(storage_bytes(to, count)), got(expected.size());
-        ASSERT_EQ(message(cast({from, view.shape, view.dense}, {to, view.shape, expected}, options)), "done");
-        for (const int threads : {0, 1}) {
-          const Execution execution{.threads = threads};
-          std::fill(got.begin(), got.end(), std::byte{0xEE});
-          ASSERT_EQ(message(cast_strided({from, view.shape, view.strides, view.first}, {to, view.shape, {}, got.data()},
-                                         options, execution)),
-                    "done");
-          EXPECT_EQ(got, expected) << name(from) << " to " << name(to) << ", " << layout.lengths[0];
-        }
+  const DType targets[] = {DType::boolean, DType::float8_e4m3fn, DType::float16, DType::bfloat16,
+                           DType::float32, DType::int64,         DType::int4,    DType::float6_e2m3fn};
+  for (const DType from : sources) {
+    const auto item = static_cast<std::size_t>(bit_width(from)) / 8;
+    const std::size_t count = *element_count(layout.lengths);
+    std::vector<std::byte> values(count * item);
+    for (std::byte& byte : values) byte = static_cast<std::byte>(random() % 61);  // no NaN, whose bits may differ
+    const PermutedView view = permuted(values, item, layout.lengths, layout.order, backwards);
+    for (const DType to : targets) {
+      const CastOptions options{.out_of_range = OutOfRange::saturate};
+      std::vector<std::byte> expected(storage_bytes(to, count)), got(expected.size());
+      ASSERT_EQ(message(cast({from, view.shape, view.dense}, {to, view.shape, expected}, options)), "done");
+      for (const int threads : {0, 1}) {
+        const Execution execution{.threads = threads};
+        std::fill(got.begin(), got.end(), std::byte{0xEE});
+        ASSERT_EQ(message(cast_strided({from, view.shape, view.strides, view.first}, {to, view.shape, {}, got.data()},
+                                       options, execution)),
+                  "done");
+        EXPECT_EQ(got, expected) << name(from) << " to " << name(to) << ", " << view.shape[view.shape.size() - 1];
       }
     }
   }
 }
 
-// Rows that are written past the cache, in bands that begin at its lines.
-TEST(Strided, LargeTransposesGiveWhatTheirElementsAre) {
-  constexpr std::size_t rows = 4096, columns = 2112;
-  std::vector<std::uint32_t> numbers(rows * columns);
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = static_cast<std::uint32_t>(i * 2654435761u) & 0x3fff0000;
-  std::vector<std::uint16_t> room(rows * columns + 32);
-  for (const std::size_t shift : {0, 5}) {
-    std::fill(room.begin(), room.end(), std::uint16_t{0xEEEE});
-    std::uint16_t* const got = room.data() + shift;
-    ASSERT_EQ(message(cast_strided({DType::float32, {rows, columns}, {4, 4 * rows}, bytes_of(numbers)},
-                                   {DType::bfloat16, {rows, columns}, {}, reinterpret_cast<std::byte*>(got)})),
-              "done");
-    std::size_t wrong = 0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        wrong += got[row * columns + column] != numbers[column * rows + row] >> 16;
-      }
-    }
-    EXPECT_EQ(wrong, 0u) << shift;
-    EXPECT_EQ(got[rows * columns], 0xEEEE);
-    EXPECT_EQ(std::count(room.data(), got, 0xEEEE), static_cast<std::ptrdiff_t>(shift));
+TEST(Strided, TilesGiveWhatDenseArraysGive) {
+  const Permutation layouts[] = {{{1027, 641}, {1, 0}},      {{301, 199}, {1, 0}}, {{7, 257, 131}, {2, 0, 1}},
+                                 {{5, 257, 131}, {0, 2, 1}}, {{40000, 3}, {1, 0}}, {{3, 17, 5, 331}, {3, 1, 0, 2}},
+                                 {{304, 208}, {1, 0}}};
+  std::mt19937 random(53);
+  for (const Permutation& layout : layouts) expect_as_dense(layout, random() % 16, random);
+}
+
+// Images whose channels are in turns, and those of each channel; and so few axes that keep the last one.
+TEST(Strided, ShortAxesGiveWhatDenseArraysGive) {
+  std::mt19937 random(54);
+  for (const std::int64_t channels : {2, 3, 4, 5, 8, 17, 33, 63, 64}) {
+    const std::int64_t pixels = std::max<std::int64_t>(521, 17000 / channels);
+    expect_as_dense({{2, channels, pixels}, {0, 2, 1}}, 0, random);
+    expect_as_dense({{2, pixels, channels}, {0, 2, 1}}, 0, random);
+    expect_as_dense({{channels, pixels}, {1, 0}}, random() % 4, random);
   }
+}
+
+TEST(Strided, BoxesGiveWhatDenseArraysGive) {
+  const Permutation layouts[] = {{{3, 7, 31, 40}, {0, 2, 1, 3}},
+                                 {{31, 5, 3, 700}, {2, 0, 1, 3}},
+                                 {{5, 600, 8}, {1, 0, 2}},
+                                 {{2, 3, 4, 5, 6, 7}, {1, 3, 2, 0, 4, 5}},
+                                 {{70000}, {0}},
+                                 {{260, 260}, {0, 1}}};
+  std::mt19937 random(55);
+  for (const Permutation& layout : layouts) {
+    expect_as_dense(layout, 0, random);
+    expect_as_dense(layout, random() % 64, random);
+  }
+}
+
+// Codes of a byte each, in the source and in the target.
+TEST(Strided, TilesOfCodesOfAByteEach) {
+  constexpr std::size_t rows = 301, columns = 203;
+  std::vector<std::byte> codes(rows * columns), turned(codes.size()), got(codes.size());
+  std::vector<float> numbers(codes.size()), decoded(codes.size()), expected(codes.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      const std::size_t from = column * rows + row, to = row * columns + column;
+      const auto number = static_cast<int>(to * 5 % 16) - 8;
+      codes[from] = static_cast<std::byte>((number & 15) | (to % 7 << 4));  // high bits are not read
+      turned[to] = static_cast<std::byte>(number & 15);
+      numbers[from] = expected[to] = static_cast<float>(number);
+    }
+  }
+  const Shape shape = {rows, columns};
+  const StridedView from_codes{DType::int4, shape, {1, rows}, codes.data(), true};
+  const MutableStridedView to_codes{DType::int4, shape, {}, got.data(), true};
+  ASSERT_EQ(message(cast_strided(from_codes, to_codes)), "done");
+  EXPECT_EQ(got, turned);
+  std::fill(got.begin(), got.end(), std::byte{0xEE});
+  ASSERT_EQ(message(cast_strided({DType::float32, shape, {4, 4 * rows}, bytes_of(numbers)}, to_codes)), "done");
+  EXPECT_EQ(got, turned);
+  ASSERT_EQ(message(cast_strided(from_codes, {DType::float32, shape, {}, bytes_of(decoded)})), "done");
+  EXPECT_EQ(decoded, expected);
+  // Every other column, as boxes.
+  const Shape half = {columns, rows / 2 + 1};
+  std::vector<std::byte> some(columns * (rows / 2 + 1));
+  ASSERT_EQ(message(cast_strided({DType::int4, half, {rows, 2}, codes.data(), true},
+                                 {DType::int4, half, {}, some.data(), true})),
+            "done");
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const std::size_t from = i / (rows / 2 + 1) * rows + i % (rows / 2 + 1) * 2;
+    ASSERT_EQ(some[i], codes[from] & std::byte{15}) << i;
+  }
+}
+
+// Rows that are written past the cache: in bands that begin at its lines, in lines of rows that begin anywhere, and of
+// few columns or rows. The target begins at a line, within one, and within an element.
+TEST(Strided, LargeTransposesGiveWhatTheirElementsAre) {
+  for (const auto& [rows, columns] :
+       {std::pair<std::size_t, std::size_t>{4096, 2112}, {4095, 1501}, {1900003, 3}, {3, 1900003}}) {
+    const std::size_t count = rows * columns;
+    std::vector<std::uint32_t> numbers(count);
+    for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761u) & 0x3fff0000;
+    std::vector<std::byte> room(2 * count + 64);
+    for (const std::size_t shift : {0, 10, 11}) {
+      std::fill(room.begin(), room.end(), std::byte{0xEE});
+      std::byte* const got = room.data() + shift;
+      const auto pitch = static_cast<std::int64_t>(4 * rows);
+      const Shape shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
+      ASSERT_EQ(message(cast_strided({DType::float32, shape, {4, pitch}, bytes_of(numbers)},
+                                     {DType::bfloat16, shape, {}, got})),
+                "done");
+      std::size_t wrong = 0;
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t column = 0; column < columns; ++column) {
+          std::uint16_t code;
+          std::memcpy(&code, got + 2 * (row * columns + column), sizeof(code));
+          wrong += code != numbers[column * rows + row] >> 16;
+        }
+      }
+      EXPECT_EQ(wrong, 0u) << rows << " x " << columns << ", " << shift;
+      EXPECT_EQ(got[2 * count], std::byte{0xEE});
+      EXPECT_EQ(std::count(room.data(), got, std::byte{0xEE}), static_cast<std::ptrdiff_t>(shift));
+    }
+  }
+}
+
+// Boxes that are written past the cache.
+TEST(Strided, LargePermutationsGiveWhatTheirElementsAre) {
+  constexpr std::int64_t heads = 33, tokens = 1031, width = 176;
+  constexpr std::size_t count = heads * tokens * width;
+  std::vector<std::uint32_t> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761u) & 0x3fff0000;
+  std::vector<std::uint16_t> got(count + 5);
+  const Shape shape = {tokens, heads, width};
+  ASSERT_EQ(message(cast_strided({DType::float32, shape, {4 * width, 4 * width * tokens, 4}, bytes_of(numbers)},
+                                 {DType::bfloat16, shape, {}, bytes_of(got) + 10})),
+            "done");
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t x = i % width, head = i / width % heads, token = i / width / heads;
+    wrong += got[i + 5] != numbers[(head * tokens + token) * width + x] >> 16;
+  }
+  EXPECT_EQ(wrong, 0u);
 }
 
 // More than a task of elements, in runs that are converted where they are and others.

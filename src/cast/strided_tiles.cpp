@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "cast/parallel.hpp"
 #include "cast/strided_block.hpp"
 #include "cast/tiles.hpp"
 #include "cast/tuning.hpp"
+#include "cast/walk.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "dtype/try.hpp"
@@ -43,61 +43,51 @@ constexpr std::size_t target_row_bytes = 512;
 // are a power of two apart share sets of the second-level cache, which have room for 64.
 constexpr std::size_t least_runs_at_once = 16;
 constexpr std::size_t runs_ahead = 48;
+// Of an axis whose elements are in turns in memory, as the channels of an image; and of a tile of it, of
+// the wider type.
+constexpr std::size_t short_axis = 63;
+constexpr std::size_t short_tile_bytes = 32768;
+// Fewer are not worth a tile.
+constexpr std::size_t least_turns = 512;
 
 // Converts tiles of the axis `rows` and the last one, so that cache lines of the source are read once. The columns of a
-// tile, with all rows, are a band; bands are converted on all threads.
+// tile, with all rows, are a band. Tiles are converted band by band, on all threads.
 class Tiles {
  public:
   Tiles(const StridedArray& src, const StridedArray& dst, std::size_t count, std::size_t rows, const Work& work)
       : src_(src), dst_(dst), work_(work), rows_(rows), last_(src.shape.size() - 1), count_(count) {
-    const auto is_run = [](const StridedArray& array, std::size_t axis) {
-      return !array.one_per_byte && !array.is_packed() && !array.swapped &&
-             array.strides[axis] == static_cast<std::int64_t>(array.item_bytes());
-    };
-    transposes_ = is_run(src, rows) && is_run(dst, last_);
     row_count_ = static_cast<std::size_t>(src.shape[rows]);
     column_count_ = static_cast<std::size_t>(src.shape[last_]);
+    transposes_ = is_run(src, rows) && is_run(dst, last_) && has_whole_bytes(dst);
     if (transposes_) {
       choose_runs();
     } else {
       tile_rows_ = std::min(row_count_, block_elements / std::min(tile_edge, column_count_));
       tile_columns_ = std::min(column_count_, block_elements / tile_rows_);
     }
-    // Packed elements of different bands share bytes; a report's sums depend on their order.
-    if (dst.is_packed() || work.report != nullptr || count * src.item_bytes() < threads_min_bytes)
+    // Packed elements of different bands may share bytes; a report's sums depend on their order.
+    if ((dst.is_packed() && !transposes_) || work.report != nullptr || count * src.item_bytes() < threads_min_bytes)
       execution_.threads = 1;
-    if (transposes_ && has_whole_lines(dst)) {
-      const Pages pages = pages_of(dst.data, count * dst.item_bytes(), true);
-      bypasses_cache_ = stores_bypass_cache(active_target(), src.dtype, dst.dtype, count, pages, true);
-    }
-    if (bypasses_cache_) {  // the first band ends where a line of the target does
-      const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(dst.data)) % line_bytes / dst.item_bytes();
-      missing_columns_ = (tile_columns_ - to_line % tile_columns_) % tile_columns_;
-    }
+    if (transposes_) choose_stores();
+    joins_rows_ = tile_columns_ == column_count_ && missing_columns_ == 0 && rows_follow();
     bands_of_plane_ = (missing_columns_ + column_count_ + tile_columns_ - 1) / tile_columns_;
+    tiles_of_band_ = (row_count_ + tile_rows_ - 1) / tile_rows_;
   }
 
   Result<void> run() {
-    const std::size_t band_elements = row_count_ * tile_columns_;
-    const std::size_t bands = count_ / (row_count_ * column_count_) * bands_of_plane_;
-    const std::size_t bands_of_task = std::max<std::size_t>(1, task_elements / band_elements);
-    const std::size_t tasks = (bands + bands_of_task - 1) / bands_of_task;
-    const std::size_t tasks_at_once = std::max<std::size_t>(1, dense_elements / (band_elements * bands_of_task));
-    for (std::size_t first = 0; first < tasks; first += tasks_at_once) {
-      if (first != 0 && work_.stop != nullptr && work_.stop()) return interrupted();
-      TRY(try_tasks(std::min(tasks_at_once, tasks - first), execution_, [&](std::size_t task) {
-        const std::size_t begin = (first + task) * bands_of_task;
-        return convert_bands(begin, std::min(bands, begin + bands_of_task));
-      }));
-    }
+    const std::size_t tiles = count_ / (row_count_ * column_count_) * bands_of_plane_ * tiles_of_band_;
+    TRY(in_units(tiles, tile_rows_ * tile_columns_, execution_, work_.stop,
+                 [&](std::size_t begin, std::size_t end) { return convert_tiles(begin, end); }));
     if (dst_.is_packed()) clear_padding(dst_.dtype, dst_.data, count_);
     return {};
   }
 
  private:
-  Result<void> convert_bands(std::size_t begin, std::size_t end) {
+  Result<void> convert_tiles(std::size_t begin, std::size_t end) {
     std::unique_ptr<Block> block = free_block();
-    for (std::size_t band = begin; band < end; ++band) TRY(convert_band(*block, band));
+    for (std::size_t tile = begin; tile < end; ++tile) {
+      TRY(convert_rows(*block, tile / tiles_of_band_, tile % tiles_of_band_ * tile_rows_));
+    }
     if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
     const std::lock_guard lock(blocks_mutex_);
     blocks_.push_back(std::move(block));
@@ -114,12 +104,45 @@ class Tiles {
         return block;
       }
     }
-    return std::make_unique<Block>(src_, dst_, tile_rows_ * tile_columns_, bit_width(dst_.dtype) < 8);
+    return std::make_unique<Block>(src_, dst_, tile_rows_ * (tile_columns_ + most_before_),
+                                   bit_width(dst_.dtype) < 8 && (!transposes_ || dst_.one_per_byte));
   }
+
+  // Neighbours along `axis` are neighbours in memory, as they are or packed.
+  static bool is_run(const StridedArray& array, std::size_t axis) {
+    const std::size_t item = array.is_packed() ? 1 : array.item_bytes();  // strides of packed ones are elements
+    return !array.swapped && array.strides[axis] == static_cast<std::int64_t>(item);
+  }
+
+  // Reports whether rows of the target, or planes of rows that follow each other, begin with a byte.
+  [[nodiscard]] bool has_whole_bytes(const StridedArray& dst) const {
+    const std::size_t elements = column_count_ * (column_count_ <= short_axis && rows_follow() ? row_count_ : 1);
+    return !dst.is_packed() || elements * static_cast<std::size_t>(bit_width(dst.dtype)) % 8 == 0;
+  }
+
+  // Reports whether a row of the target begins where the one before ends.
+  [[nodiscard]] bool rows_follow() const { return dst_.strides[rows_] == dst_.strides[last_] * src_.shape[last_]; }
 
   // Tiles of a transposed source. Their rows are whole lines of the target, and of the source an odd number of those,
   // so that rows in the cache are in many of its sets.
   void choose_runs() {
+    const auto tile_length = [](std::size_t all, std::size_t most) {
+      return std::min(all, most / line_bytes * line_bytes);
+    };
+    const std::size_t elements = short_tile_bytes / std::max(src_.item_bytes(), dst_.item_bytes());
+    is_short_ = true;
+    if (column_count_ <= short_axis && rows_follow()) {
+      tile_columns_ = column_count_;
+      tile_rows_ = tile_length(row_count_, elements / column_count_);
+      return;
+    }
+    if (row_count_ <= short_axis && src_.strides[last_] == src_.strides[rows_] * src_.shape[rows_]) {
+      tile_rows_ = row_count_;
+      tile_columns_ = tile_length(column_count_, elements / row_count_);
+      converts_first_ = dst_.item_bytes() < src_.item_bytes() && bit_width(dst_.dtype) >= 8;
+      return;
+    }
+    is_short_ = false;
     const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
     tile_rows_ = std::min(row_count_, run_bytes / src_item);
     const std::size_t unit = line_bytes / std::min(src_item, dst_item);
@@ -127,25 +150,37 @@ class Tiles {
     tile_columns_ = std::min(column_count_, (wanted / unit | 1) * unit);
   }
 
-  // The elements are in C order without gaps, and each row begins as far from a cache line as the first.
-  static bool has_whole_lines(const StridedArray& array) {
-    auto expected = static_cast<std::int64_t>(array.item_bytes());
-    for (std::size_t axis = array.shape.size(); axis-- > 0; expected *= array.shape[axis]) {
-      if (array.strides[axis] != expected) return false;
-    }
-    return array.shape.back() * static_cast<std::int64_t>(array.item_bytes()) % std::int64_t{line_bytes} == 0;
+  void choose_stores() {
+    if (!is_dense(dst_)) return;
+    const Pages pages = pages_of(dst_.data, dst_bytes(count_), true);
+    bypasses_cache_ = stores_bypass_cache(active_target(), src_.dtype, dst_.dtype, count_, pages, true);
+    if (!bypasses_cache_ || is_short_ || dst_.is_packed()) return;
+    // The first band ends where a line of the target does. If that is not so in all rows, each writes whole lines,
+    // which end before the tile does, and the next tile begins that much earlier.
+    const std::size_t item = dst_.item_bytes();
+    const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(dst_.data)) % line_bytes / item;
+    missing_columns_ = (tile_columns_ - to_line % tile_columns_) % tile_columns_;
+    const bool all_end_there =
+        column_count_ * item % line_bytes == 0 && reinterpret_cast<std::uintptr_t>(dst_.data) % item == 0;
+    most_before_ = all_end_there ? 0 : line_bytes / item;
+  }
+
+  [[nodiscard]] std::size_t dst_bytes(std::size_t elements) const {
+    return dst_.is_packed() ? storage_bytes(dst_.dtype, elements) : elements * dst_.item_bytes();
   }
 
   static std::int64_t at(const StridedArray& array, std::size_t axis, std::size_t index) {
     return array.strides[axis] * static_cast<std::int64_t>(index);
   }
 
-  Result<void> convert_band(Block& block, std::size_t band) const {
+  // Converts the tile of a band that begins with `row`.
+  Result<void> convert_rows(Block& block, std::size_t band, std::size_t row) const {
     const std::size_t end = (band % bands_of_plane_ + 1) * tile_columns_ - missing_columns_;
     const std::size_t column = end - std::min(end, tile_columns_);
     const std::size_t columns = std::min(end, column_count_) - column;
-    const std::byte* from = src_.data + at(src_, last_, column);
-    std::int64_t to = at(dst_, last_, column);  // bytes from dst.data; elements if it is packed
+    const std::byte* from = src_.data + at(src_, last_, column) + at(src_, rows_, row);
+    // Bytes from dst.data; elements if it is packed.
+    std::int64_t to = at(dst_, last_, column) + at(dst_, rows_, row);
     std::size_t plane = band / bands_of_plane_;
     for (std::size_t axis = last_; axis-- > 0;) {
       if (axis == rows_) continue;
@@ -154,13 +189,11 @@ class Tiles {
       to += at(dst_, axis, plane % length);
       plane /= length;
     }
-    for (std::size_t row = 0; row < row_count_; row += tile_rows_) {
-      const std::size_t height = std::min(tile_rows_, row_count_ - row);
-      const std::byte* const tile = from + at(src_, rows_, row);
-      TRY(transposes_ ? transpose(block, tile, to + at(dst_, rows_, row), height, columns)
-                      : convert_tile(block, tile, to + at(dst_, rows_, row), height, columns));
-    }
-    return {};
+    const std::size_t height = std::min(tile_rows_, row_count_ - row);
+    if (!transposes_) return convert_tile(block, from, to, height, columns);
+    const std::size_t before = std::min(column, most_before_);
+    return transpose(block, from - at(src_, last_, before), to, height, columns + before,
+                     {.before = before, .ends = end >= column_count_});
   }
 
   // Any strides, byte order and packing.
@@ -182,11 +215,18 @@ class Tiles {
     return {};
   }
 
+  // Columns of a tile that the tile before has also, and whether it is the last one of its rows.
+  struct Edges {
+    std::size_t before;
+    bool ends;
+  };
+
   // The source is dense along `rows`, the target along the last axis: runs are transposed in registers, and the rows
   // that they become converted and written whole: lines of rows that are a page apart share so few sets of the cache
   // that they leave it before the next part of them comes.
-  Result<void> transpose(Block& block, const std::byte* from, std::int64_t to, std::size_t height,
-                         std::size_t columns) const {
+  Result<void> transpose(Block& block, const std::byte* from, std::int64_t to, std::size_t height, std::size_t columns,
+                         Edges edges) const {
+    if (is_short_) return transpose_short(block, from, to, height, columns);
     const std::size_t src_item = src_.item_bytes();
     const std::size_t run = height * src_item;
     const std::size_t runs_at_once =
@@ -198,26 +238,76 @@ class Tiles {
             ahead < columns ? from + at(src_, last_, ahead) : from + run + at(src_, last_, ahead - columns);
         prefetch(next, run + reinterpret_cast<std::uintptr_t>(next) % line_bytes);  // all lines that it is in
       }
-      transpose_(src_item, from + at(src_, last_, column), src_.strides[last_], end - column, height,
-                 block.gathered() + column * src_item, static_cast<std::ptrdiff_t>(columns * src_item));
+      // The last ones of a tile are as many, so that they fill registers.
+      const std::size_t begin = end - std::min(end, runs_at_once);
+      transpose_(src_item, from + at(src_, last_, begin), src_.strides[last_], end - begin, height,
+                 block.gathered() + begin * src_item, static_cast<std::ptrdiff_t>(columns * src_item));
     }
-    if (copies_) {
-      write_rows(block.gathered(), to, height, columns * src_item);
-      return {};
+    const std::byte* rows = block.gathered();
+    if (!copies_) {
+      TRY(block.convert(rows, block.converted(), height * columns, 0, work_));
+      rows = block.items(height * columns);
     }
-    TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
-    write_rows(block.converted(), to, height, columns * dst_.item_bytes());
+    write_rows(rows, to, height, columns, edges);
     return {};
   }
 
-  void write_rows(const std::byte* tile, std::int64_t to, std::size_t rows, std::size_t row_bytes) const {
-    for (std::size_t i = 0; i < rows; ++i, tile += row_bytes) {
-      std::byte* const row = dst_.data + to + at(dst_, rows_, i);
-      if (bypasses_cache_) {
-        ops_.stream_copy(tile, row, row_bytes);
-      } else {
-        std::memcpy(row, tile, row_bytes);
+  // The same of an axis so short that its elements are in turns in memory.
+  Result<void> transpose_short(Block& block, const std::byte* from, std::int64_t to, std::size_t height,
+                               std::size_t columns) const {
+    constexpr Edges whole = {.before = 0, .ends = true};
+    auto pitch = static_cast<std::ptrdiff_t>(src_.strides[last_]);
+    if (!copies_ && !converts_first_) {
+      const std::size_t src_item = src_.item_bytes();
+      transpose_(src_item, from, pitch, columns, height, block.gathered(),
+                 static_cast<std::ptrdiff_t>(columns * src_item));
+      if (!bypasses_cache_ && bit_width(dst_.dtype) >= 8) {  // rows are written where they belong
+        const std::size_t rows = joins_rows_ ? 1 : height, length = height * columns / rows;
+        for (std::size_t i = 0; i < rows; ++i) {
+          std::byte* const row = dst_.data + to + at(dst_, rows_, i);
+          TRY(block.convert(block.gathered() + i * length * src_item, row, length, 0, work_));
+        }
+        return {};
       }
+      TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
+      write_rows(block.items(height * columns), to, height, columns, whole);
+      return {};
+    }
+    const std::size_t item = dst_.item_bytes();
+    if (!copies_) {
+      TRY(block.convert(from, block.converted(), height * columns, 0, work_));
+      from = block.converted();
+      pitch = static_cast<std::ptrdiff_t>(height * item);
+    }
+    if (!bypasses_cache_) {
+      transpose_(item, from, pitch, columns, height, dst_.data + to, static_cast<std::ptrdiff_t>(dst_.strides[rows_]));
+      return {};
+    }
+    transpose_(item, from, pitch, columns, height, block.gathered(), static_cast<std::ptrdiff_t>(columns * item));
+    write_rows(block.gathered(), to, height, columns, whole);
+    return {};
+  }
+
+  void write_rows(const std::byte* tile, std::int64_t to, std::size_t rows, std::size_t columns, Edges edges) const {
+    if (joins_rows_) {
+      columns *= rows;
+      rows = 1;
+    }
+    const std::size_t row_bytes = dst_bytes(columns), before = edges.before * dst_.item_bytes();
+    for (std::size_t i = 0; i < rows; ++i, tile += row_bytes) {
+      const std::int64_t place = to + at(dst_, rows_, i);
+      std::byte* const row = dst_.data + (dst_.is_packed() ? place * bit_width(dst_.dtype) / 8 : place) -
+                             static_cast<std::int64_t>(before);
+      if (!bypasses_cache_) {
+        std::memcpy(row + before, tile + before, row_bytes - before);
+        continue;
+      }
+      const auto past_line = [&](std::size_t bytes) {
+        return most_before_ == 0 ? 0 : reinterpret_cast<std::uintptr_t>(row + bytes) % line_bytes;
+      };
+      const std::size_t begin = before - std::min(before, past_line(before));
+      const std::size_t end = row_bytes - (edges.ends ? 0 : std::min(row_bytes, past_line(row_bytes)));
+      if (begin < end) ops_.stream_copy(tile + begin, row + begin, end - begin);
     }
   }
 
@@ -226,10 +316,15 @@ class Tiles {
   const Work& work_;
   Execution execution_ = work_.execution;  // of one thread where bands depend on each other
   std::size_t rows_, last_, count_;
-  std::size_t row_count_ = 0, column_count_ = 0, tile_rows_ = 0, tile_columns_ = 0, bands_of_plane_ = 0;
+  std::size_t row_count_ = 0, column_count_ = 0, tile_rows_ = 0, tile_columns_ = 0;
+  std::size_t bands_of_plane_ = 0, tiles_of_band_ = 0;
   std::size_t missing_columns_ = 0;  // of the first band
+  std::size_t most_before_ = 0;      // columns of a tile that the one before may leave to it
   bool transposes_ = false;
-  const bool copies_ = src_.dtype == dst_.dtype && work_.report == nullptr && work_.options == CastOptions{};
+  bool joins_rows_ = false;      // of the target: a tile has whole ones, which follow each other
+  bool converts_first_ = false;  // as the narrower type is transposed in less time
+  bool is_short_ = false;        // rows or columns are so few that they are in turns in memory
+  const bool copies_ = copies(src_, dst_, work_);
   bool bypasses_cache_ = false;
   Mutex blocks_mutex_;
   std::vector<std::unique_ptr<Block>> blocks_;  // that no task uses now
@@ -244,7 +339,6 @@ std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count)
   const std::size_t last = src.shape.size() - 1;
   std::optional<std::size_t> found;
   std::int64_t smallest = line_bytes;
-  if (std::abs(src.strides[last]) < smallest) return std::nullopt;
   for (std::size_t axis = 0; axis < last; ++axis) {
     const std::int64_t stride = std::abs(src.strides[axis]);
     if (stride != 0 && stride < smallest) {
@@ -252,7 +346,11 @@ std::optional<std::size_t> tile_axis(const StridedArray& src, std::size_t count)
       smallest = stride;
     }
   }
-  return found;
+  if (!found || std::abs(src.strides[last]) >= std::int64_t{line_bytes}) return found;
+  // In turns: all elements of one axis, then the next of the last one.
+  const bool is_in_turns = smallest == static_cast<std::int64_t>(src.item_bytes()) &&
+                           src.strides[last] == src.strides[*found] * src.shape[*found];
+  return is_in_turns && static_cast<std::size_t>(src.shape[last]) >= least_turns ? found : std::nullopt;
 }
 
 Result<void> cast_tiles(const StridedArray& src, const StridedArray& dst, std::size_t count, std::size_t rows,

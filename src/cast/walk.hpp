@@ -45,6 +45,23 @@ Result<void> in_tasks(const StridedArray& src, std::size_t count, const Work& wo
   });
 }
 
+// Calls convert(begin, end) for the `units` of as many elements each, in tasks on the threads of `execution`.
+template <class Convert>
+Result<void> in_units(std::size_t units, std::size_t unit_elements, const Execution& execution, bool (*stop)(),
+                      Convert&& convert) {
+  const std::size_t units_of_task = std::max<std::size_t>(1, task_elements / unit_elements);
+  const std::size_t tasks = (units + units_of_task - 1) / units_of_task;
+  const std::size_t tasks_at_once = std::max<std::size_t>(1, dense_elements / (unit_elements * units_of_task));
+  for (std::size_t first = 0; first < tasks; first += tasks_at_once) {
+    if (first != 0 && stop != nullptr && stop()) return interrupted();
+    TRY(try_tasks(std::min(tasks_at_once, tasks - first), execution, [&](std::size_t task) {
+      const std::size_t begin = (first + task) * units_of_task;
+      return convert(begin, std::min(units, begin + units_of_task));
+    }));
+  }
+  return {};
+}
+
 // Walks over the elements of an array in C order, in runs along its last dimension.
 class Walk {
  public:
@@ -95,6 +112,9 @@ class Walk {
   std::vector<std::int64_t> index_;
   std::byte* position_;
 };
+
+// Elements of a run that is converted by a call of its own, which is short beside it.
+inline constexpr std::int64_t long_run = 512;
 
 // Reports whether neighbours along the last axis are neighbours in memory, as they are.
 inline bool has_dense_runs(const StridedArray& array) {
