@@ -85,7 +85,7 @@ void RoundedConversion::choose_rounder(Target target) noexcept {
   const DType number = fits_float32 || narrow_ != nullptr ? DType::float32 : DType::float64;
   round_ = number == DType::float32 ? rounders.float32 : rounders.float64;
   if (narrow_ == nullptr && is_integer(source) && source.bits == 64) {
-    if (rule_.kept_bits <= (policy_.rounding == Rounding::stochastic ? 20 : 50)) {
+    if (rule_.is_power_of_two) {
       narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
     } else {
       round_ = source.is_signed ? rounders.int64 : rounders.uint64;
