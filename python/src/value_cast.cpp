@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "arguments.hpp"
 #include "array_cast.hpp"
@@ -30,7 +27,7 @@ constexpr std::pair<std::string_view, Rounding> rounding_words[] = {{"nearest-ev
                                                                     {"towards-negative", Rounding::toward_negative},
                                                                     {"nearest-away", Rounding::nearest_away}};
 constexpr std::size_t most_entries = 16;
-constexpr std::size_t block_elements = 1024;
+constexpr std::size_t block_elements = 2048;
 
 // Empty: it is no text.
 std::string_view text_of(PyObject* object) {
@@ -78,147 +75,130 @@ std::optional<CastOptions> options_of(DType to, PyObject* rounding, PyObject* ou
   return options;
 }
 
-// An entry of a scalar map: elements that are `key` get the bytes of `code`.
-struct Entry {
-  double key = 0.0;
-  std::uint64_t code = 0;
-};
+// The numbers of a scalar map: elements that are keys[i] become values[i]. There is an even number of keys: NaN, which
+// no element is equal to, fills up.
+template <class Number>
+struct ScalarMap {
+  std::array<Number, most_entries> keys, values;
+  std::size_t count = 0;
+  bool has_nan = false;
+  Number of_nan = 0;  // what NaN becomes
 
-// Reads a number that float64 holds. Returns false if it is none.
-bool read_key(PyObject* object, double& key) {
-  if (PyFloat_CheckExact(object)) {
-    key = PyFloat_AS_DOUBLE(object);
+  // Returns false if the general form must decide: both numbers must be the array's, and keys differ.
+  bool add(PyObject* key_object, PyObject* value_object) {
+    Number key = 0, value = 0;
+    if (!read(key_object, key) || !read(value_object, value)) return false;
+    if (key != key) {
+      const bool is_new = !has_nan;
+      has_nan = true;
+      of_nan = value;
+      return is_new;
+    }
+    const auto end = keys.begin() + static_cast<std::ptrdiff_t>(count);
+    if (count == most_entries || std::find(keys.begin(), end, key) != end) return false;
+    keys[count] = key;
+    values[count] = value;
+    ++count;
     return true;
   }
-  if (!PyLong_CheckExact(object)) return false;
-  constexpr long long exact = 1LL << 53;
-  int overflow = 0;
-  const long long whole = PyLong_AsLongLongAndOverflow(object, &overflow);
-  key = static_cast<double>(whole);
-  return overflow == 0 && -exact <= whole && whole <= exact;
-}
 
-// Converts the number that an entry gives. Returns false if the general form must say what is wrong.
-bool read_code(PyObject* object, DType to, const CastOptions& options, std::uint64_t& code) {
-  auto* const bytes = reinterpret_cast<std::byte*>(&code);
-  if (PyFloat_CheckExact(object)) {
-    double number = PyFloat_AS_DOUBLE(object);
-    return cast_flat(reinterpret_cast<std::byte*>(&number), DType::float64, bytes, to, 1, options).ok();
+  void fill_up() {
+    for (; count == 0 || count % 2 != 0; ++count) {
+      keys[count] = std::numeric_limits<Number>::quiet_NaN();
+      values[count] = 0;
+    }
   }
-  if (!PyLong_CheckExact(object)) return false;
-  int overflow = 0;
-  long long whole = PyLong_AsLongLongAndOverflow(object, &overflow);
-  return overflow == 0 && cast_flat(reinterpret_cast<std::byte*>(&whole), DType::int64, bytes, to, 1, options).ok();
-}
 
-std::optional<std::vector<Entry>> entries_of(PyObject* pairs, DType to, const CastOptions& options) {
-  std::vector<Entry> entries;
-  const auto add = [&](PyObject* key, PyObject* value) {
-    Entry entry;
-    if (entries.size() == most_entries || !read_key(key, entry.key) || !read_code(value, to, options, entry.code)) {
+  void apply(const Number* source, Number* target, std::size_t size) const {
+    const Number nan = of_nan;
+    if (has_nan) {
+      replace(source, target, size, 0, [nan](Number x, std::size_t) { return x != x ? nan : x; });
+    } else {
+      replace(source, target, size, 0, [](Number x, std::size_t) { return x; });
+    }
+    for (std::size_t k = 2; k < count; k += 2) {
+      replace(source, target, size, k, [target](Number, std::size_t i) { return target[i]; });
+    }
+  }
+
+ private:
+  template <class Other>
+  void replace(const Number* source, Number* target, std::size_t size, std::size_t k, Other other) const {
+    const Number first = keys[k], second = keys[k + 1], of_first = values[k], of_second = values[k + 1];
+    for (std::size_t i = 0; i < size; ++i) {
+      const Number x = source[i], y = other(x, i);
+      const Number z = x == second ? of_second : y;
+      target[i] = x == first ? of_first : z;
+    }
+  }
+
+  static bool read(PyObject* object, Number& number) {
+    double wide = 0.0;
+    if (PyFloat_CheckExact(object)) {
+      wide = PyFloat_AS_DOUBLE(object);
+    } else if (PyLong_CheckExact(object)) {
+      constexpr long long exact = 1LL << 53;
+      int overflow = 0;
+      const long long whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+      if (overflow != 0 || whole < -exact || whole > exact) return false;
+      wide = static_cast<double>(whole);
+    } else {
       return false;
     }
-    entries.push_back(entry);
-    return true;
-  };
+    const bool fits = !(std::abs(wide) > std::numeric_limits<Number>::max()) || std::isinf(wide);
+    number = fits ? static_cast<Number>(wide) : Number{0};
+    return wide != wide || static_cast<double>(number) == wide;
+  }
+};
+
+// Returns false if the general form must decide.
+template <class Number>
+bool read_map(PyObject* pairs, ScalarMap<Number>& map) {
+  const auto is_sequence = [](PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); };
   if (PyDict_CheckExact(pairs)) {
     Py_ssize_t place = 0;
     PyObject *key = nullptr, *value = nullptr;
     while (PyDict_Next(pairs, &place, &key, &value) != 0) {
-      if (!add(key, value)) return std::nullopt;
+      if (!map.add(key, value)) return false;
     }
-    return entries;
+  } else if (!is_sequence(pairs)) {
+    return false;
+  } else {
+    for (Py_ssize_t i = 0; i < PySequence_Size(pairs); ++i) {
+      PyObject* const pair = PyList_CheckExact(pairs) ? PyList_GetItem(pairs, i) : PyTuple_GetItem(pairs, i);
+      if (!is_sequence(pair) || PySequence_Size(pair) != 2) return false;
+      const bool is_list = PyList_CheckExact(pair);
+      const auto part = [&](Py_ssize_t k) { return is_list ? PyList_GetItem(pair, k) : PyTuple_GetItem(pair, k); };
+      if (!map.add(part(0), part(1))) return false;
+    }
   }
-  const auto is_sequence = [](PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); };
-  if (pairs == Py_None) return entries;
-  if (!is_sequence(pairs)) return std::nullopt;
-  for (Py_ssize_t i = 0; i < PySequence_Size(pairs); ++i) {
-    PyObject* const pair = PyList_CheckExact(pairs) ? PyList_GetItem(pairs, i) : PyTuple_GetItem(pairs, i);
-    if (!is_sequence(pair) || PySequence_Size(pair) != 2) return std::nullopt;
-    const bool is_list = PyList_CheckExact(pair);
-    const auto part = [&](Py_ssize_t k) { return is_list ? PyList_GetItem(pair, k) : PyTuple_GetItem(pair, k); };
-    if (!add(part(0), part(1))) return std::nullopt;
-  }
-  return entries;
+  map.fill_up();
+  return true;
 }
 
-// Finds for each element the entry that is equal to it, counted from 1; 0: none. The first of several counts.
-template <class Number, class Mark>
-void find_entries(const Number* numbers, std::size_t count, const std::vector<Entry>& entries, Mark* marks) {
-  std::fill_n(marks, count, Mark{0});
-  for (std::size_t k = entries.size(); k-- > 0;) {
-    const auto mark = static_cast<Mark>(k + 1);
-    const double key = entries[k].key;
-    const bool fits = !(std::abs(key) > std::numeric_limits<Number>::max()) || std::isinf(key);
-    const Number narrow = fits ? static_cast<Number>(key) : Number{0};
-    if (key != key) {
-      for (std::size_t i = 0; i < count; ++i) marks[i] = numbers[i] != numbers[i] ? mark : marks[i];
-    } else if (static_cast<double>(narrow) == key) {  // else no element is equal
-      for (std::size_t i = 0; i < count; ++i) marks[i] = numbers[i] == narrow ? mark : marks[i];
-    }
-  }
-}
-
-// Casts blocks of elements within the cache, those with an entry as 0, and then writes these.
-template <class Number, class Code>
-Result<void> cast_mapped(const Number* source, DType from, Code* target, DType to, std::size_t count,
-                         const std::vector<Entry>& entries, const CastOptions& options, bool (*stop)()) {
-  constexpr std::size_t blocks_between_stops = std::size_t{1} << 14;
-  std::array<std::conditional_t<sizeof(Number) == 8, std::int64_t, std::int32_t>, block_elements> marks;
-  std::array<Number, block_elements> numbers;
-  std::array<std::uint16_t, block_elements> places;
-  for (std::size_t begin = 0, block = 1; begin < count; begin += block_elements, ++block) {
-    if (stop != nullptr && block % blocks_between_stops == 0 && stop()) {
-      return Error{.code = ErrorCode::cancelled, .message = "interrupted"};
-    }
-    const std::size_t size = std::min(block_elements, count - begin);
-    find_entries(source + begin, size, entries, marks.data());
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < size; ++i) numbers[i] = marks[i] != 0 ? Number{0} : source[begin + i];
-    for (std::size_t i = 0; i < size; ++i) {
-      places[found] = static_cast<std::uint16_t>(i);
-      found += marks[i] != 0 ? 1 : 0;
-    }
-    const std::int64_t shape[] = {static_cast<std::int64_t>(size)};
-    TRY(cast({from, shape, std::as_bytes(std::span(numbers).first(size))},
-             {to, shape, std::as_writable_bytes(std::span(target + begin, size))}, options));
-    for (std::size_t i = 0; i < found; ++i) {
-      const std::uint64_t code = entries[static_cast<std::size_t>(marks[places[i]]) - 1].code;
-      std::memcpy(target + begin + places[i], &code, sizeof(Code));
-    }
-  }
-  return {};
-}
-
-// Calls `work` with a pointer to unsigned integers of the width of `dtype`.
-template <class Work>
-Result<void> with_codes(void* data, DType dtype, Work&& work) {
-  switch (bit_width(dtype)) {
-    case 8:
-      return work(static_cast<std::uint8_t*>(data));
-    case 16:
-      return work(static_cast<std::uint16_t*>(data));
-    case 32:
-      return work(static_cast<std::uint32_t*>(data));
-    default:
-      return work(static_cast<std::uint64_t*>(data));
-  }
-}
-
-// Null: the general form decides, or a Python error is set.
-PyObject* cast_by_map(PyArrayObject* array, DType to, const std::vector<Entry>& entries, const CastOptions& options) {
-  const DType from = array_type(PyArray_DESCR(array)).dtype;
-  const bool is_plain = PyArray_ISCARRAY_RO(array) && (from == DType::float64 || from == DType::float32);
-  PyObject* const made = is_plain ? new_result(array, to) : nullptr;
+// Casts blocks of elements within the cache. Null: the general form decides, or a Python error is set.
+template <class Number>
+PyObject* cast_by_map(PyArrayObject* array, DType from, DType to, PyObject* pairs, const CastOptions& options) {
+  ScalarMap<Number> map;
+  PyObject* const made = read_map(pairs, map) ? new_result(array, to) : nullptr;
   if (made == nullptr) return nullptr;
   const auto count = static_cast<std::size_t>(PyArray_SIZE(array));
-  const Result<void> done = released(count, [&](bool (*stop)()) {
-    return with_codes(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made)), to, [&](auto* codes) -> Result<void> {
-      const void* const data = PyArray_DATA(array);
-      return from == DType::float64
-                 ? cast_mapped(static_cast<const double*>(data), from, codes, to, count, entries, options, stop)
-                 : cast_mapped(static_cast<const float*>(data), from, codes, to, count, entries, options, stop);
-    });
+  const auto* const source = static_cast<const Number*>(PyArray_DATA(array));
+  auto* const target = static_cast<std::byte*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made)));
+  const Result<void> done = released(count, [&](bool (*stop)()) -> Result<void> {
+    constexpr std::size_t blocks_between_stops = std::size_t{1} << 13;
+    alignas(64) std::array<Number, block_elements> numbers;
+    for (std::size_t begin = 0, block = 1; begin < count; begin += block_elements, ++block) {
+      if (stop != nullptr && block % blocks_between_stops == 0 && stop()) {
+        return Error{.code = ErrorCode::cancelled, .message = "interrupted"};
+      }
+      const std::size_t size = std::min(block_elements, count - begin);
+      map.apply(source + begin, numbers.data(), size);
+      const std::int64_t shape[] = {static_cast<std::int64_t>(size)};
+      TRY(cast({from, shape, std::as_bytes(std::span(numbers).first(size))},
+               {to, shape, {target + storage_bytes(to, begin), storage_bytes(to, size)}}, options));
+    }
+    return {};
   });
   if (done) return made;
   Py_DECREF(made);
@@ -243,9 +223,13 @@ PyObject* cast_value(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (!is_number(from.dtype) || !is_number(to) || from.dtype == to) return nullptr;
     const std::optional<CastOptions> options = options_of(to, arguments[2], arguments[3]);
     if (!options) return nullptr;
-    const std::optional<std::vector<Entry>> entries = entries_of(arguments[4], to, *options);
-    if (!entries) return nullptr;
-    return entries->empty() ? cast_plain(array, to, *options) : cast_by_map(array, to, *entries, *options);
+    if (arguments[4] == Py_None) return cast_plain(array, to, *options);
+    const bool is_plain = PyArray_ISCARRAY_RO(array);
+    if (is_plain && from.dtype == DType::float64)
+      return cast_by_map<double>(array, from.dtype, to, arguments[4], *options);
+    if (is_plain && from.dtype == DType::float32)
+      return cast_by_map<float>(array, from.dtype, to, arguments[4], *options);
+    return nullptr;
   };
   PyObject* made = nullptr;
   try {

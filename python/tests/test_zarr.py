@@ -95,6 +95,7 @@ MAPS = [
     {0.0: 3, -7: 1, 0.1: 2, 1e300: 5, 2**53: 6},
     [[float("nan"), 1], [5, 2], [5.0, 3], (1e39, 4), (2.5, 1000)],  # 1000 is an error where 2.5 occurs in int8
     [(float(i), i) for i in range(17)],
+    [(5, np.nan), (-7, np.inf), (1, -0.0)],
     [(np.float32(1), 1)],
     [],
 ]

@@ -33,7 +33,7 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
     }
   } else if (policy.scale == 1.0) {
     is_copy_ = shares_codes(from, to, policy);
-    if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to)->run;
+    if (!is_copy_) kernel_ = kernels::find_kernel(target, from, to);
   } else if (kernels::TableConversion::pays(from, whole.count)) {
     table_.emplace(target, from, to, policy);
   } else {
@@ -43,9 +43,17 @@ Converter::Converter(Target target, const Conversion& whole, const codec::Policy
 
 bool Converter::is_memory_bound() const noexcept { return kernel_ != nullptr; }
 
-void Converter::run(const Conversion& piece) const noexcept {
+void Converter::check_sources(const kernels::Interval& accepted, bool refuses_rest) noexcept {
+  checks_sources_ = kernel_ != nullptr && kernel_->checked != nullptr;
+  accepted_ = accepted;
+  // Integers that nobody reads are made faster so than by wrapping.
+  if (checks_sources_ && refuses_rest) policy_.range = codec::RangeRule::saturate;
+}
+
+bool Converter::run(const Conversion& piece) const noexcept {
+  if (checks_sources_) return !kernel_->checked(piece.src, piece.dst, piece.count, policy_, accepted_);
   if (kernel_ != nullptr) {
-    kernel_(piece.src, piece.dst, piece.count, policy_);
+    kernel_->run(piece.src, piece.dst, piece.count, policy_);
   } else if (is_copy_) {
     std::memmove(piece.dst, piece.src, storage_bytes(piece.to, piece.count));
     codec::clear_tail(piece.to, piece.dst, piece.count);
@@ -59,6 +67,7 @@ void Converter::run(const Conversion& piece) const noexcept {
     static_cast<void>(
         codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first));
   }
+  return false;
 }
 
 }  // namespace TENSORCAST_ABI

@@ -20,7 +20,13 @@ class Converter {
   // Precondition: check() accepted `whole`, and the policy demands no errors.
   Converter(Target target, const Conversion& whole, const codec::Policy& policy);
 
-  void run(const Conversion& piece) const noexcept;
+  // Makes run() compare sources with `accepted`, if it has a kernel that does. `refuses_rest`: the request fails if it
+  // is to an integer, and a source is out of its range.
+  void check_sources(const kernels::Interval& accepted, bool refuses_rest) noexcept;
+  [[nodiscard]] bool checks_sources() const noexcept { return checks_sources_; }
+
+  // Returns true if it has compared all sources, and they are accepted.
+  bool run(const Conversion& piece) const noexcept;
 
   // Reports whether codes stay as they are.
   [[nodiscard]] bool is_copy() const noexcept { return is_copy_; }
@@ -30,7 +36,9 @@ class Converter {
  private:
   codec::Policy policy_;
   bool is_copy_ = false;
-  kernels::KernelFn kernel_ = nullptr;
+  bool checks_sources_ = false;
+  kernels::Interval accepted_;
+  const kernels::Kernel* kernel_ = nullptr;
   std::optional<kernels::ScaledConversion> scaled_;
   std::optional<kernels::TableConversion> table_;
   std::optional<kernels::RoundedConversion> rounded_;

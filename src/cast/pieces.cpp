@@ -64,6 +64,10 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
       converter_(active_target(), whole, policy.without_errors()) {
   if (report::may_ever_fail(whole.from, whole.to, policy)) {
     strict_.emplace(whole.from, whole.to, policy, whole.count);
+    if (const kernels::Interval* const accepted = strict_->accepted()) {
+      const bool refuses_rest = policy.range == codec::RangeRule::error && family(whole.to) == Family::integer;
+      converter_.check_sources(*accepted, refuses_rest);
+    }
     if (policy.inexact_is_error && bit_width(whole.from) > 8 && family(whole.to) != Family::boolean) {
       codec::Policy by_default = policy.without_errors();  // what no word changes, none would
       by_default.rounding = Rounding::automatic;
@@ -73,9 +77,12 @@ Pieces::Pieces(const Conversion& whole, const codec::Policy& policy, const repor
   is_scanned_ = strict_ || reporter != nullptr;
   choose_stores(whole, stores);
   if (!is_scanned_ && (!bypasses_cache_ || converter_.is_copy())) return;
-  const PieceTuning tuning =
-      is_scanned_ ? scanned_pieces
-                  : converted_pieces(active_target(), whole.from, whole.to, converter_.is_memory_bound());
+  const bool is_checked = converter_.checks_sources() && reporter == nullptr && !whole.is_in_place();
+  PieceTuning tuning = is_checked ? checked_pieces : scanned_pieces;
+  if (bypasses_cache_ && (is_checked || !is_scanned_)) {
+    tuning = converted_pieces(active_target(), whole.from, whole.to, converter_.is_memory_bound());
+    if (is_checked && tuning.bytes == 0) tuning.bytes = largest_piece_bytes;
+  }
   const auto wider_bits = static_cast<std::size_t>(std::max(bit_width(whole.from), bit_width(whole.to)));
   piece_elements_ = tuning.bytes * 8 / wider_bits / piece_granule * piece_granule;
   prefetch_pieces_ = tuning.prefetch_pieces;
@@ -132,8 +139,7 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
   const std::size_t head = bypasses_cache_ && accumulator == nullptr ? elements_to_line(part) : 0;
   if (head != 0) {
     const Conversion piece = part.slice(0, head);
-    converter_.run(piece);
-    if (Result<void> scanned = scan(piece, nullptr); !scanned) return scanned;
+    if (Result<void> done = convert_and_scan(piece, nullptr); !done) return done;
   }
   const std::byte* src = part.src + storage_bytes(part.from, head);
   std::byte* dst = part.dst + storage_bytes(part.to, head);
@@ -148,19 +154,20 @@ Result<void> Pieces::convert_pieces(const Conversion& part, report::ReportAccumu
       piece.src = kept_source;
     }
     if (bypasses_cache_) piece.dst = store.piece();
-    converter_.run(piece);
-    if (Result<void> scanned = scan(piece, accumulator); !scanned) {
-      *scanned.error().element += static_cast<std::size_t>(part.count - left - piece.count);
-      return scanned;
+    if (Result<void> done = convert_and_scan(piece, accumulator); !done) {
+      *done.error().element += static_cast<std::size_t>(part.count - left - piece.count);
+      return done;
     }
     if (bypasses_cache_) store.store(is_last ? storage_bytes(part.to, piece.count) : dst_bytes, is_last);
   }
   return {};
 }
 
-Result<void> Pieces::scan(const Conversion& piece, report::ReportAccumulator* accumulator) const {
+Result<void> Pieces::convert_and_scan(const Conversion& piece, report::ReportAccumulator* accumulator) const {
+  const bool is_clear = converter_.run(piece);
   const report::ConvertedPiece converted = {piece.src, piece.dst, piece.count, piece.first};
-  if (changes_ ? changes_->finds_change(converted) : strict_ && strict_->may_fail(piece.src, piece.count)) {
+  if (changes_ ? changes_->finds_change(converted)
+               : strict_ && !is_clear && strict_->may_fail(piece.src, piece.count)) {
     Result<void> done =
         codec::reference_cast(piece.src, piece.from, piece.dst, piece.to, piece.count, policy_, piece.first);
     if (!done) return done;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One conversion, piece by piece: each piece is converted, scanned if the request asks for it, and stored.
 //
-//   convert   Converter writes to the target or, to bypass the cache, to a buffer
+//   convert   Converter writes to the target or, to bypass the cache, to a buffer; some kernels scan meanwhile
 //   scan      strict: if an element may fail, the reference converts the piece and names the first that does
 //             report: compares the results with the sources
 //   store     writes the buffer to memory
@@ -40,7 +40,7 @@ class Pieces {
   // The pages of the target exist, or are not worth a call.
   [[nodiscard]] Result<void> convert_present(const Conversion& part, report::ReportAccumulator* accumulator) const;
   [[nodiscard]] Result<void> convert_pieces(const Conversion& part, report::ReportAccumulator* accumulator) const;
-  [[nodiscard]] Result<void> scan(const Conversion& piece, report::ReportAccumulator* accumulator) const;
+  [[nodiscard]] Result<void> convert_and_scan(const Conversion& piece, report::ReportAccumulator* accumulator) const;
 
   codec::Policy policy_;
   const kernels::Ops* ops_;

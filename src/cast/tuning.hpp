@@ -65,6 +65,10 @@ struct PieceTuning {
 // than 2 KiB, starting it costs more than it does.
 inline constexpr PieceTuning scanned_pieces = {.bytes = 4096};
 
+// Pieces whose kernel scans them meanwhile and that do not bypass the cache: a scan after that, of pieces with numbers
+// that may fail, finds them in the second-level cache.
+inline constexpr PieceTuning checked_pieces = {.bytes = std::size_t{1} << 16};
+
 inline constexpr std::size_t largest_piece_bytes = 8192;
 
 }  // namespace TENSORCAST_ABI

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "codec/policy.hpp"
+#include "kernels/compare.hpp"
 #include "tensorcast/target.hpp"
 
 namespace tensorcast::kernels {
@@ -15,6 +16,11 @@ namespace tensorcast::kernels {
 // Reads and writes storage_bytes(count) bytes and no others; tail bits of sub-byte targets become zero.
 // Precondition: the policy's scale is 1 (else use ScaledConversion) and it demands no errors.
 using KernelFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy);
+
+// As KernelFn. Returns false if all numbers of the source are in the interval, whose ends the source's type has; true
+// may be wrong.
+using CheckedKernelFn = bool (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy,
+                                 const Interval& accepted);
 
 // Calls of up to this many elements take another way than others, if it is faster.
 inline constexpr std::size_t few_elements = 16;
@@ -27,6 +33,8 @@ struct Kernel {
   // As `run`, for up to few_elements, with policies that clamp nothing before encoding: the range rule is `wrap`, and
   // infinities are not kept. Null if `run` is as fast.
   KernelFn few = nullptr;
+  // Of pairs that wait for memory, so that looking at the numbers costs nothing while they are converted. Else null.
+  CheckedKernelFn checked = nullptr;
 };
 
 // The kernels of all pairs of two different numeric types, on a target that supported_targets() lists. Tests and

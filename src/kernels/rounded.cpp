@@ -84,12 +84,13 @@ void RoundedConversion::choose_rounder(Target target) noexcept {
   const bool fits_float32 = (source.bits <= 16 || from_ == DType::float32) && !rule_.is_power_of_two;
   const DType number = fits_float32 || narrow_ != nullptr ? DType::float32 : DType::float64;
   round_ = number == DType::float32 ? rounders.float32 : rounders.float64;
-  if (narrow_ == nullptr && is_integer(source) && source.bits == 64) {
-    if (rule_.kept_bits <= (policy_.rounding == Rounding::stochastic ? 20 : 50)) {
-      narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
-    } else {
-      round_ = source.is_signed ? rounders.int64 : rounders.uint64;
-    }
+  const bool is_whole = number == DType::float64 && is_integer(source);
+  const bool is_stochastic = policy_.rounding == Rounding::stochastic;  // by the other words, float64 is as fast
+  if (is_whole && !rule_.is_power_of_two && (source.bits == 64 || is_stochastic)) {
+    round_ = source.bits == 64 && !source.is_signed ? rounders.uint64 : rounders.int64;
+    if (source.bits < 64) decode_ = find_kernel(target, from_, DType::int64)->run;
+  } else if (is_whole && source.bits == 64) {
+    narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
   } else if (narrow_ == nullptr && number != from_) {
     decode_ = find_kernel(target, from_, number)->run;
   }

@@ -162,7 +162,6 @@ bool StrictScan::may_fail(const std::byte* source, std::size_t count) const noex
     if (!any_outside(numbers, elements, accepted_.low, accepted_.high)) return false;
     return (as_ == DType::float32 ? any_fails<float> : any_fails<double>)(numbers, elements, accepted_, specials_);
   };
-  if (from_ == as_) return may_any_fail(source, count);
   alignas(64) std::byte buffer[block_elements * sizeof(double)];
   const std::size_t block = as_ == DType::float32 ? 2 * block_elements : block_elements;
   for (std::size_t first = 0; first < count; first += block) {

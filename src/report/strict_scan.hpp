@@ -36,6 +36,12 @@ class StrictScan {
   // integers to int64; for the lowest binade of float8_e8m0fnu; and for infinity times zero.
   [[nodiscard]] bool may_fail(const std::byte* source, std::size_t count) const noexcept;
 
+  // The numbers of the source that surely do not fail, for kernels that compare them while they convert. Null if
+  // sources are not compared as they are.
+  [[nodiscard]] const kernels::Interval* accepted() const noexcept {
+    return from_ != as_ || codes_ || needs_reference_ ? nullptr : &accepted_;
+  }
+
  private:
   // For many elements of 8 bits or fewer: what the reference says of each code.
   class CodeTable {

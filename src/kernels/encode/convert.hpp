@@ -5,6 +5,7 @@
 #include "kernels/encode/encode_integer.hpp"
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/encode/limit.hpp"
+#include "kernels/encode/source_check.hpp"
 #include "kernels/for_each_block.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/loop_prefetching.hpp"
@@ -138,6 +139,36 @@ template <DType from, DType to>
       });
 }
 
+// Reports whether the pair has a kernel that checks its source.
+template <DType from, DType to>
+constexpr bool has_checked() {
+  const bool narrows_float = is_float<to> && bits_of<to> >= 16 && bits_of<to> < bits_of<from>;
+  const bool to_whole_bytes = row(to).family == Family::integer && bits_of<to> >= 8;
+  return is_float<from> && bits_of<from> >= 32 && (narrows_float || to_whole_bytes);
+}
+
+template <DType from, DType to>
+bool convert_checked(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy,
+                     const Interval& accepted) {
+  if constexpr (may_be_limited<from, to>) {
+    if (is_limited<to>(policy)) {
+      convert<from, to>(src, dst, count, policy);
+      return true;
+    }
+  }
+  return in_default_environment([&] {
+    SourceCheck<from> check(accepted);
+    const auto encoder = make_encoder<from, to>(policy);
+    for_each_block<kBlock, bits_of<from>, bits_of<to>, loop_prefetches(from, to)>(
+        src, dst, count, [&](const std::byte* block, std::byte* result) SIMD_INLINE_LAMBDA {
+          const auto x = load_block<from>(block);
+          check.add(x);
+          encoder.store_block(result, x);
+        });
+    return check.finds_outside();
+  });
+}
+
 template <KernelFn kernel>
 void run_in_default_environment(const std::byte* src, std::byte* dst, std::size_t count, const Policy& policy) {
   in_default_environment([&] { kernel(src, dst, count, policy); });
@@ -160,14 +191,20 @@ constexpr KernelFn few_of() {
 }
 
 template <DType from, DType to>
+constexpr CheckedKernelFn checked_of() {
+  if constexpr (has_checked<from, to>()) return convert_checked<from, to>;
+  return nullptr;
+}
+
+template <DType from, DType to>
 constexpr Kernel kernel_row() {
   constexpr bool are_integers = !is_float<from> && row(to).family == Family::integer;
   if constexpr (are_integers && bits_of<from> == bits_of<to>) {
     return {from, to, copy_codes<from, to>, "copy"};
   } else if constexpr (ignores_environment<from, to>()) {
-    return {from, to, convert<from, to>, "fused", few_of<from, to>()};
+    return {from, to, convert<from, to>, "fused", few_of<from, to>(), checked_of<from, to>()};
   } else {
-    return {from, to, run_in_default_environment<convert<from, to>>, "fused"};
+    return {from, to, run_in_default_environment<convert<from, to>>, "fused", nullptr, checked_of<from, to>()};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "codec/philox.hpp"
@@ -143,11 +144,50 @@ SIMD_INLINE U64 load_words(const std::uint32_t* random, U64) {
   return __builtin_convertvector(load<Half>(reinterpret_cast<const std::byte*>(random)), U64);
 }
 
-template <class Number, WordKind kind>
+// Integers of 64 bits, which no float holds before they are rounded, to float64. For types with more than one number in
+// each power of two, by words that are not to nearest even.
+template <class Integer, WordKind kind>
+class IntegerRounder {
+  static constexpr bool is_signed = std::is_signed_v<Integer>;
+
+ public:
+  using Lanes = U64;
+
+  explicit IntegerRounder(const RoundRule& rule)
+      : kept_exponent_(I64{} + (1023 + rule.kept_bits)),
+        flip_(I64{} - static_cast<std::int64_t>(rule.word == Rounding::toward_positive)),
+        positive_limit_(I64{} + std::bit_cast<std::int64_t>(rule.positive_limit)),
+        negative_limit_(I64{} + std::bit_cast<std::int64_t>(rule.negative_limit)) {}
+
+  SIMD_INLINE U64 operator()(U64 loaded, U64 random) const {
+    const I64 x = as<I64>(loaded), sign = is_signed ? x < 0 : I64{};
+    const U64 magnitude = as<U64>(negated_where(sign, x));
+    // Without the digit behind the first one, the conversion does not reach the next power of two.
+    const I64 exponent = as<I64>(as<U64>(to_f64<false>(as<I64>(magnitude & ~(magnitude >> 1)))) >> 52);
+    const I64 excess = exponent - kept_exponent_;
+    const U64 drop = as<U64>(excess > 0 ? excess : I64{}), last = (U64{} + 1) << drop, below = last - 1;
+    U64 added = {};
+    if constexpr (kind == WordKind::away) added = last >> 1;
+    if constexpr (kind == WordKind::directed) added = below & as<U64>(sign ^ flip_);
+    if constexpr (kind == WordKind::stochastic) added = first_bits(random, drop);
+    const U64 sum = magnitude + added;
+    U64 rounded = sum & ~below;
+    if constexpr (kind == WordKind::odd) rounded |= ((magnitude & below) + below) & last;
+    const I64 two_to_64 = I64{} + std::bit_cast<std::int64_t>(0x1p64);
+    const I64 number = sum < added ? two_to_64 : as<I64>(to_f64<false>(as<I64>(rounded))) & INT64_MAX;
+    const I64 limit = sign != 0 ? negative_limit_ : positive_limit_;
+    return as<U64>((number < limit ? number : limit) | (sign & INT64_MIN));
+  }
+
+ private:
+  I64 kept_exponent_, flip_, positive_limit_, negative_limit_;
+};
+
+template <template <class, WordKind> class Round, class Number, WordKind kind>
 void round_each(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
                 const std::uint32_t* random) {
-  const Rounder<Number, kind> round(rule);
-  using Lanes = typename Rounder<Number, kind>::Lanes;
+  const Round<Number, kind> round(rule);
+  using Lanes = typename Round<Number, kind>::Lanes;
   constexpr std::size_t lanes = sizeof(Lanes) / sizeof(Number);
   const auto words = [&](std::size_t i) {
     if constexpr (kind == WordKind::stochastic) return load_words(random + i, Lanes{});
@@ -164,54 +204,24 @@ void round_each(const std::byte* src, std::byte* dst, std::size_t count, const R
   std::memcpy(dst + i * sizeof(Number), &rest, (count - i) * sizeof(Number));
 }
 
-template <class Number>
+template <template <class, WordKind> class Round, class Number>
 void round_numbers(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
                    const std::uint32_t* random) {
   switch (rule.word) {
     case Rounding::automatic:
     case Rounding::nearest_even:
-      return round_each<Number, WordKind::even>(src, dst, count, rule, random);
+      return round_each<Round, Number, WordKind::even>(src, dst, count, rule, random);
     case Rounding::nearest_away:
-      return round_each<Number, WordKind::away>(src, dst, count, rule, random);
+      return round_each<Round, Number, WordKind::away>(src, dst, count, rule, random);
     case Rounding::to_odd:
-      return round_each<Number, WordKind::odd>(src, dst, count, rule, random);
+      return round_each<Round, Number, WordKind::odd>(src, dst, count, rule, random);
     case Rounding::stochastic:
-      return round_each<Number, WordKind::stochastic>(src, dst, count, rule, random);
+      return round_each<Round, Number, WordKind::stochastic>(src, dst, count, rule, random);
     case Rounding::toward_zero:
-      return round_each<Number, WordKind::zero>(src, dst, count, rule, random);
+      return round_each<Round, Number, WordKind::zero>(src, dst, count, rule, random);
     case Rounding::toward_positive:
     case Rounding::toward_negative:
-      return round_each<Number, WordKind::directed>(src, dst, count, rule, random);
-  }
-}
-
-// Integers of 64 bits, which no float holds before they are rounded.
-template <bool is_signed>
-void round_integers(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
-                    const std::uint32_t* random) {
-  const int digits = rule.kept_bits + 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t x;
-    __builtin_memcpy(&x, src + i * sizeof x, sizeof x);
-    bool is_negative = is_signed && x >> 63 != 0;
-    const std::uint64_t magnitude = is_negative ? 0 - x : x;
-    is_negative = is_negative && !rule.is_magnitude;
-    const int width = 64 - __builtin_clzll(magnitude | 1);
-    const int drop = width > digits ? width - digits : 0;
-    const std::uint64_t last = std::uint64_t{1} << drop, below = last - 1;
-    std::uint64_t added = 0;
-    if (rule.word == Rounding::nearest_away) added = last >> 1;
-    if (rule.word == (is_negative ? Rounding::toward_negative : Rounding::toward_positive)) added = below;
-    if (rule.word == Rounding::stochastic) added = ((std::uint64_t{random[i]} << 32) >> 1) >> (63 - drop);
-    std::uint64_t rounded = 0;
-    const bool carries = __builtin_add_overflow(magnitude, added, &rounded);
-    rounded &= ~below;
-    if (rule.word == Rounding::to_odd && (magnitude & below) != 0) rounded |= last;
-    double number = carries ? 0x1p64 : static_cast<double>(rounded);
-    const double limit = is_negative ? rule.negative_limit : rule.positive_limit;
-    number = number < limit ? number : limit;
-    number = is_negative ? -number : number;
-    __builtin_memcpy(dst + i * sizeof number, &number, sizeof number);
+      return round_each<Round, Number, WordKind::directed>(src, dst, count, rule, random);
   }
 }
 
@@ -359,10 +369,10 @@ template <int chains>
 
 }  // namespace
 
-extern constexpr Rounders rounders = {.float32 = round_numbers<float>,
-                                      .float64 = round_numbers<double>,
-                                      .int64 = round_integers<true>,
-                                      .uint64 = round_integers<false>,
+extern constexpr Rounders rounders = {.float32 = round_numbers<Rounder, float>,
+                                      .float64 = round_numbers<Rounder, double>,
+                                      .int64 = round_numbers<IntegerRounder, std::int64_t>,
+                                      .uint64 = round_numbers<IntegerRounder, std::uint64_t>,
                                       .int64_to_float64 = long_to_float64<true>,
                                       .uint64_to_float64 = long_to_float64<false>,
                                       .int64_to_float32 = long_to_float32<true>,
